@@ -17,7 +17,7 @@ from gpukube_sandbox.aks.answers import Refusal
 from gpukube_sandbox.aks.failures import planned_failure
 from gpukube_sandbox.aks.lifecycle import Pace, add_machines, forget
 from gpukube_sandbox.aks.machines import Place, node_shape, scale_set_name
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 
 if TYPE_CHECKING:
     from gpukube_sandbox.aks.clusters import Cluster
@@ -66,12 +66,12 @@ class AksGroups:
             and pool.state in {"Succeeded", "Failed"}
         ]
 
-    def imagined(self, name: str) -> JsonObject:
+    def template_node(self, name: str) -> JsonObject:
         """What the autoscaler expects: the pool's labels and taints, and whole GPUs, however they are cut or shared."""
         pool = self._pool(name)
         shape = node_shape(self._place(), pool.name, pool.properties, pool.next_index, 0.0)
         devices = {"nvidia.com/gpu": shape.gpu.count} if shape.gpu else {}
-        return imagine(dataclasses.replace(shape, name=f"template-{name}", max_pods=_PODS), devices)
+        return make_template_node(dataclasses.replace(shape, name=f"template-{name}", max_pods=_PODS), devices)
 
     async def grow(self, name: str, count: int) -> str:
         """Raise the capacity of a scale set; takes back what does not come."""

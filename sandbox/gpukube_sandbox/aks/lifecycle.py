@@ -100,7 +100,7 @@ class Job:
             pool.properties["count"] = len(pool.nodes)  # an autoscaled pool shows its machines
         pool.touch()
         self.operation.end("Failed" if error else "Succeeded", self.clock.now(), error)
-        self.cluster.kube.regrouped()
+        self.cluster.kube.wake_autoscaler()
 
 
 async def run_change(job: Job) -> None:

@@ -19,7 +19,7 @@ from gpukube_sandbox.eks.groups import type_names
 from gpukube_sandbox.eks.keys import EFFECTS, labels_of
 from gpukube_sandbox.eks.lifecycle import Job, Pace, forget, scale_out
 from gpukube_sandbox.eks.wire.answers import Refusal, objects_in
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 from gpukube_sandbox.kube.nodes.shapes import NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec, status
 
@@ -84,7 +84,7 @@ class EksGroups:
             if group.status in {"ACTIVE", "DEGRADED"}
         ]
 
-    def imagined(self, name: str) -> JsonObject:
+    def template_node(self, name: str) -> JsonObject:
         """What the autoscaler expects: the first type's hardware, the node group's labels and taints, and its tags."""
         group = self._group(name)
         kind = group.types[0]
@@ -109,7 +109,7 @@ class EksGroups:
             max_pods=_PODS,
             arch={"x86_64": "amd64"}.get(kind.arch, kind.arch),
         )
-        return imagine(shape, {key: int(value) for key, value in devices.items() if value.isdigit()})
+        return make_template_node(shape, {key: int(value) for key, value in devices.items() if value.isdigit()})
 
     async def grow(self, name: str, count: int) -> str:
         """Raise the desired size of an Auto Scaling group; takes back what does not come."""

@@ -157,7 +157,7 @@ def _layout(settings: Json, model: str) -> tuple[str, ...]:
     known = find_model(model).profiles
     if profile not in known:
         raise UserDataError(f"{model} has no MIG profile {profile}")
-    return (profile,) * known[profile].most
+    return (profile,) * known[profile].max_count
 
 
 def _sharing(settings: Json) -> Sharing | None:
@@ -175,4 +175,4 @@ def _sharing(settings: Json) -> Sharing | None:
     if not isinstance(rename, bool) or not isinstance(one, bool):
         raise UserDataError(f"{strategy}: a switch is neither true nor false")
     kind: Literal["mps", "time-slicing"] = "mps" if strategy == "mps" else "time-slicing"
-    return Sharing(kind, {_GPU: replicas}, rename=rename, one_at_most=one)
+    return Sharing(kind, {_GPU: replicas}, rename=rename, single_only=one)

@@ -85,7 +85,7 @@ class Job:
         group.status = status  # type: ignore[assignment] # callers pass states only
         group.issues = [issue(failure, [group.asg])] if failure else []
         group.modified = self.clock.now()
-        self.cluster.kube.regrouped()
+        self.cluster.kube.wake_autoscaler()
 
 
 async def run_create(job: Job) -> None:

@@ -22,7 +22,7 @@ from gpukube_sandbox.gke.nodes import group_name, node_shape
 from gpukube_sandbox.gke.wire.answers import Refusal
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 from gpukube_sandbox.kube.nodes.gkeplugin import PARTITIONS
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.shapes import GpuShape
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_PROFILE = Profile("cloud.google.com/gke-accelerator", tells_pods=True)
+_PROFILE = Profile("cloud.google.com/gke-accelerator", notifies_pods=True)
 _URL = "https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroups/{group}-grp"
 _ANY = wire.NodePoolAutoscaling.LocationPolicy.ANY
 _STOCKED_OUT = {"GCE_STOCKOUT": "GCE out of resources", "GCE_QUOTA_EXCEEDED": "GCE quota exceeded"}
@@ -93,11 +93,11 @@ class GkeGroups:
         """Machines of a pool that have no name yet, by zone."""
         return [self.coming.get(self._name(pool, zone), 0) for zone in pool.wire.locations]
 
-    def imagined(self, name: str) -> JsonObject:
+    def template_node(self, name: str) -> JsonObject:
         """What the autoscaler expects: everything that the pool says, partitions and shared clients too."""
         pool, zone = self._find(name)
         shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
-        return imagine(shape, {"nvidia.com/gpu": _devices(shape.gpu)} if shape.gpu else {})
+        return make_template_node(shape, {"nvidia.com/gpu": _devices(shape.gpu)} if shape.gpu else {})
 
     async def grow(self, name: str, count: int) -> str:
         """Add instances to a group; a stock-out is known soon, as no operation waits for it."""

@@ -90,7 +90,7 @@ class Job:
             pool.wire.conditions = []
             self.operation.end(self.clock.now())
         pool.touch()
-        self.cluster.kube.regrouped()
+        self.cluster.kube.wake_autoscaler()
 
     def broken(self, error: BaseException) -> None:
         """A mistake of the sandbox itself must not leave an operation running for ever."""

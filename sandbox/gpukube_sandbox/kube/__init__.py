@@ -1,4 +1,4 @@
 """Kubernetes clusters of the sandbox: an API on loopback, its controllers, and nodes with simulated GPUs.
 
-In scope: nothing; import the modules. `cluster` ties the room together.
+Import the modules; `cluster` connects them.
 """

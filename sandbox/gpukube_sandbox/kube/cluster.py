@@ -1,6 +1,6 @@
-"""One emulated cluster: store, controllers and nodes, tied together.
+"""One emulated cluster: its store, controllers, and nodes.
 
-In scope: the surface the emulated clouds use. Out of scope: rules of a cloud, HTTP.
+In scope: the interface that the emulated clouds use. Out of scope: rules of a cloud, HTTP.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.autoscaler.groups import Groups
     from gpukube_sandbox.kube.remote import RemoteApi
-    from gpukube_sandbox.kube.store.objectapi import Bell, ObjectApi
+    from gpukube_sandbox.kube.store.objectapi import ObjectApi, Wakeup
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
@@ -51,7 +51,7 @@ __all__ = ["GpuShape", "KubeCluster", "NodeShape", "Taint"]
 REGISTERS_S = 5.0
 """Sandbox seconds from registration to readiness."""
 REBOOT_S = 90.0
-"""Sandbox seconds of the reboot that a MIG layout costs on AKS."""
+"""Sandbox seconds that the reboot for a MIG layout takes on AKS."""
 
 _LOG = logging.getLogger(__name__)
 _CONTROLLERS = (
@@ -61,29 +61,30 @@ _CONTROLLERS = (
 
 
 class KubeCluster:
-    """A Kubernetes cluster without machines; `add_node` brings them.
+    """A Kubernetes cluster, initially without machines; `add_node` adds them.
 
     Args:
         name: Cluster name, used in the kubeconfig.
         clock: The sandbox's time.
         token: Bearer token that every request must carry.
-        kubernetes_version: Version told by `/version`, without the "v".
-        assets: Directory with etcd and kube-apiserver (`controlplane.find_assets`): the cluster's API is then a real
-            one, with the real scheduler and controllers if they are there; only nodes, kubelets and the NVIDIA programs
-            are ours. `make_app`, `store`, `denied` and pod logs are of no use then; `kubeconfig` leads to the real
-            server.
-        reviewer: Address and certificate authority of a TokenReview webhook, which a real API server asks about other
-            tokens than `token`.
+        kubernetes_version: Version that `/version` reports, without the "v".
+        assets: Directory with etcd and kube-apiserver (`controlplane.find_assets`). The cluster then has a real API
+            server, and the real scheduler and controllers if the directory contains them; only nodes, kubelets, and the
+            NVIDIA programs are simulated. `make_app`, `store`, `denied`, and pod logs are unused in this case, and
+            `kubeconfig` points to the real server.
+        reviewer: Address and certificate authority of a TokenReview webhook, which a real API server calls for any
+            token other than `token`.
 
     Attributes:
-        denied: (verb, resource) pairs refused with 403 and by access reviews, such as ("create", "secrets") or
-            ("create", "daemonsets.apps"); "*" stands for any verb or resource. Empty: everything is allowed.
-        admits_anonymous: A request without a token is one of system:anonymous, who reads health and version; else 401.
-        user: Who the bearers of the token are: an administrator, unless a test makes them somebody with fewer rights.
-        failures: What controllers raised; each is a mistake in the emulation.
+        denied: (verb, resource) pairs denied with 403 and in access reviews, such as ("create", "secrets") or
+            ("create", "daemonsets.apps"); "*" matches any verb or resource. If empty, everything is allowed.
+        admits_anonymous: Treat a request without a token as system:anonymous, which may read health and version;
+            otherwise answer 401.
+        user: User that the token authenticates: an administrator, unless a test sets a user with fewer rights.
+        failures: Exceptions that controllers raised; each is a bug in the emulation.
     """
 
-    def __init__(  # noqa: PLR0913 - what a cluster stands on
+    def __init__(  # noqa: PLR0913 - everything a cluster depends on
         self,
         name: str,
         clock: Clock,
@@ -108,12 +109,12 @@ class KubeCluster:
         self._plane = ControlPlane(assets, token, reviewer) if assets else None
         self._remote: RemoteApi | None = None
         self._kubelets = Kubelets(self.api, clock, self._logs)
-        self._bells: dict[str, Bell] = {}
+        self._wakeups: dict[str, Wakeup] = {}
         self._groups: Groups | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether a machine boots, or the cluster has a control plane of its own: neither can be copied."""
+        """Whether a machine is booting or the cluster has a real control plane; neither can be copied."""
         boots = (task for name, task in self._tasks.items() if name.startswith("boot/"))
         return self._plane is not None or not all(task.done() for task in boots)
 
@@ -132,13 +133,13 @@ class KubeCluster:
         return twin
 
     def tolerate_extended_resources(self) -> None:
-        """Turn the admission plugin ExtendedResourceToleration on; call it before the start."""
+        """Enable the admission plugin ExtendedResourceToleration; call it before `start`."""
         self.store.tolerates_extended_resources = True
         if self._plane:
             self._plane.tolerates_extended_resources = True
 
     def limit_critical_pods(self) -> None:
-        """Admit pods of critical priority outside kube-system only where a quota names them."""
+        """Admit critical-priority pods outside kube-system only if a quota names their class."""
         self.store.limits_critical_pods = True
 
     async def start(self) -> None:
@@ -147,7 +148,7 @@ class KubeCluster:
             await self._start_plane(self._plane)
         scheduler = Scheduler(self.api, self.clock, self._minor)
         for controller in (*(kind(self.api, self.clock) for kind in _CONTROLLERS), scheduler):
-            if not (self._plane and self._plane.has(controller.stands_for)):
+            if not (self._plane and self._plane.has(controller.emulates)):
                 name = type(controller).__name__
                 self._run(name, self._loop(name, controller.watches, controller.reconcile))
         if self._groups:
@@ -163,14 +164,14 @@ class KubeCluster:
         return int(major), int(minor)
 
     def autoscale(self, groups: Groups) -> None:
-        """Start an autoscaler over these node groups; a copy of the cluster has it too."""
+        """Start an autoscaler for these node groups; a copy of the cluster has one too."""
         self._groups = groups
         scaler = Autoscaler(self.api, self.clock, groups, self._minor, self._run)
         self._run("Autoscaler", self._loop("Autoscaler", scaler.watches, scaler.reconcile))
 
-    def regrouped(self) -> None:
-        """Let the autoscaler look: a node group came, or its limits changed."""
-        self._ring("Autoscaler")
+    def wake_autoscaler(self) -> None:
+        """Wake the autoscaler: a node group was added, or its limits changed."""
+        self._wake("Autoscaler")
 
     async def _start_plane(self, plane: ControlPlane) -> None:
         from gpukube_sandbox.kube.remote import RemoteApi  # noqa: PLC0415 -- httpx: see ControlPlane
@@ -184,14 +185,14 @@ class KubeCluster:
     async def _loop(
         self, name: str, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]]
     ) -> None:
-        with self.api.watching(*watches) as bell:
-            self._bells[name] = bell
-            await run_loop(bell, self.clock, reconcile, self._report)
+        with self.api.watching(*watches) as wakeup:
+            self._wakeups[name] = wakeup
+            await run_loop(wakeup, self.clock, reconcile, self._report)
 
-    def _ring(self, name: str) -> None:
-        """Wake a controller for something that no object tells."""
-        if bell := self._bells.get(name):
-            bell.ring()
+    def _wake(self, name: str) -> None:
+        """Wake a controller for a change that no object shows."""
+        if wakeup := self._wakeups.get(name):
+            wakeup.wake()
 
     async def stop(self) -> None:
         """Stop the controllers and every node; the objects stay readable."""
@@ -206,20 +207,20 @@ class KubeCluster:
             await self._remote.close()
 
     async def add_node(self, shape: NodeShape) -> None:
-        """Boot a machine; returns at once. The node registers `shape.boot_s` from now on, then becomes ready.
+        """Boot a machine and return immediately; the node registers after `shape.boot_s`, then becomes ready.
 
-        Who waits as long from here on finds it registered, however late the machine's own task gets its turn.
+        A caller that sleeps for that long finds the node registered, however late the machine's own task is scheduled.
         """
         self._run(f"boot/{shape.name}", self._boot(shape, self.clock.now() + shape.boot_s))
 
     async def joined(self, names: Iterable[str]) -> None:
-        """Wait until these machines are ready nodes, however long that takes; one that is taken away is let go."""
+        """Wait without a limit until these machines are ready nodes; a machine that is removed no longer counts."""
         boots = [task for name in names if (task := self._tasks.get(f"boot/{name}")) is not None]
         if boots:
             await asyncio.wait(boots)
 
     async def remove_node(self, name: str) -> None:
-        """Take the machine away with its node and its pods; does nothing for an unknown name."""
+        """Remove the machine, its node, and its pods; do nothing for an unknown name."""
         self._kubelets.machines.pop(name, None)
         task = self._tasks.pop(f"boot/{name}", None)
         if task:
@@ -245,7 +246,7 @@ class KubeCluster:
         await nodes.become_ready(self.api, self.clock, shape.name)
         ready = f"Node {shape.name} status is now: NodeReady"
         await self._kubelets.events.record("nodes", node, "NodeReady", ready)
-        self._ring("Kubelets")
+        self._wake("Kubelets")
 
     def _report(self, failure: Exception) -> None:
         self.failures.append(failure)
@@ -256,7 +257,7 @@ class KubeCluster:
         return self._logs.get((pod_uid, container), [])
 
     def gpus_of(self, pod: JsonObject, container: str, command: str) -> list[str] | None:
-        """Return what `nvidia-smi -L` shows in a pod's container; None where the command does not find the program."""
+        """Return the output lines of `nvidia-smi -L` in a container; None if the command does not find the program."""
         machine = self._kubelets.machines.get(spec(pod).get("nodeName", ""))
         run = machine.pods.get(meta(pod)["uid"]) if machine else None
         body = next(item for item in spec(pod)["containers"] if item["name"] == container)
@@ -269,9 +270,9 @@ class KubeCluster:
         """Write a complete kubeconfig (JSON, which is YAML too).
 
         Args:
-            server_url: Where `make_app(cluster)` is served, path included. It must be https: client-go, and so Helm and
-                kubectl, send a bearer token over TLS only.
-            ca_pem: Certificate of the authority that signed the server's.
+            server_url: URL at which `make_app(cluster)` is served, including the path. It must be https: client-go, and
+                so Helm and kubectl, send a bearer token over TLS only.
+            ca_pem: Certificate of the authority that signed the server's certificate.
         """
         if self._plane:
             server_url, ca_pem = self._plane.url, self._plane.ca_pem

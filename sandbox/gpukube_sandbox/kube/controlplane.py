@@ -1,8 +1,8 @@
-"""A real control plane on loopback: etcd and kube-apiserver, with scheduler and controller-manager where they are.
+"""A real control plane on loopback: etcd and kube-apiserver, plus scheduler and controller-manager if present.
 
-In scope: finding the programs, starting and ending them. Out of scope: talking to the API (`remote`), nodes.
+In scope: finding, starting, and stopping the programs. Out of scope: API clients (`remote`), nodes.
 
-Flags: docs reference/command-line-tools-reference; the two versions that were tried are 1.20 and 1.36.
+Flags: docs reference/command-line-tools-reference; tested with versions 1.20 and 1.36.
 """
 
 from __future__ import annotations
@@ -44,37 +44,36 @@ _CONTROLLERS = (
     "root-ca-cert-publisher",
 )
 _WITH_PORT_FLAG = (1, 20)
-"""Last version whose scheduler and controller-manager also listen without TLS unless told not to."""
+"""Last version whose scheduler and controller-manager also listen without TLS by default."""
 _START_S = 180.0
 _STARTS = 3
 _TAKEN = "address already in use"
 
 
 class _PortTaken(RuntimeError):
-    """Somebody else was given a port between its choice and its use."""
+    """Another process took a port between its selection and its use."""
 
 
 def find_assets(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Find the directory KUBEBUILDER_ASSETS names; None when it is unset or lacks etcd or kube-apiserver."""
+    """Return the directory in KUBEBUILDER_ASSETS; None if it is unset or lacks etcd or kube-apiserver."""
     named = (os.environ if environ is None else environ).get("KUBEBUILDER_ASSETS", "")
     directory = Path(named)
     return directory if named and all(os.access(directory / name, os.X_OK) for name in _NEEDED) else None
 
 
 class ControlPlane:
-    """The processes of one control plane; its data is gone with it.
+    """The processes of one control plane; stopping it deletes its data.
 
     Args:
         assets: Directory of the programs.
-        token: Bearer token that gets all rights.
-        reviewer: Address and authority of whoever is asked about every other token (a TokenReview webhook); None for
-            nobody.
+        token: Bearer token with all rights.
+        reviewer: Address and certificate authority of the TokenReview webhook for every other token, if any.
 
     Attributes:
-        url: Where the API server listens, once started.
+        url: URL of the API server, once started.
         ca_pem: Certificate of its authority, once started.
         version: Kubernetes version, once started.
-        tolerates_extended_resources: Set before the start: the admission plugin ExtendedResourceToleration is on.
+        tolerates_extended_resources: Enables the admission plugin ExtendedResourceToleration; set it before `start`.
     """
 
     def __init__(self, assets: Path, token: str, reviewer: tuple[str, str] | None = None) -> None:
@@ -96,7 +95,7 @@ class ControlPlane:
         """Start everything and wait until the API answers.
 
         Raises:
-            RuntimeError: It did not come up in three minutes, or a process ended; with the end of its log.
+            RuntimeError: It did not start within three minutes, or a process exited; includes the end of its log.
         """
         for left in reversed(range(_STARTS)):
             try:
@@ -123,7 +122,7 @@ class ControlPlane:
         await self._start_managers()
 
     async def stop(self) -> None:
-        """End every process at once and remove their data."""
+        """Kill every process immediately and remove the data."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -149,14 +148,14 @@ class ControlPlane:
     async def _read_version(self) -> str:
         command = [str(self._assets / "kube-apiserver"), "--version"]
         process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        output, _ = await process.communicate()
-        found = re.search(rb"v(\d+\.\d+\.\d+)", output)
+        printed, _ = await process.communicate()
+        found = re.search(rb"v(\d+\.\d+\.\d+)", printed)
         return found[1].decode() if found else ""
 
     async def _spawn(self, program: str, *flags: str) -> None:
         log = (self._directory / f"{program}.log").open("wb")
         with log:
-            # With setpriv (util-linux) the kernel ends the program when this process is killed.
+            # With setpriv (util-linux) the kernel kills the program when this process dies.
             found = shutil.which("setpriv")
             process = await asyncio.create_subprocess_exec(
                 *([found, "--pdeathsig", "KILL"] if found else []),
@@ -199,7 +198,7 @@ class ControlPlane:
             "--service-cluster-ip-range=10.96.0.0/16",
             "--allow-privileged=true",  # the device plugin's pods are privileged
             "--endpoint-reconciler-type=none",
-            "--disable-admission-plugins=TaintNodesByCondition",  # our nodes bring their own not-ready taint
+            "--disable-admission-plugins=TaintNodesByCondition",  # simulated nodes set their own not-ready taint
             *self._review_flags(),
             *(["--enable-admission-plugins=ExtendedResourceToleration"] if self.tolerates_extended_resources else []),
         )
@@ -237,7 +236,7 @@ class ControlPlane:
         }
         await asyncio.to_thread(self._write, "kubeconfig", json.dumps(config).encode())
         old = tuple(map(int, self.version.split(".")[:2])) <= _WITH_PORT_FLAG
-        # They serve nothing: nobody asks them, and a port that somebody else has taken would end them unseen.
+        # Port 0 disables serving: no client needs it, and they would exit unnoticed if another process had the port.
         common = [f"--kubeconfig={self._directory / 'kubeconfig'}", "--leader-elect=false", "--secure-port=0"]
         common += ["--port=0"] if old else []
         if self.has("kube-scheduler"):
@@ -253,7 +252,7 @@ class ControlPlane:
             )
 
     async def _wait_until_ready(self) -> None:
-        import httpx  # noqa: PLC0415 -- brings rich and pygments along, a quarter of the sandbox's start
+        import httpx  # noqa: PLC0415 -- imports rich and pygments, a quarter of the sandbox's start time
 
         headers = {"authorization": f"Bearer {self._token}"}
         ends = asyncio.get_running_loop().time() + _START_S

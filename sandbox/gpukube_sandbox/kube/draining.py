@@ -1,7 +1,7 @@
-"""Nodes that a cloud empties before it takes them away: cordoned, then evicted within the budgets of their pods.
+"""Drains nodes before a cloud removes them: cordon, then evict pods within their disruption budgets.
 
-In scope: one round of that, with a limit. Out of scope: what a budget allows (`store.eviction`), what a cloud
-does with pods that are left (its `lifecycle`).
+In scope: one drain with a time limit. Out of scope: what a budget allows (`store.eviction`), what a cloud does with
+the remaining pods (its `lifecycle`).
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_AGAIN_S = 5.0
-"""Between two tries, as kubectl drain waits."""
-_LEAST_S, _LEAST_AGAIN_S = 2.0, 0.05
-"""Of the machine's time: for the whole, and between two tries after the limit."""
+_RETRY_S = 5.0
+"""Sandbox seconds between two attempts, as in kubectl drain."""
+_MIN_WALL_S, _MIN_RETRY_S = 2.0, 0.05
+"""Wall-clock seconds: minimum for the whole drain, and between two attempts after the limit."""
 _MIRROR = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A pod that is still on a node when the time is over.
+    """A pod that is still on a node when the drain times out.
 
     Attributes:
-        node: Where.
+        node: The node.
         pod: Namespace and name.
-        reason: What the eviction API said last; "" where the pod was on its way.
+        reason: Last refusal of the eviction API; "" if the pod was already terminating.
     """
 
     node: str
@@ -43,16 +43,16 @@ class Blocked:
 
 
 async def drain(api: ObjectApi, clock: Clock, nodes: Sequence[str], limit_s: float) -> list[Blocked]:
-    """Cordon nodes and evict their pods, again and again until none is left or the time is over.
+    """Cordon nodes and evict their pods, retrying until no pods are left or the time limit is reached.
 
-    Pods of DaemonSets, mirror pods and those that have ended stay. Where time runs fast, the limit is some seconds of
-    the machine's time at least: the controllers that end pods run by it.
+    DaemonSet pods, mirror pods, and finished pods stay. If the sandbox's time runs fast, the limit is still at least a
+    few wall-clock seconds, because the controllers that end pods need them.
 
     Returns:
-        What is left.
+        The remaining pods.
     """
     await cordon(api, nodes, unschedulable=True)
-    end, machine_end = clock.now() + limit_s, time.monotonic() + _LEAST_S
+    end, machine_end = clock.now() + limit_s, time.monotonic() + _MIN_WALL_S
     while True:
         left: list[Blocked] = []
         for node in nodes:
@@ -64,15 +64,15 @@ async def drain(api: ObjectApi, clock: Clock, nodes: Sequence[str], limit_s: flo
         if not left:
             return left
         if (rest_s := end - clock.now()) > 0:
-            await clock.sleep(min(_AGAIN_S, rest_s))
+            await clock.sleep(min(_RETRY_S, rest_s))
         elif time.monotonic() < machine_end:
-            await asyncio.sleep(_LEAST_AGAIN_S)
+            await asyncio.sleep(_MIN_RETRY_S)
         else:
             return left
 
 
 async def cordon(api: ObjectApi, nodes: Iterable[str], *, unschedulable: bool) -> None:
-    """Let nodes take no new pods, or take them again."""
+    """Cordon or uncordon nodes."""
     for name in nodes:
         node = await api.get("nodes", name)
         if node is not None and bool(spec(node).get("unschedulable")) != unschedulable:

@@ -1,6 +1,6 @@
-"""Events: what components tell about objects, as `kubectl describe` and `kubectl get events` show it.
+"""Records events about objects, as `kubectl describe` and `kubectl get events` show them.
 
-In scope: writing events, counting repetitions, forgetting old ones. Out of scope: what is told.
+In scope: writing events, counting repetitions, deleting old ones. Out of scope: the messages.
 
 Source: k8s.io/client-go tools/record (EventCorrelator: same object, reason and message are one event with a count).
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_MOST = 300
-"""Events of one component that are kept. A real API server keeps them for an hour, which a sandbox whose time runs
-fast would not let anybody read."""
+_MAX_EVENTS = 300
+"""Maximum number of events kept per component. A real API server keeps events for an hour, which is too short to read
+them if the sandbox's time runs fast."""
 
 
 class Recorder:
-    """Tells of objects in the name of one component.
+    """Records events on behalf of one component.
 
     Args:
         api: The cluster's API.
@@ -37,36 +37,38 @@ class Recorder:
         self._api = api
         self._clock = clock
         self._component = component
-        self._told: dict[tuple[str, str, str], tuple[JsonObject, int]] = {}
+        self._recorded: dict[tuple[str, str, str], tuple[JsonObject, int]] = {}
         self._last = 0
-        self._residue = crc32(component.encode()) % 1000  # two components tell of one object at the same moment
+        self._residue = (
+            crc32(component.encode()) % 1000
+        )  # two components may record an event about one object at the same moment
 
     async def record(self, plural: str, obj: JsonObject, reason: str, message: str, *, warning: bool = False) -> None:
-        """Write an event about an object, or count one more of the same.
+        """Create an event about an object, or increment the count of an identical one.
 
         Args:
             plural: The object's type.
-            obj: The object; it need not exist any more.
+            obj: The object; it may be deleted already.
             reason: "FailedScheduling".
             message: What happened.
-            warning: It is not as it should be.
+            warning: The type is Warning, not Normal.
         """
         key = (meta(obj).get("uid") or name_of(obj), reason, message)
         now = timestamp(self._clock.now())
-        known = self._told.pop(key, None)
+        known = self._recorded.pop(key, None)
         if known:
             event, count = known
             await self._api.patch("events", event, {"count": count + 1, "lastTimestamp": now})
-            self._told[key] = event, count + 1
+            self._recorded[key] = event, count + 1
             return
         written = self._written(plural, obj, reason, message)
         written |= {"type": "Warning" if warning else "Normal", "firstTimestamp": now, "lastTimestamp": now}
         created = await self._api.create("events", written)
         if created:
             details = {"name": name_of(created), "namespace": namespace_of(created)}
-            self._told[key] = {"metadata": details}, 1
-        if len(self._told) > _MOST:
-            oldest, _ = self._told.pop(next(iter(self._told)))
+            self._recorded[key] = {"metadata": details}, 1
+        if len(self._recorded) > _MAX_EVENTS:
+            oldest, _ = self._recorded.pop(next(iter(self._recorded)))
             await self._api.delete("events", oldest)
 
     def _written(self, plural: str, obj: JsonObject, reason: str, message: str) -> JsonObject:
@@ -76,7 +78,7 @@ class Recorder:
             "kind": kind.kind,
             "name": name,
             "namespace": namespace_of(obj),
-            # The kubelet and the node controller name nodes by their name here, and kubectl looks them up so.
+            # The kubelet and the node controller use the node's name as its uid, and kubectl looks events up by it.
             "uid": name if kind.kind == "Node" else meta(obj).get("uid", ""),
             "resourceVersion": meta(obj).get("resourceVersion", ""),
         }

@@ -1,6 +1,6 @@
-"""Where a pod may run.
+"""Matches pods to nodes.
 
-In scope: taints and tolerations, node selectors and affinity, quantities and requests; all pure.
+In scope: taints and tolerations, node selectors and affinity, quantities and requests; all pure functions.
 Out of scope: placing pods (`scheduler`, `daemonsets`).
 
 Source: docs concepts/scheduling-eviction/{taint-and-toleration,assign-pod-node}.
@@ -28,7 +28,7 @@ HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 def untolerated(
     pod_spec: JsonObject, taints: Iterable[JsonObject], effects: Collection[str] = HARD_EFFECTS
 ) -> JsonObject | None:
-    """Find the first taint of the given effects that the pod does not tolerate."""
+    """Return the first taint with one of the effects that the pod does not tolerate."""
     return next((item for item in taints if item.get("effect") in effects and not tolerates(pod_spec, item)), None)
 
 
@@ -38,7 +38,7 @@ def tolerates(pod_spec: JsonObject, taint: JsonObject) -> bool:
 
 
 def toleration_of(pod_spec: JsonObject, taint: JsonObject) -> JsonObject | None:
-    """Return the toleration by which a pod tolerates a taint."""
+    """Return the pod's toleration that matches a taint."""
     return next((item for item in pod_spec.get("tolerations") or () if _tolerates(item, taint)), None)
 
 
@@ -54,10 +54,10 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
 
 
 def matches_node(pod_spec: JsonObject, node: JsonObject) -> bool:
-    """Test nodeSelector and the required node affinity (terms are alternatives)."""
+    """Return whether a node matches the nodeSelector and the required node affinity (terms are ORed)."""
     marks = labels(node)
-    wanted: dict[str, str] = pod_spec.get("nodeSelector") or {}
-    if any(marks.get(key) != value for key, value in wanted.items()):
+    desired: dict[str, str] = pod_spec.get("nodeSelector") or {}
+    if any(marks.get(key) != value for key, value in desired.items()):
         return False
     affinity = ((pod_spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
@@ -68,9 +68,9 @@ def matches_node(pod_spec: JsonObject, node: JsonObject) -> bool:
 
 
 def pod_requests(pod: JsonObject) -> Counter[str]:
-    """Add up what a pod asks for, in base units (cpu in thousandths); "pods" counts itself.
+    """Return the sum of a pod's requests in base units (cpu in thousandths), including 1 for "pods".
 
-    Init containers run one after the other, beside those that stay (sidecars) and were declared before them.
+    Init containers run one at a time, alongside the sidecars declared before them.
 
     Source:
         kubernetes component-helpers resource/helpers.go (PodRequests).
@@ -79,16 +79,16 @@ def pod_requests(pod: JsonObject) -> Counter[str]:
     for container in spec(pod).get("containers") or ():
         total.update(_requests(container))
     sidecars: Counter[str] = Counter()
-    most: Counter[str] = Counter()
+    largest: Counter[str] = Counter()
     for container in spec(pod).get("initContainers") or ():
-        asked = _requests(container)
+        requested = _requests(container)
         if container.get("restartPolicy") == "Always":
-            total.update(asked)
-            sidecars.update(asked)
-            most |= sidecars
+            total.update(requested)
+            sidecars.update(requested)
+            largest |= sidecars
         else:
-            most |= asked + sidecars
-    total |= most
+            largest |= requested + sidecars
+    total |= largest
     whole = _requests(spec(pod))
     total.update({name: whole[name] - total[name] for name in whole})
     total.update({name: _in_base_units(name, value) for name, value in (spec(pod).get("overhead") or {}).items()})
@@ -100,8 +100,8 @@ def _requests(container: JsonObject) -> Counter[str]:
     resources = container.get("resources")
     if not resources:
         return Counter()
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return Counter({name: _in_base_units(name, value) for name, value in asked.items()})
+    requested = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return Counter({name: _in_base_units(name, value) for name, value in requested.items()})
 
 
 def _in_base_units(name: str, value: str | float) -> int:
@@ -114,17 +114,17 @@ def _parsed(text: str, *, in_thousandths: bool) -> int:
 
 
 def allocatable_of(node: JsonObject) -> Counter[str]:
-    """Return what a node has to offer, in the units of `pod_requests`."""
+    """Return a node's allocatable resources in the units of `pod_requests`."""
     return Counter(
         {name: _in_base_units(name, value) for name, value in (status(node).get("allocatable") or {}).items()}
     )
 
 
 def is_ready(obj: JsonObject) -> bool:
-    """Return whether a node or pod has condition Ready."""
+    """Return whether a node or pod has the condition Ready."""
     return conditions(obj).get("Ready") == "True"
 
 
 def is_terminal(pod: JsonObject) -> bool:
-    """Return whether a pod has run to its end."""
+    """Return whether a pod has finished."""
     return status(pod).get("phase") in {"Succeeded", "Failed"}

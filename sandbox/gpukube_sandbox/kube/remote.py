@@ -1,4 +1,4 @@
-"""The controllers' port on a real API server, over HTTP.
+"""The controllers' API client for a real API server, over HTTP.
 
 In scope: `RemoteApi`. Out of scope: starting the server (`controlplane`), controllers.
 """
@@ -24,34 +24,35 @@ if TYPE_CHECKING:
 
 _MERGE = {"content-type": "application/merge-patch+json"}
 _NOT_DONE = frozenset({403, 404, 409, 422})
-"""Answers that mean "not now": the object is gone, was changed, or may not be made; the next change brings us back."""
+"""Status codes that need no retry: the object is deleted, was changed, or must not be created. The next change wakes
+the controller."""
 _LATER = frozenset({429, 500, 502, 503, 504})
-"""Answers of a server that is starting, or whose etcd the machine kept waiting."""
+"""Status codes of a server that is starting or waits for a slow etcd; the request is retried."""
 _ATTEMPTS = 240
 _PAUSE_S = 0.25
 
 
-class _Ring:
-    """A bell that watches of several types ring."""
+class _Wakeup:
+    """A wakeup that the watches of several types trigger."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
-    def ring(self) -> None:
-        """Wake whoever waits."""
+    def wake(self) -> None:
+        """Wake the waiter."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Wait for the next ring; one that came since the last wait counts."""
+        """Wait for the next change; one since the last wait counts."""
         await self._event.wait()
         self._event.clear()
 
 
 class RemoteApi:
-    """The port on an API server.
+    """The `ObjectApi` of an API server.
 
     Args:
-        url: Where it listens, https.
+        url: Its https URL.
         token: Bearer token with all rights.
         ca_pem: Certificate of its authority.
     """
@@ -85,7 +86,7 @@ class RemoteApi:
             try:
                 answer = await self._client.send(request)
             except httpx.TransportError:
-                # The server restarts, or has not come up yet.
+                # The server is restarting, or has not started yet.
                 if attempt == _ATTEMPTS - 1:
                     raise
                 await asyncio.sleep(_PAUSE_S)
@@ -113,7 +114,7 @@ class RemoteApi:
         return self._path(plural, namespace_of(obj), name_of(obj), part)
 
     async def list(self, plural: str, namespace: str = "", *, where: str = "", fields: str = "") -> list[JsonObject]:
-        """List objects; nothing for a type the server does not know."""
+        """List objects; return an empty list for a type that the server does not have."""
         params = {"labelSelector": where, "fieldSelector": fields}
         found = await self._send("GET", self._path(plural, namespace), params={k: v for k, v in params.items() if v})
         return list((found or {}).get("items") or ())
@@ -125,7 +126,7 @@ class RemoteApi:
     async def create(
         self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
     ) -> JsonObject | None:
-        """Create; None when refused."""
+        """Create an object; return None if the server refuses."""
         kind = kind_named(plural)
         body = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
         return await self._send("POST", self._path(plural, namespace_of(obj)), body, refusals=refusals)
@@ -139,19 +140,19 @@ class RemoteApi:
         await self._send("PATCH", self._place(plural, obj, "status"), {"status": change})
 
     async def bind(self, pod: JsonObject, node: str) -> None:
-        """Give a pod its node."""
+        """Bind a pod to a node."""
         body = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": node}}
         await self._send("POST", self._place("pods", pod, "binding"), {**body, "metadata": {"name": name_of(pod)}})
 
     async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
-        """Delete the object, in the background."""
+        """Delete the object with background propagation."""
         body: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if grace_s is not None:
             body["gracePeriodSeconds"] = grace_s
         await self._send("DELETE", self._place(plural, obj), body)
 
     async def evict(self, pod: JsonObject) -> str:
-        """Evict a pod, once: a refusal by a budget is an answer and not repeated here."""
+        """Evict a pod without retrying: a budget's refusal is a final answer here."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -160,32 +161,32 @@ class RemoteApi:
         answer = await self._client.post(self._place("pods", pod, "eviction"), json=body)
         if answer.is_success or answer.status_code == httpx.codes.NOT_FOUND:
             return ""
-        body = answer.json()
-        return refusal_words(str(body.get("message", "")), body.get("details"))
+        answer_body = answer.json()
+        return refusal_words(str(answer_body.get("message", "")), answer_body.get("details"))
 
     @contextmanager
-    def watching(self, *plurals: str) -> Iterator[_Ring]:
-        """Hold a bell; one watch per type runs until the block ends."""
-        bell = _Ring()
-        tasks = [asyncio.create_task(self._watch(plural, bell)) for plural in plurals]
+    def watching(self, *plurals: str) -> Iterator[_Wakeup]:
+        """Yield a wakeup; one watch per type runs until the block ends."""
+        wakeup = _Wakeup()
+        tasks = [asyncio.create_task(self._watch(plural, wakeup)) for plural in plurals]
         try:
-            yield bell
+            yield wakeup
         finally:
             for task in tasks:
                 task.cancel()
 
-    async def _watch(self, plural: str, bell: _Ring) -> None:
+    async def _watch(self, plural: str, wakeup: _Wakeup) -> None:
         while True:
-            # A watch that breaks is begun again; so is one on a type that is not there yet.
+            # Restart a watch that breaks, or whose type does not exist yet.
             with suppress(httpx.TransportError):
-                await self._follow(plural, bell)
+                await self._follow(plural, wakeup)
             await asyncio.sleep(_PAUSE_S)
 
-    async def _follow(self, plural: str, bell: _Ring) -> None:
+    async def _follow(self, plural: str, wakeup: _Wakeup) -> None:
         async with self._client.stream("GET", self._path(plural), params={"watch": "true"}) as answer:
             if answer.is_success:
                 async for _ in answer.aiter_lines():
-                    bell.ring()
+                    wakeup.wake()
 
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 In scope: packing the chart sources, the index, and the routes. Out of scope: charts (`gpukube_sandbox/charts`).
 
-The archives are the same bytes on every run and machine (stored, not compressed: zlib builds differ), so a recorded
-digest stays true.
+The archives have the same bytes on every run and machine (stored, not compressed, because zlib builds differ), so a
+recorded digest stays valid.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 CHART = "nvidia-device-plugin"
 VERSIONS = ("0.20.0", "0.19.3", "0.17.4", "0.15.0")
-"""Newest first. The older ones are there to upgrade from: each has a discovery of its own, whose templates differ."""
+"""Chart versions, newest first. Older ones exist to upgrade from; each includes its own discovery chart version."""
 OPERATOR = "gpu-operator"
 KUBERAY = "kuberay-operator"
 
 _CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",), KUBERAY: ("1.7.0",)}
 _BORROWED = "charts/node-feature-discovery"
-"""Where the plugin's chart has a copy of what the operator's has too."""
+"""Subchart of the plugin's chart that the operator's chart includes as well."""
 _NFD = {"0.19.3": "0.17.3", "0.17.4": "0.15.3", "0.15.0": "0.15.3"}
-"""Which one older charts of NVIDIA's carry (NVIDIA/k8s-device-plugin, Chart.yaml of that version)."""
+"""Plugin chart version -> Node Feature Discovery version in it (NVIDIA/k8s-device-plugin, Chart.yaml)."""
 _CREATED = "2026-08-19T00:00:00Z"
 
 
 def archive_name(version: str, chart: str = CHART) -> str:
-    """Name the archive file of a version."""
+    """Return the file name of a version's archive."""
     return f"{chart}-{version}.tgz"
 
 
@@ -66,14 +66,14 @@ def _chart_files(chart: str) -> Iterator[tuple[str, bytes]]:
     if chart == OPERATOR:
         yield from _files(_source(CHART) / _BORROWED, f"{chart}/{_BORROWED}")
     if chart == KUBERAY:
-        from gpukube_sandbox.kube.kuberay.definitions import definitions  # noqa: PLC0415 -- 0.2 s, for who installs it
+        from gpukube_sandbox.kube.kuberay.definitions import definitions  # noqa: PLC0415 -- takes 0.2 s, needed by this chart only
 
         for definition in definitions():
             yield f"{chart}/crds/{definition['metadata']['name']}.yaml", json.dumps(definition).encode()
 
 
 def _with_version(content: bytes, chart: str, version: str) -> bytes:
-    """Write a version into the Chart.yaml of a chart, or of the discovery in it."""
+    """Set the version in the Chart.yaml of a chart, or of the discovery in it."""
     newest = _CHARTS[chart][0]
     if version == newest:
         return content
@@ -113,7 +113,7 @@ def repository_index() -> JsonObject:
 
 def _entry(chart: str, version: str) -> JsonObject:
     described: JsonObject = yaml.safe_load((_source(chart) / "Chart.yaml").read_bytes())
-    # Kubernetes' types are in the definitions, which change with the library that has them: no digest stays true.
+    # The definitions contain Kubernetes' types, which change with the library they come from, so no digest stays valid.
     known = {} if chart == KUBERAY else {"digest": hashlib.sha256(chart_archive(version, chart)).hexdigest()}
     return {
         **described,
@@ -144,5 +144,5 @@ async def _archive(request: Request) -> Response:
 
 
 def repository_routes(prefix: str = "/charts") -> Mount:
-    """Return the routes of the repository; add it in Helm as <server><prefix>."""
+    """Return the repository's routes; its address for `helm repo add` is <server><prefix>."""
     return Mount(prefix, routes=[Route("/index.yaml", _index), Route("/{name}", _archive)])

@@ -1,6 +1,6 @@
-"""What runs in kube-system of every cluster before anybody comes: on each node, and once.
+"""The workloads that a cloud runs in kube-system of every new cluster, per node or per cluster.
 
-In scope: making those objects from a cloud's table. Out of scope: the tables (each cloud's `addons`).
+In scope: creating them from a cloud's table. Out of scope: the tables (each cloud's `addons`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class SystemPods:
     """One of the cloud's own workloads.
 
     Attributes:
-        name: Of the DaemonSet or Deployment, and of its container.
+        name: Name of the DaemonSet or Deployment, and of its container.
         image: Its image.
-        requests: What each pod asks for.
-        replicas: How many there are; 0 for one on each node, whatever its taints.
-        label: Key and value that its pods carry.
+        requests: Resource requests of each pod.
+        replicas: Number of pods; 0 for one on each node, whatever its taints.
+        label: Label key and value of its pods.
     """
 
     name: str
@@ -34,7 +34,7 @@ class SystemPods:
 
 
 async def apply_system_pods(kube: KubeCluster, table: tuple[SystemPods, ...]) -> None:
-    """Apply the cloud's own workloads, which the emulated controllers then run."""
+    """Create the cloud's own workloads, which the emulated controllers then run."""
     for entry in table:
         await kube.api.create("deployments" if entry.replicas else "daemonsets", _workload(entry))
 

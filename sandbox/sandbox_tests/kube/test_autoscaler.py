@@ -24,7 +24,7 @@ from gpukube_sandbox.gke.pools import fill_defaults
 from gpukube_sandbox.gke.service import GkeService
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, imagine
+from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 from gpukube_sandbox.kube.cluster import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.objects import name_of, spec, status
@@ -79,9 +79,9 @@ class Cloud:
         marks = {"group": group, **kind.labels, **({"accelerator": "x"} if kind.gpu else {})}
         return NodeShape(name, gpu=kind.gpu, labels=marks, taints=(TAINT,) if kind.gpu else (), boot_s=30)
 
-    def imagined(self, name: str) -> JsonObject:
+    def template_node(self, name: str) -> JsonObject:
         gpu = self.kinds[name].gpu
-        return imagine(self.shape(f"template-{name}", name), {GPU: gpu.count} if gpu else {})
+        return make_template_node(self.shape(f"template-{name}", name), {GPU: gpu.count} if gpu else {})
 
     async def grow(self, name: str, count: int) -> str:
         kind = self.kinds[name]
@@ -137,7 +137,7 @@ def test_autoscaler_when_a_group_comes_after_the_pod_then_it_is_used() -> None:
         bench.put("pods", work("x"))
         await bench.wait(600)
         cloud.kinds["late"] = Kind(T4)
-        bench.cluster.regrouped()
+        bench.cluster.wake_autoscaler()
         await bench.wait(100)
         assert spec(bench.get("pods", "x"))["nodeName"] == "late-0"
 
@@ -301,9 +301,9 @@ REACHED_S = 20.0
 async def until(kube: KubeCluster, holds: Callable[[], object]) -> None:
     """Wait for what a write of a pod or node brings about."""
     async with asyncio.timeout(REACHED_S):
-        with kube.api.watching("pods", "nodes") as bell:
+        with kube.api.watching("pods", "nodes") as wakeup:
             while not holds():
-                await bell.wait()
+                await wakeup.wait()
 
 
 def aks_pool(world: World, **more: object) -> AksPool:
@@ -434,7 +434,7 @@ def test_eks_template_when_tags_say_more_then_they_are_believed() -> None:
             {"key": "k", "value": "v", "effect": "NO_SCHEDULE"},
             {"key": "unseen", "effect": "NO_SCHEDULE"},
         ]
-        node = EksGroups(cluster, world.clock, world.faults).imagined(group.asg)
+        node = EksGroups(cluster, world.clock, world.faults).template_node(group.asg)
         await world.reset()
         return status(node)["allocatable"], spec(node)["taints"], node["metadata"]["labels"]
 
@@ -452,7 +452,7 @@ def test_aks_template_when_gpus_are_cut_then_whole_ones_are_expected() -> None:
         aks_pool(world, vmSize="Standard_ND96asr_v4", gpuInstanceProfile="MIG1g")
         (cluster,) = world.aks.clusters.values()
         groups = AksGroups(cluster, world.clock, world.faults, world.aks.quotas)
-        found: dict[str, str] = status(groups.imagined(groups.listed()[0].name))["allocatable"]
+        found: dict[str, str] = status(groups.template_node(groups.listed()[0].name))["allocatable"]
         await world.reset()
         return found
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube_sandbox.kube.controllers.deployments import fenceposts
+from gpukube_sandbox.kube.controllers.deployments import rollout_bounds
 from gpukube_sandbox.kube.store.objects import annotations_of, meta, name_of, spec, status
 from sandbox_tests.kube.test_life import Bench, life
 from sandbox_tests.kube.test_workloads import EVER, messages, owner, template
@@ -108,7 +108,7 @@ def test_deployment_when_it_rolls_on_full_nodes_then_by_its_strategy(
 def test_fenceposts_when_shares_then_more_is_rounded_up_and_fewer_down(
     surge: int | str, lack: int | str, replicas: int, expected: tuple[int, int]
 ) -> None:
-    assert fenceposts(web(replicas, strategy=rolling(surge, lack))) == expected
+    assert rollout_bounds(web(replicas, strategy=rolling(surge, lack))) == expected
 
 
 def test_deployment_when_rolled_back_then_its_old_set_is_the_newest_revision() -> None:

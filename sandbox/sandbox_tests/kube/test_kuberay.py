@@ -10,7 +10,7 @@ import yaml
 
 from gpukube_sandbox.kube.kuberay.clusters import spec_faults
 from gpukube_sandbox.kube.kuberay.definitions import definitions
-from gpukube_sandbox.kube.kuberay.manifests import accelerators, desired, head_pod
+from gpukube_sandbox.kube.kuberay.manifests import accelerators, desired_pods, head_pod
 from gpukube_sandbox.kube.store.kinds import CORE, RAY
 from gpukube_sandbox.kube.store.objects import labels, name_of, spec, status
 from gpukube_sandbox.kube.store.patches import merge_patch
@@ -174,7 +174,7 @@ def test_accelerators_when_a_container_has_limits_then_as_ray_counts_them(limits
     ],
 )
 def test_desired_when_replicas_are_out_of_bounds_then_within(group: dict[str, Any], count: int) -> None:
-    assert desired(group) == count
+    assert desired_pods(group) == count
 
 
 def test_head_when_ray_scales_itself_then_a_sidecar_and_a_command_that_stays() -> None:

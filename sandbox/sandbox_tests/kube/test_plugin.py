@@ -205,8 +205,8 @@ def test_fits_when_layout_is_given_then_places_decide(model: str, layout: tuple[
 def test_profiles_when_alone_then_as_many_fit_as_the_table_says() -> None:
     for model in MODELS.values():
         for profile in model.profiles.values():
-            assert fits(model, (profile.name,) * profile.most), (model.name, profile.name)
-            assert not fits(model, (profile.name,) * (profile.most + 1)), (model.name, profile.name)
+            assert fits(model, (profile.name,) * profile.max_count), (model.name, profile.name)
+            assert not fits(model, (profile.name,) * (profile.max_count + 1)), (model.name, profile.name)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""The cluster autoscaler: node groups grow for pods that fit nowhere, and lose nodes that nobody needs."""
+"""The cluster autoscaler: adds nodes for unschedulable pods, and removes unneeded nodes."""

@@ -1,4 +1,4 @@
-"""What a scale-up of a group would bring, and what stands in its way.
+"""Estimates what a scale-up of a group would achieve, and why it would not help.
 
 In scope: template nodes, packing pending pods on them, reasons; pure. Out of scope: time, back-off, the API
 (`scaler`).
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.controllers.daemonsets import should_run
 from gpukube_sandbox.kube.matching import allocatable_of
-from gpukube_sandbox.kube.scheduler.filters import Judge
+from gpukube_sandbox.kube.scheduler.filters import NodeFilters
 from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
 from gpukube_sandbox.kube.store.objects import name_of, spec, status
 
@@ -31,12 +31,12 @@ _TEMPORARY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unre
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One group's offer.
+    """A possible scale-up of one group.
 
     Attributes:
-        count: Nodes it would add.
+        count: Nodes to add.
         pods: Pods that would fit on them.
-        gpus: GPUs that a node has; of equal offers the one without idle GPUs is taken.
+        gpus: GPUs per node; of otherwise equal options, the one with fewer GPUs is chosen.
     """
 
     group: Group
@@ -46,18 +46,18 @@ class Option:
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
-        """Most pods, fewest GPUs, fewest nodes first. Which of equal ones a real expander takes is chance or price."""
+        """Sort key: most pods, then fewest GPUs, then fewest nodes. A real expander breaks ties by chance or price."""
         return -len(self.pods), self.gpus * self.count, self.count, self.group.name
 
 
 def cleaned(node: JsonObject) -> JsonObject:
-    """Make a template of a living node: without what is true of that node alone."""
+    """Return a template from a live node, without properties of that node alone."""
     taints = [taint for taint in spec(node).get("taints") or () if taint["key"] not in _TEMPORARY]
     return {**node, "spec": {"taints": taints}}
 
 
 def fresh_node(template: JsonObject, name: str, daemonsets: Iterable[JsonObject]) -> NodeView:
-    """Make one more node of a template, with the daemon pods that would come first."""
+    """Return a new node from a template, including its DaemonSet pods."""
     node = copy.copy(template)
     marks = {**template["metadata"]["labels"], "kubernetes.io/hostname": name}
     node["metadata"] = {"name": name, "labels": marks}
@@ -75,9 +75,9 @@ class Estimator:
     """Packs pending pods on new nodes.
 
     Attributes:
-        snapshot: The cluster with the nodes that are on their way.
-        version: Minor version of Kubernetes, for the words of reasons.
-        daemonsets: Whose pods come to every new node they fit.
+        snapshot: The cluster, including upcoming nodes.
+        version: Minor version of Kubernetes, which determines the wording of reasons.
+        daemonsets: DaemonSets that place a pod on every matching new node.
     """
 
     snapshot: Snapshot
@@ -85,15 +85,15 @@ class Estimator:
     daemonsets: list[JsonObject]
 
     def reasons(self, pod: JsonObject, template: JsonObject) -> tuple[str, ...]:
-        """Explain why a pod would not even fit on an empty node of a group."""
+        """Return why a pod would not fit on an empty node of a group."""
         return self._reasons(pod, fresh_node(template, f"template-{name_of(template)}", self.daemonsets))
 
     def _reasons(self, pod: JsonObject, view: NodeView) -> tuple[str, ...]:
-        verdict = Judge(pod, self.snapshot.replaced(view), self.version).judge(view)
+        verdict = NodeFilters(pod, self.snapshot.replaced(view), self.version).check(view)
         return verdict.reasons if verdict else ()
 
     def offer(self, group: Group, template: JsonObject, pods: list[JsonObject], room: int) -> Option:
-        """Work out how many new nodes, of `room` at most, would take how many of the pods."""
+        """Return how many new nodes, at most `room`, would fit which of the pods."""
         packed: list[JsonObject] = []
         left, count = list(pods), 0
         before = self.snapshot

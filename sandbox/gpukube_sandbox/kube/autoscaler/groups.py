@@ -1,7 +1,7 @@
-"""What a cloud offers an autoscaler: groups of nodes that can grow and shrink.
+"""A cloud's interface for the autoscaler: groups of nodes that can grow and shrink.
 
-In scope: the port, its values, and the node that an autoscaler imagines for a group without one.
-Out of scope: deciding (`scaler`), any one cloud.
+In scope: the protocol, its values, and the template node of an empty group.
+Out of scope: scaling decisions (`scaler`), any specific cloud.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How an autoscaler is set up.
+    """The configuration of an autoscaler.
 
     Attributes:
-        gpu_label: Label of nodes with GPUs: such a node counts as ready once it has `nvidia.com/gpu` to give.
-        unneeded_s: How long a node must be idle before it goes.
-        after_add_s: How long after a scale-up none goes.
-        unready_s: How long a node may stay unready before it goes.
-        provision_s: How long new nodes may take until they count as unready. With more than three such nodes, and those
-            nearly half of all, nothing grows.
-        tells_pods: Pods are told of a scale-up that failed (GKE); else a ConfigMap's events say so.
+        gpu_label: Label of GPU nodes; such a node counts as ready once it has allocatable `nvidia.com/gpu`.
+        unneeded_s: Seconds a node must be unneeded before it is removed.
+        after_add_s: Seconds after a scale-up during which no node is removed.
+        unready_s: Seconds a node may be unready before it is removed.
+        provision_s: Seconds a new node may take before it counts as unready. Scale-up stops if more than three nodes,
+            and nearly half of all nodes, are unready.
+        notifies_pods: Report a failed scale-up in events of the pods (GKE); otherwise in events of a ConfigMap.
     """
 
     gpu_label: str
@@ -39,22 +39,22 @@ class Profile:
     after_add_s: float = 10 * MINUTE_S
     unready_s: float = 20 * MINUTE_S
     provision_s: float = 15 * MINUTE_S
-    tells_pods: bool = False
+    notifies_pods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group of equal nodes.
+    """One group of identical nodes.
 
     Attributes:
-        name: As the autoscaler's events name it.
-        pool: What it belongs to; groups of one pool are filled alike where `balanced`.
-        zone: Where its nodes are; "" for several zones.
-        nodes: Names of its machines, those that boot too.
-        target: Machines it is to have.
-        low: Fewest nodes it may have.
-        high: Most nodes it may have.
-        balanced: New nodes go to the group of the pool with the fewest.
+        name: Name in the autoscaler's events.
+        pool: Pool it belongs to; groups of one pool are filled evenly if `balanced`.
+        zone: Zone of its nodes; "" for several zones.
+        nodes: Names of its machines, including those that are booting.
+        target: Desired number of machines.
+        low: Minimum number of nodes.
+        high: Maximum number of nodes.
+        balanced: Add new nodes to the pool's smallest group.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Machines that are there or have been asked for."""
+        """Number of machines that exist or are requested."""
         return max(len(self.nodes), self.target)
 
 
@@ -76,32 +76,32 @@ class Groups(Protocol):
     """The groups of a cluster."""
 
     async def profile(self) -> Profile | None:
-        """Describe how the autoscaler is set up; None while none runs."""
+        """Return the autoscaler's configuration; None if it is not running."""
         ...
 
     def listed(self) -> list[Group]:
-        """List the groups that it may change."""
+        """List the groups that the autoscaler may change."""
         ...
 
-    def imagined(self, name: str) -> JsonObject:
-        """Return the node that it expects of a group of which it has not seen one."""
+    def template_node(self, name: str) -> JsonObject:
+        """Return the expected node of a group that has had no node yet."""
         ...
 
     async def grow(self, name: str, count: int) -> str:
-        """Add machines and wait until they are nodes; gives why they did not come, "" when they did."""
+        """Add machines and wait until they are nodes; return the failure, or "" on success."""
         ...
 
     async def shrink(self, name: str, node: str) -> None:
-        """Take one machine away."""
+        """Remove one machine."""
         ...
 
 
-def imagine(shape: NodeShape, devices: Mapping[str, int]) -> JsonObject:
-    """Make the template node of a group: what its shape says, with these devices, ready.
+def make_template_node(shape: NodeShape, devices: Mapping[str, int]) -> JsonObject:
+    """Return the template node of a group: a ready node of its shape with these devices.
 
     Args:
-        shape: Labels, taints and size.
-        devices: Extended resources that the cloud's autoscaler foresees.
+        shape: Labels, taints, and size.
+        devices: Extended resources that the cloud's autoscaler expects.
     """
     node = node_object(shape, "", "")
     whole = {"cpu": str(shape.cpu), "memory": f"{int(shape.memory_gib * 1024 * 1024)}Ki", "pods": str(shape.max_pods)}

@@ -1,6 +1,6 @@
-"""The autoscaler of one cluster: it looks at pending pods and idle nodes, and has the cloud add or take machines.
+"""The autoscaler of one cluster: adds machines for pending pods, and removes idle nodes.
 
-In scope: when to grow and shrink which group, back-off, events. Out of scope: packing (`estimating`), clouds.
+In scope: when to scale which group, back-off, events. Out of scope: packing (`estimating`), clouds.
 
 Source: kubernetes-sigs/cluster-autoscaler pkg/core (static_autoscaler, scaleup, scaledown), pkg/clusterstate,
 pkg/processors/status/eventing_scale_up_processor.go; kubernetes/autoscaler cluster-autoscaler/FAQ.md.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, cleaned, fresh_node
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import allocatable_of, is_ready, pod_requests
-from gpukube_sandbox.kube.scheduler.filters import Judge
+from gpukube_sandbox.kube.scheduler.filters import NodeFilters
 from gpukube_sandbox.kube.scheduler.snapshot import Snapshot, take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import place
 from gpukube_sandbox.kube.store.eviction import covers
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 
 SCAN_S = 10.0
 FASTEST = 600.0
-"""Sandbox seconds per wall second from which on idle nodes stay: ten idle minutes would pass before anybody looks."""
+"""Speed (sandbox seconds per wall second) above which idle nodes stay: ten idle minutes would pass unnoticed."""
 _BACK_OFF_S = 300.0
 _LONGEST_BACK_OFF_S = 1800.0
 _IDLE_BELOW = 0.5
-_MOST_UNREADY, _MOST_UNREADY_SHARE = 3, 0.45
+_MAX_UNREADY, _MAX_UNREADY_SHARE = 3, 0.45
 _DELETED = "ToBeDeletedByClusterAutoscaler"
 _STAYS = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-_AT_MOST, _BACKS_OFF = "max node group size reached", "in backoff after failed scale-up"
+_AT_MAXIMUM, _BACKS_OFF = "max node group size reached", "in backoff after failed scale-up"
 
 
 class Autoscaler:
-    """Lets the groups of a cluster follow its pods.
+    """Scales the groups of a cluster to its pods.
 
     Args:
         api: The cluster's API.
         clock: The sandbox's time.
-        groups: What the cloud offers.
+        groups: The cloud's node groups.
         version: Minor version of Kubernetes.
-        begin: Starts work that goes on beside: the growth of a group.
+        begin: Starts a background task, such as the growth of a group.
     """
 
     watches = ("pods", "nodes")
@@ -80,7 +80,7 @@ class Autoscaler:
         self._explained: dict[str, str] = {}
 
     async def reconcile(self) -> float | None:
-        """Look once every ten seconds, while there is something to look at; gives the time of the next look."""
+        """Scan every ten seconds while there are groups; return the time of the next scan."""
         groups = {group.name: group for group in self._groups.listed()}
         profile = await self._groups.profile() if groups else None
         if profile is None:
@@ -99,7 +99,7 @@ class Autoscaler:
         since = now - profile.provision_s
         unready = {name for name, node in nodes.items() if name not in ready and _created(node) < since}
         due = [now + SCAN_S] if self._growing else []
-        if len(unready) <= max(_MOST_UNREADY, len(nodes) * _MOST_UNREADY_SHARE):
+        if len(unready) <= max(_MAX_UNREADY, len(nodes) * _MAX_UNREADY_SHARE):
             due += await self._scale_up(groups, ready, unready, pods)
         due += await self._scale_down(groups, nodes, pods, profile)
         return min(due, default=None)
@@ -110,9 +110,8 @@ class Autoscaler:
         self, groups: dict[str, Group], ready: dict[str, JsonObject], unready: set[str], pods: list[JsonObject]
     ) -> list[float]:
         waiting = [pod for pod in pods if _is_stuck(pod)]
-        self._explained = {
-            uid: text for uid, text in self._explained.items() if uid in {meta(pod)["uid"] for pod in waiting}
-        }
+        uids = {meta(pod)["uid"] for pod in waiting}
+        self._explained = {uid: text for uid, text in self._explained.items() if uid in uids}
         if not waiting:
             return []
         daemonsets = await self._api.list("daemonsets")
@@ -144,18 +143,18 @@ class Autoscaler:
                 yield fresh_node(self._template(group), f"{group.name}-upcoming-{number}", daemonsets)
 
     def _fits(self, pod: JsonObject, snapshot: Snapshot) -> bool:
-        """Put the pod on a node that is there or comes, if it fits one; the scheduler will do so."""
+        """Place the pod on an existing or upcoming node if it fits one, as the scheduler will."""
         found = place(pod, snapshot, self._version).nodes
         if found:
             snapshot.nodes[found[0]].take(pod)
         return bool(found)
 
     def _template(self, group: Group) -> JsonObject:
-        """A node of the group as one has been seen; before the first, as the cloud describes it."""
-        return self._seen.get(group.name) or self._groups.imagined(group.name)
+        """Return a template from a node of the group or, before the first one, from the cloud's description."""
+        return self._seen.get(group.name) or self._groups.template_node(group.name)
 
     def _room(self, group: Group, groups: dict[str, Group]) -> int:
-        """Nodes the group may still get; the groups of a pool that are balanced are filled together."""
+        """Return how many nodes the group can still get; balanced groups of a pool are filled together."""
         if self._is_blocked(group):
             return 0
         alike = [other for other in groups.values() if other.pool == group.pool] if group.balanced else [group]
@@ -173,12 +172,12 @@ class Autoscaler:
             free = [one for one in alike if one.size + shares[one.name] < one.high and not self._is_blocked(one)]
             if free:
                 shares[min(free, key=lambda one: (one.size + shares[one.name], one.name)).name] += 1
-        summary = " ".join(
+        text = " ".join(
             f"{{{name} {groups[name].size}->{groups[name].size + count} (max: {groups[name].high})}}"
             for name, count in sorted(shares.items())
         )
         for pod in offer.pods:
-            await self._events.record("pods", pod, "TriggeredScaleUp", f"pod triggered scale-up: [{summary}]")
+            await self._events.record("pods", pod, "TriggeredScaleUp", f"pod triggered scale-up: [{text}]")
         self._added = self._clock.now()
         for name, count in shares.items():
             self._begin(f"boot/{name} {next(self._growths)}", self._grow(groups[name], count, offer.pods))
@@ -199,7 +198,7 @@ class Autoscaler:
 
     async def _record_failure(self, group: Group, failure: str, pods: list[JsonObject]) -> None:
         profile = await self._groups.profile()
-        if profile and profile.tells_pods:
+        if profile and profile.notifies_pods:
             message = (
                 f"Node scale up in zones {group.zone} associated with this pod failed: {failure}. "
                 "Pod is at risk of not being scheduled."
@@ -216,10 +215,10 @@ class Autoscaler:
         for group in groups.values():
             reasons = estimator.reasons(pod, self._template(group))
             if not reasons:
-                reasons = (_BACKS_OFF,) if self._is_blocked(group) else (_AT_MOST,)
+                reasons = (_BACKS_OFF,) if self._is_blocked(group) else (_AT_MAXIMUM,)
             counted.update(reasons)
-        summary = ", ".join(f"{count} {reason}" for reason, count in sorted(counted.items()))
-        message = f"pod didn't trigger scale-up: {summary}"
+        text = ", ".join(f"{count} {reason}" for reason, count in sorted(counted.items()))
+        message = f"pod didn't trigger scale-up: {text}"
         if self._explained.get(meta(pod)["uid"]) != message:
             self._explained[meta(pod)["uid"]] = message
             await self._events.record("pods", pod, "NotTriggerScaleUp", message)
@@ -255,7 +254,7 @@ class Autoscaler:
             else:
                 over.append((group, view))
         self._idle = idle
-        if over:  # one at a time: what is left is judged anew
+        if over:  # one node at a time: the rest is re-evaluated
             await self._remove(*over[0])
             due.append(now + SCAN_S)
         return due
@@ -271,8 +270,8 @@ class Autoscaler:
         return all(self._has_room(pod, elsewhere) for pod in own)
 
     def _has_room(self, pod: JsonObject, snapshot: Snapshot) -> bool:
-        judge = Judge(pod, snapshot, self._version)
-        return any(judge.judge(view) is None for view in snapshot.nodes.values())
+        filters = NodeFilters(pod, snapshot, self._version)
+        return any(filters.check(view) is None for view in snapshot.nodes.values())
 
     async def _remove(self, group: Group, view: NodeView) -> None:
         node = view.node
@@ -288,9 +287,9 @@ class Autoscaler:
 
 
 def _can_work(node: JsonObject, profile: Profile) -> bool:
-    """Return whether a node counts as ready; with GPUs, only once it has some under their own name to give.
+    """Return whether a node counts as ready; a GPU node only once it has allocatable `nvidia.com/gpu`.
 
-    Nodes whose devices all have another name (MIG mixed, renamed shares) so never count (kubernetes/autoscaler#8095).
+    So nodes with other resource names only (MIG mixed, renamed shares) never count (kubernetes/autoscaler#8095).
     """
     if not is_ready(node):
         return False
@@ -303,9 +302,9 @@ def _created(node: JsonObject) -> float:
 
 def _is_stuck(pod: JsonObject) -> bool:
     conditions: Iterable[JsonObject] = status(pod).get("conditions") or ()
-    condition = next((item for item in conditions if item["type"] == "PodScheduled"), {})
+    scheduled = next((item for item in conditions if item["type"] == "PodScheduled"), {})
     is_new = not spec(pod).get("nodeName") and not meta(pod).get("deletionTimestamp")
-    return is_new and condition.get("reason") == "Unschedulable" and not status(pod).get("nominatedNodeName")
+    return is_new and scheduled.get("reason") == "Unschedulable" and not status(pod).get("nominatedNodeName")
 
 
 def _is_daemon(pod: JsonObject) -> bool:
@@ -314,7 +313,7 @@ def _is_daemon(pod: JsonObject) -> bool:
 
 
 def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
-    """Return whether a pod may be evicted for the sake of an idle node (FAQ: what types of pods can prevent ...)."""
+    """Return whether a pod may be evicted to remove a node (FAQ: what types of pods can prevent ...)."""
     safe = annotations_of(pod).get(_SAFE)
     if safe == "false":
         return False
@@ -327,7 +326,7 @@ def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
 
 
 def _utilisation(view: NodeView, own: list[JsonObject]) -> float:
-    """Return the share of a node that is asked for: of its GPUs where it has some, else of cores or memory."""
+    """Return the requested share of a node: of its GPUs if it has any, else of CPU or memory."""
     used: Counter[str] = Counter()
     for pod in own:
         used.update(pod_requests(pod))

@@ -1,7 +1,7 @@
-"""Claims of pods: volumes that are bound or not, and devices that nobody here can allocate.
+"""Volume claims and device claims of pods; the sandbox has no driver that allocates device claims.
 
-In scope: binding PersistentVolumeClaims, making those of ephemeral volumes, what keeps a pod from being scheduled.
-Out of scope: nodes and their filters (`kube.scheduler`), mounting.
+In scope: binding PersistentVolumeClaims, creating those of ephemeral volumes, claims that keep a pod unscheduled.
+Out of scope: node filters (`kube.scheduler`), mounting.
 
 Source: kubernetes pkg/scheduler/framework/plugins/{volumebinding,dynamicresources}, pkg/controller/volume; messages of
 kube-scheduler 1.36.2.
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class VolumeClaims:
-    """Binds claims of volumes, each at once and to a volume of its own.
+    """Binds each volume claim immediately, to its own volume.
 
-    A claim that names no class has the cloud's default one; a class that it names has to be there.
+    A claim without a class gets the cloud's default class; a class that it names must exist.
     """
 
     watches = ("persistentvolumeclaims", "pods", "storageclasses")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
         self._events = Recorder(api, clock, "persistentvolume-controller")
 
     async def reconcile(self) -> float | None:
-        """Make the claims that pods ask for, and bind all."""
+        """Create the claims of ephemeral volumes, and bind all claims."""
         for pod in await self._api.list("pods"):
             if not meta(pod).get("deletionTimestamp"):
                 for claim in _ephemeral_claims(pod):
@@ -50,7 +50,7 @@ class VolumeClaims:
     async def _bind(self, claim: JsonObject) -> None:
         named = spec(claim).get("storageClassName")
         found = await self._api.get("storageclasses", named) if named else None
-        if named == "" or (named and not found):  # an empty name asks for no class at all
+        if named == "" or (named and not found):  # an empty name means no class
             if named and status(claim).get("phase") != "Pending":
                 message = f'storageclass.storage.k8s.io "{named}" not found'
                 await self._events.record("persistentvolumeclaims", claim, "ProvisioningFailed", message, warning=True)
@@ -88,7 +88,7 @@ def _ephemeral_claims(pod: JsonObject) -> Iterator[JsonObject]:
 
 
 async def unbound_volume(api: ObjectApi, pod: JsonObject) -> str:
-    """Return which of a pod's volumes keeps it from every node, in the scheduler's words; "" for none."""
+    """Return the scheduler's message about a volume that makes a pod unschedulable; "" if there is none."""
     for volume in spec(pod).get("volumes") or ():
         own, made = (volume.get("persistentVolumeClaim") or {}).get("claimName"), bool(volume.get("ephemeral"))
         if not own and not made:
@@ -107,7 +107,7 @@ async def unbound_volume(api: ObjectApi, pod: JsonObject) -> str:
 
 
 async def lacks_claim(api: ObjectApi, pod: JsonObject) -> bool:
-    """Return whether a claim of devices is not there: such a pod is not even tried, and nothing is told of it."""
+    """Return whether a device claim is missing: the scheduler skips such a pod without an event."""
     for item in spec(pod).get("resourceClaims") or ():
         plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
         name = item.get("resourceClaimName") or item.get("resourceClaimTemplateName")
@@ -117,15 +117,15 @@ async def lacks_claim(api: ObjectApi, pod: JsonObject) -> bool:
 
 
 async def unallocated(api: ObjectApi, pod: JsonObject) -> str:
-    """Describe what is wrong with a pod's device claims: a missing class, or "all" when nobody offers any."""
+    """Return the problem with a pod's device claims: a missing class, or "all" if no driver offers devices."""
     for item in spec(pod).get("resourceClaims") or ():
         plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
         name = item.get("resourceClaimName") or item.get("resourceClaimTemplateName")
         found = await api.get(plural, name, namespace_of(pod)) or {}
         if status(found).get("allocation"):
             continue
-        wanted = (spec(found).get("spec") or {}) if plural == "resourceclaimtemplates" else spec(found)
-        for request in (wanted.get("devices") or {}).get("requests") or ():
+        desired = (spec(found).get("spec") or {}) if plural == "resourceclaimtemplates" else spec(found)
+        for request in (desired.get("devices") or {}).get("requests") or ():
             kind = (request.get("exactly") or {}).get("deviceClassName")
             if kind and await api.get("deviceclasses", kind) is None:
                 return f"request {request['name']}: device class {kind} does not exist"

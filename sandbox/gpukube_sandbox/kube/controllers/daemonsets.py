@@ -1,6 +1,6 @@
 """The DaemonSet controller.
 
-In scope: which nodes get a pod, replacing pods of an older template, status numbers.
+In scope: which nodes get a pod, replacing pods of an older template, status counts.
 Out of scope: running pods.
 
 Source: docs concepts/workloads/controllers/daemonset (automatic tolerations); kubernetes pkg/controller/daemon
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _HASH = "controller-revision-hash"
 _NAME, _REQUIRED = "metadata.name", "requiredDuringSchedulingIgnoredDuringExecution"
 _ROLLS_AFTER_S = 2.0
-"""Sandbox seconds from a template's change to the first pod that goes for it: pods of the old one still run and serve
-when whoever made the change looks."""
+"""Sandbox seconds from a template change to the first deleted pod, so that a client that re-reads right after its
+change still finds old pods running."""
 _PRESSURES = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 AUTOMATIC_TOLERATIONS: tuple[dict[str, str], ...] = (
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
@@ -47,7 +47,7 @@ AUTOMATIC_TOLERATIONS: tuple[dict[str, str], ...] = (
 
 
 def should_run(pod_spec: JsonObject, node: JsonObject) -> tuple[bool, bool]:
-    """Return whether a pod of this template may start on a node, and whether one that runs there may stay."""
+    """Return whether a pod of this template may start on a node, and whether a running one may stay."""
     if not matches_node(pod_spec, node):
         return False, False
     tolerant = {**pod_spec, "tolerations": [*(pod_spec.get("tolerations") or ()), *AUTOMATIC_TOLERATIONS]}
@@ -56,13 +56,14 @@ def should_run(pod_spec: JsonObject, node: JsonObject) -> tuple[bool, bool]:
 
 
 class DaemonSets:
-    """Keeps one pod of each DaemonSet on every node that its template fits.
+    """Keeps one pod of each DaemonSet on every node that its template matches.
 
-    A refused pod is tried again when what may have refused it changes; a real controller tries again by itself.
+    A refused pod is retried when an object that may have caused the refusal changes; a real controller retries on its
+    own.
     """
 
     watches = ("daemonsets", "pods", "nodes", "serviceaccounts", "resourcequotas", "runtimeclasses")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
@@ -73,7 +74,7 @@ class DaemonSets:
         self._there: tuple[list[JsonObject], list[JsonObject]] = [], []
 
     async def reconcile(self) -> float | None:
-        """Bring every DaemonSet in line; gives the time at which the next roll-out begins."""
+        """Reconcile every DaemonSet; return the time at which the next rollout begins."""
         nodes = await self._api.list("nodes")
         pods = await self._api.list("pods")
         due: list[float] = []
@@ -87,8 +88,8 @@ class DaemonSets:
                 due += await self._one(daemonset, nodes, owned.get(meta(daemonset)["uid"], []))
         return min(due, default=None)
 
-    def _begins(self, daemonset: JsonObject, revision: str) -> float:
-        """Tell from when on pods of older templates are replaced."""
+    def _rollout_start(self, daemonset: JsonObject, revision: str) -> float:
+        """Return the time from which pods of older templates are replaced."""
         uid, now = meta(daemonset)["uid"], self._clock.now()
         known, since = self._changed.get(uid, ("", now))
         if known != revision:
@@ -99,7 +100,7 @@ class DaemonSets:
     async def _one(self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]) -> list[float]:
         template = spec(daemonset)["template"]
         revision = template_hash(template)
-        begins = self._begins(daemonset, revision)
+        start = self._rollout_start(daemonset, revision)
         verdicts = {name_of(node): should_run(template.get("spec") or {}, node) for node in nodes}
         by_node: dict[str, list[JsonObject]] = {}
         for pod in pods:
@@ -113,32 +114,32 @@ class DaemonSets:
                 pod = _daemon_pod(daemonset, name, revision)
                 self._bind(pod, name)
                 await make_pod(self._api, self._events, ("daemonsets", daemonset), pod)
-        rolls = self._clock.now() >= begins
+        rolls = self._clock.now() >= start
         if rolls:
             await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))
         await self._report(daemonset, verdicts, by_node, revision)
-        return [] if rolls else [begins]
+        return [] if rolls else [start]
 
     def _bind(self, pod: JsonObject, name: str) -> None:
-        """Put a pod on its node at once where there is room; else the scheduler is to see to it, and says why not."""
+        """Bind a pod to its node if it fits; otherwise leave it to the scheduler, which reports why it does not."""
         self._room = self._room or take_snapshot(*self._there, ())
-        view, asked = self._room.nodes[name], pod_requests(pod)
-        if all(count <= view.room[what] - view.used[what] for what, count in asked.items() if count):
+        view, requested = self._room.nodes[name], pod_requests(pod)
+        if all(count <= view.room[what] - view.used[what] for what, count in requested.items() if count):
             pod["spec"]["nodeName"] = name
             view.take(pod)
 
-    async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str, wanted: int) -> None:
+    async def _roll(self, daemonset: JsonObject, pods: list[JsonObject], revision: str, desired: int) -> None:
         strategy = spec(daemonset).get("updateStrategy") or {}
         outdated = [
             pod for pod in pods if labels(pod).get(_HASH) != revision and not meta(pod).get("deletionTimestamp")
         ]
         if strategy.get("type") == "OnDelete" or not outdated:
             return
-        unavailable = wanted - sum(map(is_available, pods))
-        # Pods of the old template that are down anyway cost nothing to replace.
+        unavailable = desired - sum(map(is_available, pods))
+        # Replacing old pods that are not available costs nothing.
         for pod in [pod for pod in outdated if not is_available(pod)]:
             await self._api.delete("pods", pod)
-        spare = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), wanted) - unavailable
+        spare = _share((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), desired) - unavailable
         for pod in [pod for pod in outdated if is_available(pod)][: max(0, spare)]:
             await self._api.delete("pods", pod)
 
@@ -149,17 +150,17 @@ class DaemonSets:
         by_node: dict[str, list[JsonObject]],
         revision: str,
     ) -> None:
-        wanted = [name for name, (may_start, _) in verdicts.items() if may_start]
-        placed = [by_node[name][0] for name in wanted if by_node.get(name)]
+        desired = [name for name, (may_start, _) in verdicts.items() if may_start]
+        placed = [by_node[name][0] for name in desired if by_node.get(name)]
         available = sum(is_available(pod) for pod in placed)
         numbers = {
-            "desiredNumberScheduled": len(wanted),
+            "desiredNumberScheduled": len(desired),
             "currentNumberScheduled": len(placed),
             "numberMisscheduled": sum(bool(by_node.get(name)) and not verdict[0] for name, verdict in verdicts.items()),
             "updatedNumberScheduled": sum(labels(pod).get(_HASH) == revision for pod in placed),
             "numberReady": available,
             "numberAvailable": available,
-            "numberUnavailable": len(wanted) - available,
+            "numberUnavailable": len(desired) - available,
             "observedGeneration": meta(daemonset).get("generation", 1),
         }
         if any(status(daemonset).get(key) != value for key, value in numbers.items()):
@@ -178,7 +179,7 @@ def _daemon_pod(daemonset: JsonObject, node: str, revision: str) -> JsonObject:
 
 
 def _node_of(pod: JsonObject) -> str:
-    """Return the node that a pod of a DaemonSet is on or is meant for."""
+    """Return the node that a DaemonSet's pod is bound to or intended for."""
     if name := spec(pod).get("nodeName"):
         return str(name)
     required = ((spec(pod).get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}

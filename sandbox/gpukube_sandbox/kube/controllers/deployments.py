@@ -1,6 +1,6 @@
-"""Deployments: a ReplicaSet per template, and the roll from the older ones to the current one.
+"""Deployments: a ReplicaSet per template, and the rollout from older ones to the current one.
 
-In scope: strategies, scaling in proportion, revisions, status. Out of scope: pods (`replicas`).
+In scope: strategies, proportional scaling, revisions, status. Out of scope: pods (`replicas`).
 
 Source: kubernetes pkg/controller/deployment/{sync,rolling,recreate,progress}.go, util/deployment_util.go.
 """
@@ -38,25 +38,25 @@ _POD_HASH = "pod-template-hash"
 _REVISION = "deployment.kubernetes.io/revision"
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _DESIRED = "deployment.kubernetes.io/desired-replicas"
-_MOST = "deployment.kubernetes.io/max-replicas"
+_MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 _NOT_COPIED = frozenset(
-    {_REVISION, _HISTORY, _DESIRED, _MOST, "kubectl.kubernetes.io/last-applied-configuration"}
+    {_REVISION, _HISTORY, _DESIRED, _MAX_REPLICAS, "kubectl.kubernetes.io/last-applied-configuration"}
     | {"deprecated.deployment.rollback.to"}
 )
-_LOOKS_S = 1.0
-"""Between the looks of a Recreate that waits for the last old pod: no ReplicaSet changes when a pod is gone at last."""
+_POLL_S = 1.0
+"""Sandbox seconds between checks while Recreate waits for the last old pod: its deletion changes no ReplicaSet."""
 _ENDLESS = 2**31 - 1
 
 
 @dataclass(slots=True)
 class _Roll:
-    """One Deployment in one turn.
+    """One Deployment during one reconciliation.
 
     Attributes:
-        current: ReplicaSet of the template; None before it is made.
-        older: The others, the oldest first.
-        sizes: uid of a ReplicaSet -> replicas it is asked for, with what this turn changed.
-        conditions: Of the Deployment, with what this turn changed.
+        current: ReplicaSet of the template; None before it is created.
+        older: The other ReplicaSets, oldest first.
+        sizes: uid of a ReplicaSet -> its desired replicas, including changes of this reconciliation.
+        conditions: The Deployment's conditions, including changes of this reconciliation.
     """
 
     deployment: JsonObject
@@ -83,12 +83,12 @@ class _Roll:
 
     @property
     def surge(self) -> int:
-        return fenceposts(self.deployment)[0] if self.rolls else 0
+        return rollout_bounds(self.deployment)[0] if self.rolls else 0
 
     @property
-    def may_lack(self) -> int:
-        """Describe how many pods may be unavailable."""
-        return min(fenceposts(self.deployment)[1], self.replicas) if self.rolls else 0
+    def max_unavailable(self) -> int:
+        """Return the maximum number of unavailable pods."""
+        return min(rollout_bounds(self.deployment)[1], self.replicas) if self.rolls else 0
 
     def size(self, of: JsonObject) -> int:
         return self.sizes[meta(of)["uid"]]
@@ -97,7 +97,7 @@ class _Roll:
         return next((item for item in self.conditions if item["type"] == name), {})
 
     def total(self, key: str) -> int:
-        """Add up a number of the status of all sets."""
+        """Return the sum of a status field over all ReplicaSets."""
         return sum(int(status(item).get(key) or 0) for item in self.sets)
 
 
@@ -105,15 +105,15 @@ def _strategy(deployment: JsonObject) -> JsonObject:
     return spec(deployment).get("strategy") or {}
 
 
-def fenceposts(deployment: JsonObject) -> tuple[int, int]:
-    """Return how many pods there may be more and fewer than asked for; never neither, as nothing would move.
+def rollout_bounds(deployment: JsonObject) -> tuple[int, int]:
+    """Return maximum surge and maximum unavailable pods; at least one is above 0, or the rollout would be stuck.
 
-    Shares of the replicas are rounded up for more and down for fewer.
+    Percentages are rounded up for surge and down for unavailable.
     """
     rolling, replicas = _strategy(deployment).get("rollingUpdate") or {}, int(spec(deployment).get("replicas", 1))
     surge = -(-_hundredths(rolling.get("maxSurge", 0), replicas) // 100)
-    lack = _hundredths(rolling.get("maxUnavailable", 0), replicas) // 100
-    return surge, lack if surge or lack else 1
+    unavailable = _hundredths(rolling.get("maxUnavailable", 0), replicas) // 100
+    return surge, unavailable if surge or unavailable else 1
 
 
 def _hundredths(value: int | str, of: int) -> int:
@@ -121,10 +121,10 @@ def _hundredths(value: int | str, of: int) -> int:
 
 
 class Deployments:
-    """Keeps one ReplicaSet of each Deployment's current template up, and winds down the older ones by its strategy."""
+    """Scales up the ReplicaSet of each Deployment's current template, and scales down older ones by its strategy."""
 
     watches = ("deployments", "replicasets")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
@@ -132,7 +132,7 @@ class Deployments:
         self._events = Recorder(api, clock, "deployment-controller")
 
     async def reconcile(self) -> float | None:
-        """Bring every Deployment in line; gives when one has to be looked at again."""
+        """Reconcile every Deployment; return the time of the next check."""
         sets = await self._api.list("replicasets")
         due: list[float] = []
         for deployment in await self._api.list("deployments"):
@@ -152,27 +152,27 @@ class Deployments:
         due: list[float] = []
         if paused or any(_desired(item) not in {None, roll.replicas} for item in roll.active):
             await self._resize(roll)
-            return await self._report(roll, judges=False)
+            return await self._report(roll, checks_progress=False)
         if roll.rolls:
             await self._roll(roll)
         elif not await self._recreate(roll):
-            due.append(self._clock.now() + _LOOKS_S)
-        return [*due, *await self._report(roll, judges=True)]
+            due.append(self._clock.now() + _POLL_S)
+        return [*due, *await self._report(roll, checks_progress=True)]
 
     # -- strategies
 
     async def _recreate(self, roll: _Roll) -> bool:
-        """Take all old pods away, and only when they are gone make the new ones; gives whether they are."""
+        """Delete all old pods, then create the new ones; return whether the old ones are gone."""
         scaled = [await self._scale(roll, item, 0) for item in roll.older]
-        if any(scaled) or any(status(item).get("replicas") for item in roll.older) or await self._lives_on(roll):
+        if any(scaled) or any(status(item).get("replicas") for item in roll.older) or await self._has_old_pods(roll):
             return False
         made = roll.current or await self._make(roll)
         if made:
             await self._scale(roll, made, roll.replicas)
-        await self._forget(roll)
+        await self._delete_history(roll)
         return True
 
-    async def _lives_on(self, roll: _Roll) -> bool:
+    async def _has_old_pods(self, roll: _Roll) -> bool:
         uids = {meta(item)["uid"] for item in roll.older}
         if not uids:
             return False
@@ -184,16 +184,16 @@ class Deployments:
         if made is None:
             return
         room = roll.replicas + roll.surge - sum(roll.sizes.values())
-        wanted = min(roll.replicas, roll.size(made) + max(0, room))
-        if await self._scale(roll, made, wanted) or await self._wind_down(roll, made):
+        desired = min(roll.replicas, roll.size(made) + max(0, room))
+        if await self._scale(roll, made, desired) or await self._scale_down_old(roll, made):
             return
-        await self._forget(roll)
+        await self._delete_history(roll)
 
-    async def _wind_down(self, roll: _Roll, current: JsonObject) -> bool:
-        """Take away old pods: first those that are down anyway, then as many as may be unavailable."""
-        least = roll.replicas - roll.may_lack
+    async def _scale_down_old(self, roll: _Roll, current: JsonObject) -> bool:
+        """Delete old pods: first those that are unavailable, then as many as the strategy allows."""
+        minimum = roll.replicas - roll.max_unavailable
         coming = roll.size(current) - _available(current)
-        unneeded = sum(roll.sizes.values()) - least - coming
+        unneeded = sum(roll.sizes.values()) - minimum - coming
         if unneeded <= 0 or not any(map(roll.size, roll.older)):
             return False
         gone = 0
@@ -202,7 +202,7 @@ class Deployments:
             if down > 0:
                 await self._scale(roll, item, roll.size(item) - down)
                 gone += down
-        spare = roll.total("availableReplicas") - least
+        spare = roll.total("availableReplicas") - minimum
         for item in roll.older:
             down = min(spare, roll.size(item))
             if down > 0:
@@ -211,7 +211,7 @@ class Deployments:
         return gone > 0
 
     async def _resize(self, roll: _Roll) -> None:
-        """Follow a new number of replicas, or one while paused: all sets in proportion, so that no roll speeds up."""
+        """Scale all ReplicaSets proportionally to changed or paused replicas, so that the rollout does not speed up."""
         active = roll.active
         if len(active) <= 1:
             newest = active or ([roll.current] if roll.current else roll.older[-1:])
@@ -249,20 +249,20 @@ class Deployments:
         return made
 
     async def _number(self, roll: _Roll, current: JsonObject) -> None:
-        """Give the current set the highest revision: one that is rolled back to becomes the newest."""
+        """Give the current ReplicaSet the highest revision, so that a rollback target becomes the newest."""
         marks, number = annotations_of(current), _next_revision(roll)
-        wanted = {key: value for key, value in annotations_of(roll.deployment).items() if key not in _NOT_COPIED}
+        desired = {key: value for key, value in annotations_of(roll.deployment).items() if key not in _NOT_COPIED}
         known = int(marks.get(_REVISION) or 0)
         if known < number:
-            wanted[_REVISION] = str(number)
+            desired[_REVISION] = str(number)
             if known:
-                wanted[_HISTORY] = ",".join(filter(None, [marks.get(_HISTORY, ""), str(known)]))
-        rests = spec(roll.deployment).get("minReadySeconds", 0)
+                desired[_HISTORY] = ",".join(filter(None, [marks.get(_HISTORY, ""), str(known)]))
+        min_ready = spec(roll.deployment).get("minReadySeconds", 0)
         change: JsonObject = {}
-        if any(marks.get(key) != value for key, value in wanted.items()):
-            change["metadata"] = {"annotations": wanted}
-        if spec(current).get("minReadySeconds", 0) != rests:
-            change["spec"] = {"minReadySeconds": rests}
+        if any(marks.get(key) != value for key, value in desired.items()):
+            change["metadata"] = {"annotations": desired}
+        if spec(current).get("minReadySeconds", 0) != min_ready:
+            change["spec"] = {"minReadySeconds": min_ready}
         if change:
             await self._api.patch("replicasets", current, change)
         await self._mark(roll.deployment, str(max(known, number)))
@@ -274,7 +274,7 @@ class Deployments:
             await self._api.patch("deployments", deployment, {"metadata": {"annotations": {_REVISION: revision}}})
 
     async def _scale(self, roll: _Roll, of: JsonObject, size: int, *, always: bool = False) -> bool:
-        """Ask a set for another number; gives whether it is another. `always` notes the Deployment's number in it."""
+        """Scale a ReplicaSet and return whether its size changed; `always` also updates its annotations."""
         before = roll.size(of)
         noted = _noted(roll)
         if before == size and (not always or noted.items() <= annotations_of(of).items()):
@@ -290,8 +290,8 @@ class Deployments:
         message = f"Scaled {direction} replica set {name_of(of)} from {before} to {after}"
         await self._events.record("deployments", roll.deployment, "ScalingReplicaSet", message)
 
-    async def _forget(self, roll: _Roll) -> None:
-        """Delete the oldest sets beyond the history that is to be kept, once the roll is complete."""
+    async def _delete_history(self, roll: _Roll) -> None:
+        """Delete the oldest ReplicaSets beyond revisionHistoryLimit once the rollout is complete."""
         kept = int(spec(roll.deployment).get("revisionHistoryLimit", 10))
         if not _is_complete(roll, status(roll.deployment)):
             return
@@ -311,8 +311,8 @@ class Deployments:
         elif not paused and reason == "DeploymentPaused":
             self._set(roll, "Progressing", "Unknown", "DeploymentResumed", "Deployment is resumed")
 
-    async def _report(self, roll: _Roll, *, judges: bool) -> list[float]:
-        """Write the status; gives when the roll will have taken too long."""
+    async def _report(self, roll: _Roll, *, checks_progress: bool) -> list[float]:
+        """Update the status; return when the rollout exceeds its deadline."""
         available, current = roll.total("availableReplicas"), roll.current or {}
         found: JsonObject = {
             "observedGeneration": meta(roll.deployment).get("generation", 1),
@@ -322,20 +322,20 @@ class Deployments:
             "availableReplicas": available,
             "unavailableReplicas": max(0, sum(roll.sizes.values()) - available),
         }
-        if available >= roll.replicas - roll.may_lack:
+        if available >= roll.replicas - roll.max_unavailable:
             text = "Deployment has minimum availability."
             self._set(roll, "Available", "True", "MinimumReplicasAvailable", text)
         else:
             text = "Deployment does not have minimum availability."
             self._set(roll, "Available", "False", "MinimumReplicasUnavailable", text)
-        due = self._judge(roll, found) if judges else []
+        due = self._check_progress(roll, found) if checks_progress else []
         found["conditions"] = roll.conditions
         if any(status(roll.deployment).get(key) != value for key, value in found.items()):
             await self._api.patch_status("deployments", roll.deployment, found)
         return due
 
-    def _judge(self, roll: _Roll, found: JsonObject) -> list[float]:
-        """Return whether the roll goes on; gives when it will have taken too long."""
+    def _check_progress(self, roll: _Roll, found: JsonObject) -> list[float]:
+        """Update the Progressing condition; return when the rollout exceeds its deadline."""
         deadline = spec(roll.deployment).get("progressDeadlineSeconds", _ENDLESS)
         known = roll.condition("Progressing")
         if deadline == _ENDLESS:
@@ -360,39 +360,39 @@ class Deployments:
             return []
         return [ends + 1]
 
-    def _set(self, roll: _Roll, name: str, *values: str, renews: bool = False) -> None:
-        """Set a condition: status, reason and message. One that holds for the same reason stays, unless renewed."""
+    def _set(self, roll: _Roll, name: str, *state: str, renews: bool = False) -> None:
+        """Set a condition's status, reason, and message; keep one with the same status and reason unless renewed."""
         known = roll.condition(name)
-        holds, reason, message = values
-        if (known.get("status"), known.get("reason")) == (holds, reason) and not renews:
+        value, reason, message = state
+        if (known.get("status"), known.get("reason")) == (value, reason) and not renews:
             return
         now = timestamp(self._clock.now())
-        since = known["lastTransitionTime"] if known.get("status") == holds else now
-        found = {"type": name, "status": holds, "reason": reason, "message": message}
+        since = known["lastTransitionTime"] if known.get("status") == value else now
+        found = {"type": name, "status": value, "reason": reason, "message": message}
         others = [item for item in roll.conditions if item["type"] != name]
         roll.conditions = [*others, {**found, "lastUpdateTime": now, "lastTransitionTime": since}]
 
 
 def _current(deployment: JsonObject, sets: list[JsonObject]) -> JsonObject | None:
-    """Find the set of the Deployment's template; a client that rolls back writes it with fields that say nothing."""
+    """Return the ReplicaSet of the Deployment's template; clients that roll back may add empty fields to it."""
     template = spec(deployment)["template"]
     revision = template_hash(template)
     found = next((item for item in sets if labels(item).get(_POD_HASH) == revision), None)
     if found or not sets:
         return found
-    wanted = _content(template)
-    return next((item for item in sorted(sets, key=_age) if _content(spec(item)["template"]) == wanted), None)
+    desired = _content(template)
+    return next((item for item in sorted(sets, key=_age) if _content(spec(item)["template"]) == desired), None)
 
 
 def _content(template: JsonObject) -> object:
-    """Return what pods have of a template: clients write other metadata too, such as a generation of 0."""
+    """Return the part of a template that pods inherit: clients also write other metadata, such as a generation of 0."""
     details = meta(template)
     marks = {key: value for key, value in (details.get("labels") or {}).items() if key != _POD_HASH}
     return _without_empty([marks, details.get("annotations") or {}, spec(template)])
 
 
 def _without_empty(tree: object) -> object:
-    """Give a tree without what is empty or null."""
+    """Return a tree without empty and null values."""
     if isinstance(tree, dict):
         return {key: found for key, value in tree.items() if (found := _without_empty(value)) not in ({}, [], None)}
     return [_without_empty(item) for item in tree] if isinstance(tree, list) else tree
@@ -414,7 +414,7 @@ def _progressed(before: JsonObject, now: JsonObject) -> bool:
 
 
 def _proportions(roll: _Roll, active: Sequence[JsonObject], allowed: int) -> list[tuple[JsonObject, int]]:
-    """Share out the allowed number as it was shared before; the largest set takes what rounding leaves."""
+    """Distribute the allowed number in the previous proportions; the largest ReplicaSet gets the rounding remainder."""
     more = allowed - sum(map(roll.size, active))
     by_age = sorted(active, key=_age, reverse=more > 0)
     by_size = sorted(by_age, key=roll.size, reverse=True)
@@ -430,11 +430,11 @@ def _proportions(roll: _Roll, active: Sequence[JsonObject], allowed: int) -> lis
 
 
 def _share(roll: _Roll, of: JsonObject, allowed: int) -> int:
-    """Return by how much a set changes to keep its part of the whole."""
+    """Return the size change that keeps a ReplicaSet's proportion."""
     size = roll.size(of)
     if not roll.replicas:
         return -size
-    before = int(annotations_of(of).get(_MOST) or 0) or int(status(roll.deployment).get("replicas") or 0)
+    before = int(annotations_of(of).get(_MAX_REPLICAS) or 0) or int(status(roll.deployment).get("replicas") or 0)
     return int(size * allowed / before + 0.5) - size if before else 0
 
 
@@ -460,7 +460,7 @@ def _next_revision(roll: _Roll) -> int:
 
 
 def _noted(roll: _Roll) -> dict[str, str]:
-    return {_DESIRED: str(roll.replicas), _MOST: str(roll.replicas + roll.surge)}
+    return {_DESIRED: str(roll.replicas), _MAX_REPLICAS: str(roll.replicas + roll.surge)}
 
 
 def _replica_set(roll: _Roll, size: int) -> JsonObject:
@@ -472,7 +472,7 @@ def _replica_set(roll: _Roll, size: int) -> JsonObject:
     selector = copied(spec(deployment)["selector"])
     selector["matchLabels"] = {**(selector.get("matchLabels") or {}), _POD_HASH: revision}
     marks = {key: value for key, value in annotations_of(deployment).items() if key not in _NOT_COPIED}
-    rests = spec(deployment).get("minReadySeconds")
+    min_ready = spec(deployment).get("minReadySeconds")
     return {
         "metadata": {
             "name": f"{name_of(deployment)}-{revision}",
@@ -482,5 +482,5 @@ def _replica_set(roll: _Roll, size: int) -> JsonObject:
             "ownerReferences": [owner_reference("Deployment", deployment)],
         },
         "spec": {"replicas": size, "selector": selector, "template": template}
-        | ({"minReadySeconds": rests} if rests else {}),
+        | ({"minReadySeconds": min_ready} if min_ready else {}),
     }

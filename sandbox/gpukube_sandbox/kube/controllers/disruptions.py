@@ -1,6 +1,6 @@
 """Status of objects that count pods: disruption budgets and quotas.
 
-In scope: `kubectl get pdb` and `kubectl describe quota` tell the truth. Out of scope: refusing (`eviction`,
+In scope: the counts that `kubectl get pdb` and `kubectl describe quota` show. Out of scope: enforcement (`eviction`,
 `admission`).
 
 Source: kubernetes pkg/controller/disruption/disruption.go.
@@ -25,48 +25,48 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 DELETION_TIMEOUT_S: Final = 120.0
-"""An evicted pod that is not being deleted after so long counts again (DeletionTimeout)."""
+"""Sandbox seconds after which an evicted pod that is not being deleted counts again (DeletionTimeout)."""
 _SCALED: Final = ("replicasets", "statefulsets", "replicationcontrollers", "deployments")
 
 
 class _SyncFailed(Exception):
-    """A budget's numbers cannot be worked out."""
+    """A budget's counts cannot be computed."""
 
 
 class Disruptions:
-    """Keeps the numbers of budgets and quotas."""
+    """Keeps the status of budgets and quotas up to date."""
 
     watches = ("poddisruptionbudgets", "resourcequotas", "pods")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
 
     async def reconcile(self) -> float | None:
-        """Bring every budget's and quota's status up to date; gives the seconds until a noted pod counts again."""
+        """Update the status of every budget and quota; return the seconds until an evicted pod counts again."""
         budgets = await self._api.list("poddisruptionbudgets")
         quotas = await self._api.list("resourcequotas")
         if not budgets and not quotas:
             return None
         pods = await self._api.list("pods")
-        keepers = {meta(obj)["uid"]: obj for plural in _SCALED for obj in await self._api.list(plural)}
+        owners = {meta(obj)["uid"]: obj for plural in _SCALED for obj in await self._api.list(plural)}
         waits = []
         for budget in budgets:
             own = [pod for pod in pods if covers(budget, pod)]
-            waits += [wait for wait in [await self._count(budget, own, keepers)] if wait]
+            waits += [wait for wait in [await self._count(budget, own, owners)] if wait]
         for quota in quotas:
             hard: dict[str, str] = spec(quota).get("hard") or {}
             used = usage([pod for pod in pods if namespace_of(pod) == namespace_of(quota)], hard)
-            counted = {name: written(str(amount)) for name, amount in used.items()}
-            await self._write("resourcequotas", quota, {"hard": hard, "used": counted})
+            amounts = {name: written(str(amount)) for name, amount in used.items()}
+            await self._write("resourcequotas", quota, {"hard": hard, "used": amounts})
         return min(waits, default=None)
 
     async def _count(
-        self, budget: JsonObject, pods: Sequence[JsonObject], keepers: Mapping[str, JsonObject]
+        self, budget: JsonObject, pods: Sequence[JsonObject], owners: Mapping[str, JsonObject]
     ) -> float | None:
         try:
-            expected, needed = _expected(spec(budget), pods, keepers)
+            expected, needed = _expected(spec(budget), pods, owners)
         except _SyncFailed as failed:
             condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": str(failed)}
             await self._write("poddisruptionbudgets", budget, {"disruptionsAllowed": 0, "conditions": [condition]})
@@ -88,12 +88,12 @@ class Disruptions:
         condition |= {"reason": "SufficientPods" if allowed else "InsufficientPods"}
         numbers["conditions"] = [condition]
         if gone := [name for name in noted if name not in left]:
-            numbers["disruptedPods"] = dict.fromkeys(gone)  # a merge patch takes them away
+            numbers["disruptedPods"] = dict.fromkeys(gone)  # null deletes them in a merge patch
         await self._write("poddisruptionbudgets", budget, numbers)
         return min(left.values(), default=None)
 
     async def _write(self, plural: str, obj: JsonObject, numbers: JsonObject) -> None:
-        """Write what differs; a condition keeps the time at which it became so."""
+        """Patch the differences; a condition keeps its last transition time."""
         known = status(obj)
         for condition in numbers.get("conditions") or ():
             before: JsonObject = next(iter(known.get("conditions") or ()), {})
@@ -103,18 +103,18 @@ class Disruptions:
             await self._api.patch_status(plural, obj, numbers)
 
 
-def _expected(rules: JsonObject, pods: Sequence[JsonObject], keepers: Mapping[str, JsonObject]) -> tuple[int, int]:
-    """Count the pods that there should be and those that must be healthy."""
+def _expected(rules: JsonObject, pods: Sequence[JsonObject], owners: Mapping[str, JsonObject]) -> tuple[int, int]:
+    """Return the number of expected pods and of those that must be healthy."""
     if "maxUnavailable" in rules:
-        expected = _scale(pods, keepers)
+        expected = _scale(pods, owners)
         return expected, max(0, expected - _share(rules["maxUnavailable"], expected))
     least = rules.get("minAvailable", 1)
-    expected = _scale(pods, keepers) if isinstance(least, str) else len(pods)
+    expected = _scale(pods, owners) if isinstance(least, str) else len(pods)
     return expected, _share(least, expected)
 
 
-def _scale(pods: Sequence[JsonObject], keepers: Mapping[str, JsonObject]) -> int:
-    """Add up what the controllers of pods keep; pods without one count nothing."""
+def _scale(pods: Sequence[JsonObject], owners: Mapping[str, JsonObject]) -> int:
+    """Return the sum of replicas of the pods' controllers; pods without a controller do not count."""
     found: dict[str, int] = {}
     for pod in pods:
         reference = _controller(pod)
@@ -125,10 +125,10 @@ def _scale(pods: Sequence[JsonObject], keepers: Mapping[str, JsonObject]) -> int
             group = str(reference.get("apiVersion", "")).rpartition("/")[0]
             message = f"{plural}.{group} does not implement the scale subresource"
             raise _SyncFailed(message)
-        keeper = keepers.get(reference["uid"])
+        keeper = owners.get(reference["uid"])
         above = _controller(keeper) if keeper else None
         if above and above["kind"] == "Deployment":
-            keeper = keepers.get(above["uid"])
+            keeper = owners.get(above["uid"])
         if keeper is None:
             message = f'found no controllers for pod "{name_of(pod)}"'
             raise _SyncFailed(message)

@@ -1,6 +1,6 @@
-"""Jobs: pods that run to their end.
+"""Jobs: pods that run to completion.
 
-In scope: completions, parallelism, indexes, retries, deadlines, removal after the end.
+In scope: completions, parallelism, indexes, retries, deadlines, TTL after completion.
 Out of scope: running pods.
 
 Source: kubernetes pkg/controller/job.
@@ -37,7 +37,7 @@ class Jobs:
     """Runs each Job's pods until enough have succeeded or too many have failed."""
 
     watches = ("jobs", "pods")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
@@ -45,7 +45,7 @@ class Jobs:
         self._events = Recorder(api, clock, "job-controller")
 
     async def reconcile(self) -> float | None:
-        """Bring every Job one step on; gives the time at which the next deadline passes."""
+        """Advance every Job by one step; return the time of the next deadline."""
         jobs = await self._api.list("jobs")
         pods = await self._api.list("pods") if jobs else []
         due: list[float] = []
@@ -60,7 +60,7 @@ class Jobs:
         return min(due, default=None)
 
     async def _expire(self, job: JsonObject, pods: list[JsonObject], moment: float) -> list[float]:
-        """Remove a finished Job and its pods when their time has come."""
+        """Delete a finished Job and its pods once its TTL has expired."""
         if self._clock.now() < moment:
             return [moment]
         for pod in pods:
@@ -82,26 +82,26 @@ class Jobs:
             numbers["startTime"] = status(job).get("startTime") or now
         limit = spec(job).get("activeDeadlineSeconds")
         deadline = None if limit is None or suspended else _seconds(numbers["startTime"]) + int(limit)
-        again = _next_try(pods, failed)
+        retry_at = _next_try(pods, failed)
         if verdict := self._verdict(job, done, active, failed, deadline):
             await self._finish(job, active, verdict, numbers)
         elif suspended:
             for pod in active:
                 await self._api.delete("pods", pod)
-        elif again <= self._clock.now():
+        elif retry_at <= self._clock.now():
             for pod in _missing(job, pods, active, done):
                 await make_pod(self._api, self._events, ("jobs", job), pod)
         if any(status(job).get(key) != value for key, value in numbers.items()):
             await self._api.patch_status("jobs", job, numbers)
         if verdict or suspended:
             return []
-        return [moment for moment in (deadline, again) if moment is not None and moment > self._clock.now()]
+        return [moment for moment in (deadline, retry_at) if moment is not None and moment > self._clock.now()]
 
     def _verdict(
         self, job: JsonObject, done: int, active: list[JsonObject], failed: int, deadline: float | None
     ) -> str:
-        wanted = spec(job).get("completions")
-        if done >= int(wanted) if wanted is not None else done and not active:
+        desired = spec(job).get("completions")
+        if done >= int(desired) if desired is not None else done and not active:
             return "CompletionsReached"
         if failed > int(spec(job).get("backoffLimit", 6)):
             return "BackoffLimitExceeded"
@@ -109,9 +109,9 @@ class Jobs:
 
     async def _finish(self, job: JsonObject, active: list[JsonObject], reason: str, numbers: JsonObject) -> None:
         now, well = timestamp(self._clock.now()), reason == "CompletionsReached"
-        common = {"reason": reason, "message": _MESSAGES[reason], "lastProbeTime": now, "lastTransitionTime": now}
+        condition = {"reason": reason, "message": _MESSAGES[reason], "lastProbeTime": now, "lastTransitionTime": now}
         kinds = ("SuccessCriteriaMet", "Complete") if well else ("FailureTarget", "Failed")
-        numbers["conditions"] = [{"type": kind, "status": "True", **common} for kind in kinds]
+        numbers["conditions"] = [{"type": kind, "status": "True", **condition} for kind in kinds]
         numbers |= {"completionTime": now} if well else {}
         for pod in active:
             await self._api.delete("pods", pod)
@@ -130,14 +130,14 @@ def _indexes(pods: Iterable[JsonObject], *phases: str) -> set[int]:
 
 
 def _completed(job: JsonObject, pods: list[JsonObject]) -> int:
-    """Count what has succeeded; of an index once."""
+    """Return the number of succeeded pods, counting each index once."""
     if _is_indexed(job):
         return len(_indexes(pods, "Succeeded"))
     return sum(status(pod).get("phase") == "Succeeded" for pod in pods)
 
 
 def _ranges(indexes: set[int]) -> str:
-    """Write indexes as a Job's status has them: "0-2,5"."""
+    """Format indexes as in a Job's status: "0-2,5"."""
     parts: list[list[int]] = []
     for index in sorted(indexes):
         if parts and parts[-1][-1] == index - 1:
@@ -148,7 +148,7 @@ def _ranges(indexes: set[int]) -> str:
 
 
 def _next_try(pods: list[JsonObject], failed: int) -> float:
-    """Say from when on a failed pod may be made up for: ten seconds after the first, then twice as long each time."""
+    """Return when a failed pod may be replaced: ten seconds after the first failure, doubled each time."""
     ends = [
         _seconds(item["state"]["terminated"]["finishedAt"])
         for pod in pods
@@ -160,15 +160,15 @@ def _next_try(pods: list[JsonObject], failed: int) -> float:
 
 
 def _missing(job: JsonObject, pods: list[JsonObject], active: list[JsonObject], done: int) -> list[JsonObject]:
-    """Make the pods that should run now."""
-    wanted, parallel = spec(job).get("completions"), int(spec(job).get("parallelism", 1))
-    # A Job without a number of completions is a work queue: after the first success no more pods are made.
-    left = parallel * (not done) if wanted is None else min(parallel, int(wanted) - done)
+    """Return the pods to create now."""
+    desired, parallel = spec(job).get("completions"), int(spec(job).get("parallelism", 1))
+    # A Job without completions is a work queue: after the first success it creates no more pods.
+    left = parallel * (not done) if desired is None else min(parallel, int(desired) - done)
     missing = max(0, left - len(active))
     if not _is_indexed(job):
         return [new_pod("Job", job, {}) for _ in range(missing)]
     taken = _indexes(pods, "Pending", "Running", "Succeeded")
-    free = [index for index in range(int(wanted or 0)) if index not in taken]
+    free = [index for index in range(int(desired or 0)) if index not in taken]
     return [_indexed_pod(job, index) for index in free[:missing]]
 
 
@@ -187,7 +187,7 @@ def _seconds(moment: str) -> float:
 
 
 def _ended(job: JsonObject) -> float | None:
-    """Return the moment a Job finished; None while it has not."""
+    """Return the time at which a Job finished; None if it has not."""
     for item in status(job).get("conditions") or ():
         if item["type"] in {"Complete", "Failed"} and item["status"] == "True":
             return _seconds(item["lastTransitionTime"])

@@ -1,6 +1,6 @@
-"""The loop every controller runs in.
+"""The loop that runs every controller.
 
-In scope: wait for a change or for the time a controller asked for, then reconcile. Out of scope: what is done.
+In scope: waiting for a change or for the time a controller returned. Out of scope: what a controller does.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from gpukube_sandbox.clock import Clock
-    from gpukube_sandbox.kube.store.objectapi import Bell
+    from gpukube_sandbox.kube.store.objectapi import Wakeup
 
-_AGAIN_S = 30.0
+_RETRY_S = 30.0
 _RESTS = 3.0
-"""How many times as long as it worked a controller rests: what changes meanwhile is one piece of work, not many. In a
-cluster of hundreds of pods, where all of them boot within a moment of a fast clock, that is a third of the time."""
+"""Ratio of a controller's pause to its last run, so that changes in between are handled in one run, not many. In a
+cluster of hundreds of pods that all start within a moment of a fast clock, this takes a third of the time."""
 _LONGEST_REST_S = 0.2
 
 
 async def run_loop(
-    bell: Bell,
+    wakeup: Wakeup,
     clock: Clock,
     reconcile: Callable[[], Awaitable[float | None]],
     report: Callable[[Exception], None],
 ) -> None:
-    """Reconcile now, and again whenever the bell rings or the moment has come that the last run asked for.
+    """Reconcile now, and again after every wakeup or at the time that the last run returned.
 
     Args:
-        bell: Rings when something of interest changes.
+        wakeup: Triggered when a watched object changes.
         clock: The sandbox's time.
-        reconcile: Does the work; gives the sandbox time of its next own step, or None.
-        report: Told of every failure. The loop goes on after one: an object that a controller cannot digest must not
-            end the cluster.
+        reconcile: Does the work; returns the sandbox time of its next step, or None.
+        report: Called with every failure. The loop continues after one: an object that a controller cannot handle must
+            not stop the cluster.
     """
     while True:
         began, since = clock.now(), time.monotonic()
         try:
             due = await reconcile()
-        except Exception as failure:  # noqa: BLE001 -- the edge of a task
+        except Exception as failure:  # noqa: BLE001 -- top level of a task
             report(failure)
-            due = clock.now() + _AGAIN_S
-        if clock.now() > began:  # a clock that a test moves by hand stands still, and nobody waits for a rest there
-            # By the machine's own time: the sandbox's may run a thousand times faster now than in a moment.
+            due = clock.now() + _RETRY_S
+        if clock.now() > began:  # a clock that a test sets manually does not advance, and such a test expects no pause
+            # In wall-clock time: the sandbox's speed may change by a factor of a thousand at any moment.
             await asyncio.sleep(min(_LONGEST_REST_S, _RESTS * (time.monotonic() - since)))
-        rung = asyncio.ensure_future(bell.wait())
-        waits = [rung]
+        woken = asyncio.ensure_future(wakeup.wait())
+        waits = [woken]
         if due is not None:
             waits.append(asyncio.ensure_future(clock.sleep(due - clock.now())))
         try:

@@ -1,6 +1,6 @@
-"""The operator's MIG manager: a node's label to its GPUs' geometry, by way of pending, rebooting, success or failed.
+"""The operator's MIG manager: applies a node's MIG label to its GPUs (pending, rebooting, success, or failed).
 
-In scope: what it does on one machine, step by step. Out of scope: its DaemonSet (`operands`).
+In scope: its steps on one machine. Out of scope: its DaemonSet (`operands`).
 
 Source: NVIDIA/mig-parted v0.15 deployments/container/reconfigure-mig.sh and cmd/nvidia-mig-manager; NVIDIA/gpu-operator
 docs gpu-operator-mig. Which models need a reboot to change MIG mode: MIG User Guide (before Hopper a GPU reset, which
@@ -36,7 +36,7 @@ CONFIG = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 PAUSED = "paused-for-mig-change"
 CLIENTS = ("device-plugin", "gpu-feature-discovery", "dcgm", "dcgm-exporter", "client")
-"""Operands that hold the GPUs open: stopped while the geometry changes."""
+"""Operands that keep the GPUs open; they are stopped while the geometry changes."""
 
 APPLY_S = 15.0
 """Sandbox seconds that nvidia-mig-parted takes."""
@@ -51,10 +51,10 @@ Layout = tuple[tuple[str, ...] | None, ...]
 
 @dataclass(slots=True)
 class _Job:
-    """One change at work.
+    """One change in progress.
 
     Attributes:
-        due: Sandbox time of its next step.
+        due: Sandbox time of the next step.
     """
 
     config: str
@@ -64,7 +64,7 @@ class _Job:
 
 
 def layout_of(config: str, gpu: GpuShape) -> Layout | None:
-    """What a generated config makes of a node's GPUs; None when there is none of that name.
+    """Return the layout that a generated config sets on a node's GPUs; None if no such config exists.
 
     Args:
         config: all-disabled, all-enabled, all-balanced or all-<profile>; "+" in a profile is written ".".
@@ -79,12 +79,12 @@ def layout_of(config: str, gpu: GpuShape) -> Layout | None:
         return (_balanced(gpu.model),) * gpu.count
     for profile in model.profiles.values():
         if config == f"all-{profile.name.replace('+', '.')}":
-            return ((profile.name,) * profile.most,) * gpu.count
+            return ((profile.name,) * profile.max_count,) * gpu.count
     return None
 
 
 def _balanced(name: str) -> tuple[str, ...]:
-    """Two of one slice, one of two, and one of three where the GPU has room for it."""
+    """Return two one-slice profiles, one two-slice profile, and one three-slice profile if it fits."""
     model = find_model(name)
     found: tuple[str, ...] = ()
     plain = [profile for profile in model.profiles.values() if "+" not in profile.name and "-" not in profile.name]
@@ -96,7 +96,7 @@ def _balanced(name: str) -> tuple[str, ...]:
 
 
 class MigManagers:
-    """The MIG managers of all nodes on which their pod runs.
+    """The MIG managers on all nodes that run their pod.
 
     Args:
         api: The cluster's API.
@@ -113,11 +113,11 @@ class MigManagers:
 
     @property
     def are_idle(self) -> bool:
-        """No change is at work."""
+        """Whether no change is in progress."""
         return not self._jobs
 
     async def step(self, pods: list[JsonObject]) -> list[float]:
-        """Bring every node one step on; gives the times of the next steps."""
+        """Advance every node by one step; return the times of the next steps."""
         for name in [name for name in self._done if name not in self._machines]:
             self._done.pop(name, None)
             self._jobs.pop(name, None)
@@ -133,11 +133,11 @@ class MigManagers:
     async def _one(
         self, node: JsonObject, machine: Machine, manager: ContainerRun | None, pods: list[JsonObject]
     ) -> list[float]:
-        name, wanted, job = name_of(node), labels(node).get(CONFIG, ""), self._jobs.get(name_of(node))
+        name, desired, job = name_of(node), labels(node).get(CONFIG, ""), self._jobs.get(name_of(node))
         if job is None:
-            if not wanted or self._done.get(name) == wanted:
+            if not desired or self._done.get(name) == desired:
                 return []
-            job = await self._begin(node, machine, wanted)
+            job = await self._begin(node, machine, desired)
             return [job.due] if job else []
         if self._clock.now() < job.due:
             return [job.due]
@@ -148,22 +148,22 @@ class MigManagers:
                 machine.up = True
                 await nodes.become_ready(self._api, self._clock, name)
                 job.phase, job.due = "applying", self._clock.now() + APPLY_S
-            case "applying" if not machine.has_driver:  # a container loads it again after the reboot
+            case "applying" if not machine.has_driver:  # a container reloads it after the reboot
                 job.due = self._clock.now() + 1
             case "applying":
                 await self._apply(node, machine, job)
         return [job.due] if name in self._jobs else []
 
-    async def _begin(self, node: JsonObject, machine: Machine, wanted: str) -> _Job | None:
+    async def _begin(self, node: JsonObject, machine: Machine, desired: str) -> _Job | None:
         name, gpu = name_of(node), machine.shape.gpu
-        layout = await self._layout(wanted, gpu) if gpu else None
+        layout = await self._layout(desired, gpu) if gpu else None
         if layout is None:
-            await self._end(node, wanted, "failed")
+            await self._end(node, desired, "failed")
             return None
         if gpu and layout == gpu.per_gpu():
-            await self._end(node, wanted, "success")
+            await self._end(node, desired, "success")
             return None
-        job = self._jobs[name] = _Job(wanted, layout, due=self._clock.now() + 1)
+        job = self._jobs[name] = _Job(desired, layout, due=self._clock.now() + 1)
         paused = {
             f"{DEPLOY}{item}": PAUSED for item in CLIENTS if labels(node).get(f"{DEPLOY}{item}", "true") != "false"
         }
@@ -173,7 +173,7 @@ class MigManagers:
     async def _stopped(
         self, node: JsonObject, machine: Machine, job: _Job, manager: ContainerRun | None, pods: list[JsonObject]
     ) -> list[float]:
-        """Once the operator's clients are gone: refuse while a user's pod holds a GPU, reboot where it takes one."""
+        """Once the operator's clients are gone, fail if a user's pod holds a GPU, or reboot if necessary."""
         name, gpu = name_of(node), machine.shape.gpu
         if any(run.runs("plugin") or run.runs("gfd") for run in machine.pods.values()):
             job.due = self._clock.now() + 1
@@ -192,7 +192,7 @@ class MigManagers:
         return [job.due]
 
     async def _reboot(self, node: JsonObject, machine: Machine) -> None:
-        """Instances do not outlive a reboot, MIG mode does (NVIDIA/mig-parted#225)."""
+        """Reboot: MIG mode survives it, instances do not (NVIDIA/mig-parted#225)."""
         await self._label(node, {STATE: "rebooting"})
         machine.go_down()
         await nodes.become_silent(self._api, self._clock, name_of(node))
@@ -216,13 +216,13 @@ class MigManagers:
         }
         await self._label(live, {STATE: state, **back})
 
-    async def _label(self, node: JsonObject, wanted: dict[str, str]) -> None:
-        change = {key: value for key, value in wanted.items() if labels(node).get(key) != value}
+    async def _label(self, node: JsonObject, desired: dict[str, str]) -> None:
+        change = {key: value for key, value in desired.items() if labels(node).get(key) != value}
         if change:
             await self._api.patch("nodes", node, {"metadata": {"labels": change}})
 
     async def _layout(self, config: str, gpu: GpuShape) -> Layout | None:
-        """By the policy's own ConfigMap if it names one, else by what is generated from the hardware."""
+        """Return the layout from the policy's own ConfigMap if it names one, else from the generated configs."""
         policies = await self._api.list("clusterpolicies")
         section = ((policies[0].get("spec") or {}).get("migManager") or {}).get("config") or {} if policies else {}
         name = str(section.get("name") or "")
@@ -235,7 +235,7 @@ class MigManagers:
 
 
 def custom_layout(entries: list[JsonObject], gpu: GpuShape) -> Layout | None:
-    """A config of one's own; None when it does not fit the GPUs."""
+    """Return the layout of a custom config; None if it does not fit the GPUs."""
     found: list[tuple[str, ...] | None] = [None] * gpu.count
     for entry in entries:
         if not _is_for(entry, gpu):
@@ -251,9 +251,9 @@ def custom_layout(entries: list[JsonObject], gpu: GpuShape) -> Layout | None:
 
 
 def _is_for(entry: JsonObject, gpu: GpuShape) -> bool:
-    """Return whether an entry's device-filter, one or a list of "0x" + device id + vendor id, lets these GPUs pass."""
-    wanted = entry.get("device-filter") or []
-    named = [wanted] if isinstance(wanted, str) else wanted
+    """Return whether an entry's device-filter (one or more of "0x" + device id + vendor id) matches these GPUs."""
+    desired = entry.get("device-filter") or []
+    named = [desired] if isinstance(desired, str) else desired
     return not named or any(f"0x{board}10DE" in named for board in BOARDS.get(find_model(gpu.model).name, ()))
 
 
@@ -265,7 +265,7 @@ def _manager_of(machine: Machine) -> ContainerRun | None:
 
 
 def _users(node: str, pods: list[JsonObject]) -> list[JsonObject]:
-    """Pods of users that hold GPUs of a node."""
+    """Return the users' pods that hold GPUs of a node."""
     here = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName") == node and not is_terminal(pod)]
     return [
         pod

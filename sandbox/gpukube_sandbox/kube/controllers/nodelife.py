@@ -1,7 +1,7 @@
-"""What becomes of nodes and their pods when nodes are cordoned or tainted.
+"""Node lifecycle: the effects of cordons and taints on nodes and their pods.
 
-In scope: the taint of a cordon, evicting pods from taints they do not tolerate.
-Out of scope: booting (`cluster`), draining (clients do that by the eviction API).
+In scope: the taint of a cordon, evicting pods that do not tolerate a taint.
+Out of scope: booting (`cluster`), draining (clients use the eviction API).
 
 Source: kubernetes pkg/controller/nodelifecycle (taintMap), pkg/controller/tainteviction.
 """
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class NodeLife:
-    """Taints cordoned nodes, and takes pods from nodes whose `NoExecute` taints they do not tolerate (any more)."""
+    """Taints cordoned nodes, and evicts pods that do not, or no longer, tolerate a node's `NoExecute` taints."""
 
     watches = ("nodes", "pods")
-    stands_for = ""
+    emulates = ""
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
@@ -34,7 +34,7 @@ class NodeLife:
         self._since: dict[tuple[str, str], float] = {}
 
     async def reconcile(self) -> float | None:
-        """Look at every node with a cordon or such a taint; gives the time at which the next toleration ends."""
+        """Check every node that is cordoned or has such a taint; return the time at which the next toleration ends."""
         tainted: dict[str, list[JsonObject]] = {}
         for node in await self._api.list("nodes"):
             await self._cordon(node)
@@ -48,7 +48,7 @@ class NodeLife:
         for pod in await self._api.list("pods"):
             taints = tainted.get(spec(pod).get("nodeName") or "")
             if taints and not meta(pod).get("deletionTimestamp"):
-                due += await self._judge(pod, taints)
+                due += await self._evict(pod, taints)
         return min(due, default=None)
 
     async def _cordon(self, node: JsonObject) -> None:
@@ -59,17 +59,17 @@ class NodeLife:
             changed = others if marked else [*others, UNSCHEDULABLE]
             await self._api.patch("nodes", node, {"spec": {"taints": changed or None}})
 
-    async def _judge(self, pod: JsonObject, taints: list[JsonObject]) -> list[float]:
-        """Evict a pod now, or give the moment its patience with one of the taints ends."""
+    async def _evict(self, pod: JsonObject, taints: list[JsonObject]) -> list[float]:
+        """Evict a pod now, or return the time at which its toleration of one of the taints ends."""
         now = self._clock.now()
         ends = []
         for taint in taints:
-            begun = self._since.setdefault((meta(pod)["uid"], taint["key"]), now)
-            bearing = toleration_of(spec(pod), taint)
-            if bearing is None:
+            since = self._since.setdefault((meta(pod)["uid"], taint["key"]), now)
+            toleration = toleration_of(spec(pod), taint)
+            if toleration is None:
                 ends.append(now)
-            elif bearing.get("tolerationSeconds") is not None:
-                ends.append(begun + float(bearing["tolerationSeconds"]))
+            elif toleration.get("tolerationSeconds") is not None:
+                ends.append(since + float(toleration["tolerationSeconds"]))
         if not ends:
             return []
         if min(ends) > now:

@@ -1,6 +1,6 @@
-"""The DaemonSets that the GPU Operator's controller makes from a ClusterPolicy.
+"""The DaemonSets that the GPU Operator's controller creates from a ClusterPolicy.
 
-In scope: their manifests, pure. Out of scope: the controller (`operator`), what their programs do.
+In scope: their manifests. Out of scope: the controller (`operator`), what their programs do.
 
 Source: NVIDIA/gpu-operator v26.7 assets/state-*, controllers/object_controls.go. Images are named without versions.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 DEPLOY = "nvidia.com/gpu.deploy."
-"""Prefix of the node labels that say which operands a node gets."""
+"""Prefix of the node labels that select a node's operands."""
 MANAGED_BY = "gpu-operator"
 APPLIED_HASH = "nvidia.com/last-applied-hash"
 
@@ -27,11 +27,11 @@ _VALIDATOR_IMAGE = "nvcr.io/nvidia/gpu-operator"
 
 
 def operands(policy: JsonObject, namespace: str) -> list[JsonObject]:
-    """Write the DaemonSets of a policy; one that is switched off is left out.
+    """Return the DaemonSets of a policy's enabled operands.
 
     Args:
         policy: The ClusterPolicy's spec.
-        namespace: The operator's.
+        namespace: The operator's namespace.
     """
     found = [_validator(policy)]
     if _enabled(policy, "driver"):
@@ -91,7 +91,7 @@ def _plain(name: str, operand: str, policy: JsonObject) -> JsonObject:
 
 
 def _with_gpu(item: JsonObject, policy: JsonObject) -> JsonObject:
-    """Let the pods of an operand wait for the toolkit, and run under the runtime that hands them the GPUs.
+    """Make an operand's pods wait for the toolkit and use the runtime that provides the GPUs.
 
     Source: controllers/object_controls.go, setRuntimeClassName.
     """
@@ -102,7 +102,7 @@ def _with_gpu(item: JsonObject, policy: JsonObject) -> JsonObject:
 
 
 def runtime_class(policy: JsonObject) -> str:
-    """Name the runtime class of the operands' pods, by a policy's spec."""
+    """Return the runtime class of the operands' pods from a policy's spec."""
     return (policy.get("operator") or {}).get("runtimeClass") or "nvidia"
 
 
@@ -130,7 +130,7 @@ def _validator(policy: JsonObject) -> JsonObject:
 
 
 def _driver(policy: JsonObject) -> JsonObject:
-    """The driver's pods run under no GPU runtime, and are replaced when deleted only: a new driver needs idle GPUs."""
+    """Return the driver's DaemonSet: no GPU runtime, and OnDelete updates because a new driver needs idle GPUs."""
     version = (policy.get("driver") or {}).get("version") or ""
     image = f"nvcr.io/nvidia/driver:{version}"
     container = {"name": "nvidia-driver-ctr", "image": image, "command": ["nvidia-driver"], "args": ["init"]}
@@ -195,10 +195,10 @@ def _mig_manager(policy: JsonObject) -> JsonObject:
 
 
 def _configured(name: str, program: str, policy: JsonObject, section: JsonObject) -> JsonObject:
-    """A container of the plugin's image.
+    """Return a container of the plugin's image.
 
-    Without a strategy every node's own config decides on it; one that is set is an environment variable, which wins
-    over all configs (controllers/object_controls.go applyMIGConfiguration).
+    Without a MIG strategy in the policy, each node's config sets it. A strategy in the policy becomes an environment
+    variable, which overrides all configs (controllers/object_controls.go applyMIGConfiguration).
     """
     strategy = (policy.get("mig") or {}).get("strategy") or ""
     env = [*_env(section), {"name": "NVIDIA_MIG_MONITOR_DEVICES", "value": "all"}]
@@ -212,7 +212,7 @@ def _config_map(policy: JsonObject) -> str:
 
 
 def _with_config(name: str, selector: dict[str, str], policy: JsonObject, body: JsonObject) -> JsonObject:
-    """The DaemonSet of a configured container, with a config-manager before and beside it where there is a config."""
+    """Return the DaemonSet of a container; with a config, config-manager is both an init container and a sidecar."""
     found = _config_map(policy)
     if not found:
         return _with_gpu(_daemonset(name, selector, policy, [body]), policy)

@@ -1,9 +1,9 @@
-"""The GPU Operator's controller, imitated: node labels, operands, and the MIG managers' work.
+"""Emulates the GPU Operator's controller: node labels, operands, and MIG managers.
 
-In scope: from ClusterPolicy and nodes to DaemonSets and labels. Out of scope: manifests (`operands`), MIG
+In scope: creating DaemonSets and labels for a ClusterPolicy and nodes. Out of scope: manifests (`operands`), MIG
 (`migmanager`), what the operands' programs do (`programs`).
 
-It works while a pod of the operator's Deployment runs anywhere, as the real controller does.
+Like the real controller, it works only while a pod of the operator's Deployment is running.
 
 Source: NVIDIA/gpu-operator v26.7 controllers/state_manager.go, clusterpolicy_controller.go.
 """
@@ -36,7 +36,7 @@ _MIG = "mig-manager"
 
 
 class GpuOperator:
-    """The operator of a cluster; does nothing where it is not installed.
+    """The operator of a cluster; does nothing unless it is installed.
 
     Args:
         api: The cluster's API.
@@ -52,7 +52,7 @@ class GpuOperator:
         self._managers = MigManagers(api, clock, machines)
 
     async def reconcile(self) -> float | None:
-        """Bring labels and operands in line with the policy; gives the time of the MIG managers' next step."""
+        """Reconcile labels and operands with the policy; return the time of the MIG managers' next step."""
         policies = await self._api.list("clusterpolicies")
         if not policies and self._managers.are_idle:
             return None
@@ -68,7 +68,7 @@ class GpuOperator:
         return min(due, default=None)
 
     def _home(self, pods: list[JsonObject]) -> str:
-        """Namespace of the operator's pod; "" while none runs."""
+        """Return the namespace of the operator's pod; "" if none is running."""
         living = {
             run.uid
             for machine in self._machines.values()
@@ -79,7 +79,7 @@ class GpuOperator:
         return next((namespace_of(pod) for pod in pods if meta(pod)["uid"] in living), "")
 
     async def _label(self, node: JsonObject, policy: JsonObject) -> None:
-        """Label a GPU node for its operands; what is there stays, such as a "false" that keeps one away.
+        """Label a GPU node for its operands; existing labels stay, such as a "false" that excludes an operand.
 
         Source:
             docs: GPU Operator, preventing installation of operands.
@@ -87,18 +87,18 @@ class GpuOperator:
         found = labels(node)
         if not any(found.get(key) == "true" for key in _GPU_LABELS) or found.get(_OPERANDS) == "false":
             return
-        wanted = {f"{DEPLOY}{item}": "true" for item in _EVERYWHERE}
-        wanted[_PRESENT] = "true"
+        desired = {f"{DEPLOY}{item}": "true" for item in _EVERYWHERE}
+        desired[_PRESENT] = "true"
         manager = policy.get("migManager") or {}
         if found.get(_CAPABLE) == "true" and manager.get("enabled", True):
-            wanted[f"{DEPLOY}{_MIG}"] = "true"
-            wanted[CONFIG] = str((manager.get("config") or {}).get("default") or "")
-        change = {key: value for key, value in wanted.items() if value and key not in found}
+            desired[f"{DEPLOY}{_MIG}"] = "true"
+            desired[CONFIG] = str((manager.get("config") or {}).get("default") or "")
+        change = {key: value for key, value in desired.items() if value and key not in found}
         if change:
             await self._api.patch("nodes", node, {"metadata": {"labels": change}})
 
     async def _runtime_class(self, policy: JsonObject) -> None:
-        """Make the class that the operands' pods name: without it a real API server refuses these pods.
+        """Create the runtime class of the operands' pods; without it a real API server refuses these pods.
 
         Source: controllers/object_controls.go, transformRuntimeClass.
         """
@@ -108,13 +108,13 @@ class GpuOperator:
             await self._api.create("runtimeclasses", {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **made})
 
     async def _operands(self, policy: JsonObject, namespace: str) -> None:
-        wanted = {name_of(item): item for item in operands(spec(policy), namespace)}
+        desired = {name_of(item): item for item in operands(spec(policy), namespace)}
         where = f"app.kubernetes.io/managed-by={MANAGED_BY}"
         live = {name_of(item): item for item in await self._api.list("daemonsets", namespace, where=where)}
         for name, item in live.items():
-            if name not in wanted:
+            if name not in desired:
                 await self._api.delete("daemonsets", item)
-        for name, item in wanted.items():
+        for name, item in desired.items():
             present = live.get(name)
             if present is None:
                 item["metadata"]["ownerReferences"] = [_owner(policy)]
@@ -125,12 +125,12 @@ class GpuOperator:
                     "spec": {"template": spec(item)["template"]},
                 }
                 await self._api.patch("daemonsets", present, change)
-        await self._report(policy, list(live.values()), len(wanted))
+        await self._report(policy, list(live.values()), len(desired))
 
-    async def _report(self, policy: JsonObject, live: list[JsonObject], wanted: int) -> None:
-        """The policy is ready once every operand is on every node it is meant for."""
+    async def _report(self, policy: JsonObject, live: list[JsonObject], desired: int) -> None:
+        """Set the policy to ready once every operand runs on every node it selects."""
         numbers = [status(item) for item in live]
-        settled = len(live) == wanted and all(
+        settled = len(live) == desired and all(
             item.get("desiredNumberScheduled", -1) == item.get("numberAvailable", 0) for item in numbers
         )
         state = "ready" if settled else "notReady"

@@ -1,6 +1,6 @@
-"""ReplicaSets: controllers that keep a number of pods, and what all makers of pods share.
+"""ReplicaSets and ReplicationControllers, and helpers for all controllers that create pods.
 
-In scope: pods made from templates. Out of scope: Deployments, DaemonSets, Jobs, StatefulSets, placing or
+In scope: creating pods from templates. Out of scope: Deployments, DaemonSets, Jobs, StatefulSets, scheduling or
 running pods.
 """
 
@@ -40,22 +40,22 @@ _API_VERSIONS = {
 
 
 _hashes: dict[int, tuple[JsonObject, str]] = {}
-_MOST_HASHES = 200
+_MAX_HASHES = 200
 
 
 def template_hash(template: JsonObject) -> str:
-    """Name a pod template by its content; known by the object itself, as none that is stored changes in place."""
+    """Return a hash of a pod template, cached by object identity because stored objects never change in place."""
     known, found = _hashes.get(id(template), (None, ""))
     if known is not template:
         found = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]
-        if len(_hashes) >= _MOST_HASHES:
+        if len(_hashes) >= _MAX_HASHES:
             _hashes.clear()
         _hashes[id(template)] = template, found
     return found
 
 
 def owner_reference(kind: str, owner: JsonObject) -> JsonObject:
-    """Point at the controller of an object."""
+    """Return the controller reference to an owner."""
     return {
         "apiVersion": _API_VERSIONS[kind],
         "kind": kind,
@@ -67,7 +67,7 @@ def owner_reference(kind: str, owner: JsonObject) -> JsonObject:
 
 
 def new_pod(kind: str, owner: JsonObject, marks: dict[str, str]) -> JsonObject:
-    """Make a pod of the owner's template, with more labels."""
+    """Return a pod of the owner's template with additional labels."""
     template = copied(spec(owner)["template"])
     details = template.get("metadata") or {}
     return {
@@ -83,7 +83,7 @@ def new_pod(kind: str, owner: JsonObject, marks: dict[str, str]) -> JsonObject:
 
 
 async def make_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObject], pod: JsonObject) -> None:
-    """Create a pod for its owner (plural and object), and tell of it or of why it cannot be."""
+    """Create a pod for its owner (plural and object), and record an event about success or failure."""
     refusals: list[str] = []
     made = await api.create("pods", pod, refusals)
     if made:
@@ -93,17 +93,17 @@ async def make_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObjec
 
 
 def is_available(pod: JsonObject) -> bool:
-    """Return whether a pod is ready and not on its way out."""
+    """Return whether a pod is ready and not terminating."""
     return is_ready(pod) and not meta(pod).get("deletionTimestamp")
 
 
 def owned_by(owner: JsonObject, objects: list[JsonObject]) -> list[JsonObject]:
-    """Return those objects that the owner made."""
+    """Return the objects that the owner controls."""
     return [obj for obj in objects if meta(owner)["uid"] in owner_uids(obj)]
 
 
-def _worth(pod: JsonObject) -> tuple[bool, bool, bool, int, float]:
-    """Order pods by what is lost with them: those without a node, not running, not ready, cheap and young go first.
+def _deletion_order(pod: JsonObject) -> tuple[bool, bool, bool, int, float]:
+    """Return a pod's deletion order: unassigned, not running, not ready, low-cost, and young pods go first.
 
     Source: kubernetes pkg/controller/controller_utils.go (ActivePodsWithRanks).
     """
@@ -122,10 +122,10 @@ def _seconds(moment: str | None) -> float:
 
 
 class ReplicaSets:
-    """Keeps as many pods of each ReplicaSet as it asks for."""
+    """Keeps the desired number of pods of each ReplicaSet."""
 
     watches: tuple[str, ...] = ("replicasets", "pods")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
     kind = "ReplicaSet"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
@@ -134,7 +134,7 @@ class ReplicaSets:
         self._events = Recorder(api, clock, f"{self.kind.lower()}-controller")
 
     async def reconcile(self) -> float | None:
-        """Bring every one in line; gives when the next pod has been ready for long enough."""
+        """Reconcile every ReplicaSet; return when the next pod has been ready for minReadySeconds."""
         plural = self.watches[0]
         owners = await self._api.list(plural)
         pods = await self._api.list("pods") if owners else []
@@ -146,7 +146,7 @@ class ReplicaSets:
             missing = int(spec(owner).get("replicas", 1)) - len(living)
             for _ in range(missing):
                 await make_pod(self._api, self._events, (plural, owner), new_pod(self.kind, owner, {}))
-            for pod in sorted(living, key=_worth)[: max(0, -missing)]:
+            for pod in sorted(living, key=_deletion_order)[: max(0, -missing)]:
                 await self._api.delete("pods", pod)
                 await self._events.record(plural, owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")
             ready = sum(map(is_ready, living))
@@ -165,7 +165,7 @@ class ReplicaSets:
 
 
 class ReplicationControllers(ReplicaSets):
-    """As ReplicaSets, for the older type."""
+    """Does the same for the older type ReplicationController."""
 
     watches = ("replicationcontrollers", "pods")
     kind = "ReplicationController"

@@ -1,6 +1,6 @@
-"""The scheduler: pods without a node get one, or a reason why not.
+"""The scheduler: binds pods to nodes, or reports why they fit none.
 
-In scope: the order of pods, binding, preempting, telling why. Out of scope: the judgment (`kube.scheduler`).
+In scope: the order of pods, binding, preemption, events. Out of scope: filters and scores (`kube.scheduler`).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 class Scheduler:
-    """Binds pods to the best of the nodes they fit.
+    """Binds each pod to the best node that it fits.
 
     Args:
         api: The cluster's API.
         clock: The sandbox's time.
-        version: Minor version of Kubernetes, whose words the messages have.
+        version: Minor version of Kubernetes, which determines the wording of messages.
     """
 
     watches = ("pods", "nodes", "persistentvolumeclaims", "resourceclaims")
-    stands_for = "kube-scheduler"
+    emulates = "kube-scheduler"
 
     def __init__(self, api: ObjectApi, clock: Clock, version: tuple[int, int] = (1, 34)) -> None:
         self._api = api
@@ -45,58 +45,58 @@ class Scheduler:
         self._events = Recorder(api, clock, NAME)
 
     async def reconcile(self) -> float | None:
-        """Try to place every pod that waits, the most important and then the oldest first."""
+        """Try to schedule every pending pod, by priority, then by age."""
         pods = await self._api.list("pods")
         waiting = [pod for pod in pods if is_waiting(pod)]
         if waiting:
             snapshot = take_snapshot(await self._api.list("nodes"), pods, await self._api.list("namespaces"))
-            # Replicas that wait for the same are judged once, until one of them or another pod takes its place.
-            judged: dict[str, Placing] = {}
+            # Identical replicas are evaluated once, until a pod is bound.
+            placings: dict[str, Placing] = {}
             for pod in sorted(waiting, key=lambda pod: (-priority(pod), meta(pod).get("creationTimestamp", ""))):
-                await self._place(pod, snapshot, judged)
+                await self._place(pod, snapshot, placings)
         return None
 
-    async def _place(self, pod: JsonObject, snapshot: Snapshot, judged: dict[str, Placing]) -> None:
+    async def _place(self, pod: JsonObject, snapshot: Snapshot, placings: dict[str, Placing]) -> None:
         if spec(pod).get("schedulingGates"):
-            await self._report(pod, "SchedulingGated", GATED)
+            await self._set_condition(pod, "SchedulingGated", GATED)
             return
         if await lacks_claim(self._api, pod):
             return
-        if refusal := await self._held(pod, len(snapshot.nodes)):
-            if await self._report(pod, "Unschedulable", refusal):
+        if refusal := await self._blocked_by(pod, len(snapshot.nodes)):
+            if await self._set_condition(pod, "Unschedulable", refusal):
                 await self._events.record("pods", pod, "FailedScheduling", refusal, warning=True)
             return
         alike = json.dumps([namespace_of(pod), labels(pod), spec(pod)], sort_keys=True)
-        found = judged.get(alike) or place(pod, snapshot, self._version)
+        found = placings.get(alike) or place(pod, snapshot, self._version)
         if not found.victims:
-            judged[alike] = found
+            placings[alike] = found
         if found.nodes:
-            judged.clear()
+            placings.clear()
             chosen = found.nodes[0]
             snapshot.nodes[chosen].take(pod)
             await self._api.bind(pod, chosen)
             place_of = f"{namespace_of(pod)}/{name_of(pod)}"
             await self._events.record("pods", pod, "Scheduled", f"Successfully assigned {place_of} to {chosen}")
             return
-        if await self._report(pod, "Unschedulable", found.message):
+        if await self._set_condition(pod, "Unschedulable", found.message):
             await self._events.record("pods", pod, "FailedScheduling", found.message, warning=True)
         for victim in found.victims:
             if not meta(victim).get("deletionTimestamp"):
                 await self._preempt(victim, pod, found.makes_room)
 
-    async def _held(self, pod: JsonObject, nodes: int) -> str:
-        """Describe what keeps a pod from all nodes, whatever they are like; "" for nothing."""
-        begins, hopeless = f"0/{nodes} nodes are available:", "Preemption is not helpful for scheduling"
-        ends = f"preemption: 0/{nodes} nodes are available: {nodes} {hopeless}."
+    async def _blocked_by(self, pod: JsonObject, nodes: int) -> str:
+        """Return why a pod fits no node, whatever the nodes are like; "" if nothing prevents it."""
+        prefix, hopeless = f"0/{nodes} nodes are available:", "Preemption is not helpful for scheduling"
+        suffix = f"preemption: 0/{nodes} nodes are available: {nodes} {hopeless}."
         if not nodes:
             return ""
         if volume := await unbound_volume(self._api, pod):
-            # Where claims of devices are part of the API, their plugin is asked for victims and knows nothing yet.
-            return f"{begins} {volume}. {'not found' if self._version >= CLAIMS else ends}"
+            # If device claims are part of the API, preemption calls their plugin, which has no state for this pod yet.
+            return f"{prefix} {volume}. {'not found' if self._version >= CLAIMS else suffix}"
         devices = await unallocated(self._api, pod)
         if devices == "all":
-            return f"{begins} {nodes} cannot allocate all claims. still not schedulable, {ends}"
-        return f"{begins} {devices}. no new claims to deallocate, {ends}" if devices else ""
+            return f"{prefix} {nodes} cannot allocate all claims. still not schedulable, {suffix}"
+        return f"{prefix} {devices}. no new claims to deallocate, {suffix}" if devices else ""
 
     async def _preempt(self, victim: JsonObject, pod: JsonObject, node: str) -> None:
         message = f"Preempted by pod {meta(pod)['uid']} on node {node}"
@@ -104,8 +104,8 @@ class Scheduler:
         await self._api.patch_status("pods", pod, {"nominatedNodeName": node})
         await self._api.delete("pods", victim)
 
-    async def _report(self, pod: JsonObject, reason: str, message: str) -> bool:
-        """Write the condition; gives whether it is news."""
+    async def _set_condition(self, pod: JsonObject, reason: str, message: str) -> bool:
+        """Set the condition; return whether it changed."""
         condition: JsonObject = next(
             (item for item in status(pod).get("conditions") or () if item["type"] == "PodScheduled"), {}
         )
@@ -118,7 +118,7 @@ class Scheduler:
 
 
 def is_waiting(pod: JsonObject) -> bool:
-    """Return whether a pod waits for this scheduler."""
+    """Return whether a pod is waiting for this scheduler."""
     return (
         not spec(pod).get("nodeName")
         and not is_terminal(pod)

@@ -1,6 +1,6 @@
-"""StatefulSets: pods with names that last.
+"""StatefulSets: pods with stable names.
 
-In scope: pods by ordinal, in order or all at once, replacing those of an older template. Out of scope: volumes.
+In scope: pods by ordinal, created in order or in parallel, replaced after a template change. Out of scope: volumes.
 
 Source: kubernetes pkg/controller/statefulset.
 """
@@ -26,14 +26,14 @@ class StatefulSets:
     """Keeps the pods NAME-0 to NAME-n of each StatefulSet."""
 
     watches = ("statefulsets", "pods")
-    stands_for = "kube-controller-manager"
+    emulates = "kube-controller-manager"
 
     def __init__(self, api: ObjectApi, clock: Clock) -> None:
         self._api = api
         self._events = Recorder(api, clock, "statefulset-controller")
 
     async def reconcile(self) -> float | None:
-        """Bring every StatefulSet in line."""
+        """Reconcile every StatefulSet."""
         owners = await self._api.list("statefulsets")
         pods = await self._api.list("pods") if owners else []
         for owner in owners:
@@ -43,10 +43,10 @@ class StatefulSets:
 
     async def _one(self, owner: JsonObject, pods: dict[str, JsonObject]) -> None:
         revision = f"{name_of(owner)}-{template_hash(spec(owner)['template'])}"
-        wanted = [f"{name_of(owner)}-{number}" for number in range(int(spec(owner).get("replicas", 1)))]
+        desired = [f"{name_of(owner)}-{number}" for number in range(int(spec(owner).get("replicas", 1)))]
         one_by_one = spec(owner).get("podManagementPolicy", "OrderedReady") == "OrderedReady"
         settled = True
-        for number, name in enumerate(wanted):
+        for number, name in enumerate(desired):
             pod = pods.get(name)
             if pod is None:
                 index = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(number)}
@@ -60,13 +60,13 @@ class StatefulSets:
             settled = settled and pod is not None and is_available(pod)
             if one_by_one and not settled:
                 break
-        too_many = sorted((name for name in pods if name not in wanted), key=_number, reverse=True)
+        too_many = sorted((name for name in pods if name not in desired), key=_number, reverse=True)
         for name in too_many[: 1 if one_by_one else None]:
             settled = False
             await self._drop(owner, pods[name])
         if settled:
-            await self._roll(owner, [pods[name] for name in wanted], revision)
-        await self._report(owner, [pods[name] for name in wanted if name in pods], revision)
+            await self._roll(owner, [pods[name] for name in desired], revision)
+        await self._report(owner, [pods[name] for name in desired if name in pods], revision)
 
     async def _drop(self, owner: JsonObject, pod: JsonObject) -> None:
         if not meta(pod).get("deletionTimestamp"):
@@ -75,7 +75,7 @@ class StatefulSets:
             await self._events.record("statefulsets", owner, "SuccessfulDelete", message)
 
     async def _roll(self, owner: JsonObject, pods: list[JsonObject], revision: str) -> None:
-        """Replace one pod of an older template, the last first; those below the partition stay."""
+        """Replace one pod of an older template, highest ordinal first; pods below the partition stay."""
         strategy = spec(owner).get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
             return

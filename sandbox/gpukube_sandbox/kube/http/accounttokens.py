@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.rbac import User
 
 _AUDIENCE = "https://kubernetes.default.svc"
-_LEAST_S, _MOST_S, _DEFAULT_S = 600, 1 << 32, 3600
+_MIN_S, _MAX_S, _DEFAULT_S = 600, 1 << 32, 3600
 _GROUP = "authentication.k8s.io"
 
 
@@ -45,15 +45,15 @@ def issue(cluster: KubeCluster, target: Target, body: JsonObject) -> JsonObject:
             to a pod, a node or a secret.
     """
     account = cluster.store.get(target.kind, target.namespace, target.name)["metadata"]
-    asked = body.get("spec") or {}
-    if asked.get("boundObjectRef"):
+    requested = body.get("spec") or {}
+    if requested.get("boundObjectRef"):
         raise problems.not_emulated("tokens", _GROUP, "bound to an object")
-    seconds = asked.get("expirationSeconds") or _DEFAULT_S
-    if not _LEAST_S <= seconds <= _MOST_S:
-        bound = "less than 10 minutes" if seconds < _LEAST_S else "larger than 2^32 seconds"
+    seconds = requested.get("expirationSeconds") or _DEFAULT_S
+    if not _MIN_S <= seconds <= _MAX_S:
+        bound = "less than 10 minutes" if seconds < _MIN_S else "larger than 2^32 seconds"
         text = f"spec.expirationSeconds: Invalid value: {seconds}: may not specify a duration {bound}"
         raise problems.invalid("TokenRequest", "", text, _GROUP)
-    now, audiences = int(cluster.clock.now()), asked.get("audiences") or [_AUDIENCE]
+    now, audiences = int(cluster.clock.now()), requested.get("audiences") or [_AUDIENCE]
     claims = {
         "aud": audiences,
         "exp": now + seconds,

@@ -241,7 +241,7 @@ class _Api:
         query = request.query_params
         version = query.get("resourceVersion", "")
         initial = query.get("sendInitialEvents") == "true"
-        asked = WatchQuery(
+        watch_query = WatchQuery(
             selects=_selector(request, target),
             version=None if initial or version in {"", "0"} else int(version),
             initial=initial,
@@ -251,7 +251,7 @@ class _Api:
 
         async def lines() -> AsyncIterator[bytes]:
             try:
-                async for event in watch(self._store, target.kind, target.namespace, asked):
+                async for event in watch(self._store, target.kind, target.namespace, watch_query):
                     form = self._form(request, target)  # for each event: ages are of its moment
                     shown = form.event(event) if form else event
                     yield moved_back(msgspec.json.encode(shown), self._cluster.clock.lead_s) + b"\n"
@@ -338,19 +338,19 @@ class _Api:
         return _answer(stored, 200, warnings)
 
     async def _delete(self, request: Request, target: Target) -> Response:
-        asked = await _delete_options(request)
-        gone = self._store.delete(target.kind, target.namespace, target.name, **asked)
+        options = await _delete_options(request)
+        gone = self._store.delete(target.kind, target.namespace, target.name, **options)
         if self._store.find(target.kind, target.namespace, target.name) is not None:
             return _answer(self._store.get(target.kind, target.namespace, target.name))
         details = {"name": target.name, "kind": target.kind.plural, "uid": gone["metadata"]["uid"]}
         return _answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 
     async def _delete_all(self, request: Request, target: Target) -> Response:
-        asked = await _delete_options(request)
+        options = await _delete_options(request)
         found = self._found(request, target)
         for obj in found:
             meta = obj["metadata"]
-            self._store.delete(target.kind, meta.get("namespace", ""), meta["name"], **asked)
+            self._store.delete(target.kind, meta.get("namespace", ""), meta["name"], **options)
         return _answer(
             {"kind": f"{target.kind.kind}List", "apiVersion": target.kind.api_version, "metadata": {}, "items": found}
         )
@@ -391,25 +391,25 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 
 async def _delete_options(request: Request) -> JsonObject:
     body = await read_body(request)
-    asked: JsonObject = body if isinstance(body, dict) else {}
+    body_options: JsonObject = body if isinstance(body, dict) else {}
     query = request.query_params
-    check_dry_run(asked.get("dryRun") or query.getlist("dryRun"), "DeleteOptions")
-    grace = asked.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
+    check_dry_run(body_options.get("dryRun") or query.getlist("dryRun"), "DeleteOptions")
+    grace = body_options.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     if grace is not None and not str(grace).removeprefix("-").isdigit():
         raise problems.bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax')
-    policy = asked.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
+    policy = body_options.get("propagationPolicy") or query.get("propagationPolicy") or "Background"
     if policy not in _POLICIES:
         known = ", ".join(f'"{one}"' for one in (*_POLICIES, "nil"))
         text = f'propagationPolicy: Unsupported value: "{policy}": supported values: {known}'
         raise problems.invalid("DeleteOptions", "", text, "meta.k8s.io")
-    if asked.get("propagationPolicy") and asked.get("orphanDependents") is not None:
+    if body_options.get("propagationPolicy") and body_options.get("orphanDependents") is not None:
         text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
         raise problems.invalid("DeleteOptions", "", f"propagationPolicy: {text}", "meta.k8s.io")
     return {
-        "preconditions": asked.get("preconditions") or {},
+        "preconditions": body_options.get("preconditions") or {},
         "grace_s": None if grace is None else int(grace),
-        "orphan": policy == "Orphan" or asked.get("orphanDependents") is True,
-        "dry_run": "All" in (asked.get("dryRun") or query.getlist("dryRun")),
+        "orphan": policy == "Orphan" or body_options.get("orphanDependents") is True,
+        "dry_run": "All" in (body_options.get("dryRun") or query.getlist("dryRun")),
     }
 
 

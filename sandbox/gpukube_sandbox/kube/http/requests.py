@@ -133,14 +133,14 @@ def _check_options(request: Request) -> None:
             )
 
 
-def check_dry_run(asked: Sequence[str], kind: str) -> None:
+def check_dry_run(requested: Sequence[str], kind: str) -> None:
     """Refuse a dry run of another kind than All.
 
     Raises:
         ApiProblem: 422.
     """
-    if any(one != "All" for one in asked):
-        text = f'dryRun: Unsupported value: {json.dumps(list(asked))}: supported values: "All"'
+    if any(one != "All" for one in requested):
+        text = f'dryRun: Unsupported value: {json.dumps(list(requested))}: supported values: "All"'
         raise problems.invalid(kind, "", text, "meta.k8s.io")
 
 

@@ -51,30 +51,30 @@ def review(
     """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview of a user."""
     answer = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
     answer.setdefault("metadata", {"creationTimestamp": None})
-    asked = body.get("spec") or {}
+    requested = body.get("spec") or {}
     if kind.kind == "SelfSubjectReview":
         answer["status"] = {"userInfo": {"username": user.name, "groups": list(user.groups)}}
     elif kind.kind == "SelfSubjectRulesReview":
-        rules = list(rules_of(cluster.store, user, asked.get("namespace", "")))
+        rules = list(rules_of(cluster.store, user, requested.get("namespace", "")))
         paths = [rule for rule in rules if "nonResourceURLs" in rule]
         resources = [rule for rule in rules if "resources" in rule]
         answer["status"] = {"resourceRules": resources, "nonResourceRules": paths, "incomplete": bool(cluster.denied)}
     else:
         if kind.kind == "SubjectAccessReview":
-            user = user_named(asked.get("user", ""), asked.get("groups") or ())
-        allowed = may(user, _requested_access(asked))
+            user = user_named(requested.get("user", ""), requested.get("groups") or ())
+        allowed = may(user, _requested_access(requested))
         answer["status"] = {"allowed": allowed} | ({} if allowed else {"reason": "no RBAC policy matched"})
     return answer
 
 
-def _requested_access(asked: JsonObject) -> Access:
-    path = asked.get("nonResourceAttributes")
+def _requested_access(requested: JsonObject) -> Access:
+    path = requested.get("nonResourceAttributes")
     if path:
         return Access(path.get("verb", ""), path=path.get("path", ""))
-    wanted = asked.get("resourceAttributes") or {}
-    resource = "/".join(filter(None, (wanted.get("resource", ""), wanted.get("subresource", ""))))
+    about = requested.get("resourceAttributes") or {}
+    resource = "/".join(filter(None, (about.get("resource", ""), about.get("subresource", ""))))
     return Access(
-        wanted.get("verb", ""), resource, wanted.get("group", ""), wanted.get("namespace", ""), wanted.get("name", "")
+        about.get("verb", ""), resource, about.get("group", ""), about.get("namespace", ""), about.get("name", "")
     )
 
 
@@ -179,8 +179,8 @@ async def _log(cluster: KubeCluster, request: Request, target: Target) -> Respon
 
 async def _evict(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:
     body = await read_body(request)
-    asked = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
-    dry_run = read_options(request).dry_run or "All" in (asked.get("dryRun") or ())
-    grace_s, uid = asked.get("gracePeriodSeconds"), (asked.get("preconditions") or {}).get("uid", "")
+    requested = (body.get("deleteOptions") if isinstance(body, dict) else None) or {}
+    dry_run = read_options(request).dry_run or "All" in (requested.get("dryRun") or ())
+    grace_s, uid = requested.get("gracePeriodSeconds"), (requested.get("preconditions") or {}).get("uid", "")
     evict(cluster.store, target.namespace, target.name, uid=uid, grace_s=grace_s, dry_run=dry_run)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -47,15 +47,15 @@ async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> 
         ApiProblem: 410 when the version to start from is forgotten.
     """
 
-    def matches(obj: JsonObject) -> bool:
+    def selects(obj: JsonObject) -> bool:
         return (not namespace or obj["metadata"].get("namespace") == namespace) and query.selects(obj)
 
     loop = asyncio.get_running_loop()
     ends = loop.time() + query.timeout_s
-    with store.subscribed(kind) as bell:
+    with store.subscribed(kind) as wakeup:
         at = store.version if query.version is None else query.version
         if query.version is None:
-            for obj in filter(matches, store.all_of(kind, namespace)):
+            for obj in filter(selects, store.all_of(kind, namespace)):
                 yield {"type": "ADDED", "object": obj}
         if query.initial:
             yield _bookmark(kind, at, {"k8s.io/initial-events-end": "true"})
@@ -63,7 +63,7 @@ async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> 
         while True:
             changes, newest = store.changes_since(kind, at), store.version
             at = changes[-1].version if changes else at
-            for event in filter(None, (_event(change, matches) for change in changes)):
+            for event in filter(None, (_event(change, selects) for change in changes)):
                 yield event
             if is_quiet and query.bookmarks:
                 at = max(at, newest)  # of the moment of the changes above: what was written since is still to come
@@ -74,14 +74,14 @@ async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> 
             is_quiet = False
             try:
                 async with asyncio.timeout(min(left, _BOOKMARK_EVERY_S)):
-                    await bell.wait()
+                    await wakeup.wait()
             except TimeoutError:
                 is_quiet = True
 
 
-def _event(change: Change, matches: Callable[[JsonObject], bool]) -> JsonObject | None:
-    now = change.verb != "DELETED" and matches(change.obj)
-    before = change.old is not None and matches(change.old)
+def _event(change: Change, selects: Callable[[JsonObject], bool]) -> JsonObject | None:
+    now = change.verb != "DELETED" and selects(change.obj)
+    before = change.old is not None and selects(change.old)
     if now:
         return {"type": "MODIFIED" if before else "ADDED", "object": change.obj}
     return {"type": "DELETED", "object": change.obj} if before else None

@@ -212,12 +212,12 @@ class RayServices:
             return None
         mine = [item for item in owned_by(service, clusters) if not meta(item).get("deletionTimestamp")]
         active = _named(mine, status(service).get("activeServiceStatus"))
-        wanted = _digest(spec(service)["rayClusterConfig"])
-        fitting = next((item for item in mine if annotations_of(item).get(_HASH) == wanted), None)
+        desired = _digest(spec(service)["rayClusterConfig"])
+        fitting = next((item for item in mine if annotations_of(item).get(_HASH) == desired), None)
         may_upgrade = (spec(service).get("upgradeStrategy") or {}).get("type") != "None"
         if fitting is None and (active is None or may_upgrade):
-            name = f"{name_of(service)}-{_suffix(meta(service)['uid'], wanted)}"
-            made = _cluster(service, name, spec(service)["rayClusterConfig"], {_HASH: wanted})
+            name = f"{name_of(service)}-{_suffix(meta(service)['uid'], desired)}"
+            made = _cluster(service, name, spec(service)["rayClusterConfig"], {_HASH: desired})
             if await self._api.create("rayclusters", made):
                 text = f"Created RayCluster {namespace_of(service)}/{name}"
                 await self._events.record("rayservices", service, "CreatedRayCluster", text)
@@ -240,9 +240,9 @@ class RayServices:
                 change = {"metadata": {"labels": labels(made)}, "spec": {"selector": spec(made)["selector"]}}
                 await self._api.patch("services", live, change)
         for pod in _heads(active, pods):
-            serves = "false" if spec(service).get("excludeHeadPodFromServeSvc") or not is_ready(pod) else "true"
-            if labels(pod).get(SERVES) != serves:
-                await self._api.patch("pods", pod, {"metadata": {"labels": {SERVES: serves}}})
+            update = "false" if spec(service).get("excludeHeadPodFromServeSvc") or not is_ready(pod) else "true"
+            if labels(pod).get(SERVES) != update:
+                await self._api.patch("pods", pod, {"metadata": {"labels": {SERVES: update}}})
 
     async def _report(
         self, service: JsonObject, active: JsonObject | None, pending: JsonObject | None, pods: list[JsonObject]
@@ -275,10 +275,8 @@ class RayServices:
             ),
         }
         if merge_patch(old, update) != old:
-            gone = {
-                key: None for key in old.get("pendingServiceStatus") or {} if key not in update["pendingServiceStatus"]
-            }
-            update["pendingServiceStatus"] |= gone
+            new_pending: JsonObject = update["pendingServiceStatus"]
+            new_pending |= {key: None for key in old.get("pendingServiceStatus") or {} if key not in new_pending}
             await self._api.patch_status("rayservices", service, {**update, "lastUpdateTime": now})
 
     async def _clean_up(self, service: JsonObject, others: list[JsonObject]) -> float | None:

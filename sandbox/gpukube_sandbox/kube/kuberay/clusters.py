@@ -17,7 +17,7 @@ from gpukube_sandbox.kube.kuberay.manifests import (
     GROUP,
     NODE_TYPE,
     autoscaler_rights,
-    desired,
+    desired_pods,
     desired_resources,
     groups_of,
     head_pod,
@@ -62,14 +62,14 @@ def spec_faults(body: JsonObject) -> Iterator[str]:
     yield from _group_faults("Head", head)
     options, itself = body.get("autoscalerOptions") or {}, bool(body.get("enableInTreeAutoscaling"))
     for group in body.get("workerGroupSpecs") or ():
-        name, least, most = group["groupName"], group.get("minReplicas"), group.get("maxReplicas")
+        name, minimum, maximum = group["groupName"], group.get("minReplicas"), group.get("maxReplicas")
         if not group["template"].get("spec", {}).get("containers"):
             yield "workerGroupSpec should have at least one container"
-        for key, bound in (("minReplicas", least), ("maxReplicas", most)):
+        for key, bound in (("minReplicas", minimum), ("maxReplicas", maximum)):
             if bound is not None and bound < 0:
                 yield f"worker group {name} has negative {key} {bound}"
-        if least is not None and most is not None and least > most:
-            yield f"worker group {name} has minReplicas {least} greater than maxReplicas {most}"
+        if minimum is not None and maximum is not None and minimum > maximum:
+            yield f"worker group {name} has minReplicas {minimum} greater than maxReplicas {maximum}"
         yield from _group_faults(name, group)
         if itself and group.get("suspend"):
             yield f"worker group {name} cannot be suspended with Autoscaler enabled"
@@ -153,8 +153,8 @@ class RayClusters:
             if pod not in running:
                 await self._delete(cluster, pod, "DeletedWorkerPod")
         taken = {labels(pod).get(_INDEX) for pod in running}
-        free = (index for index in range(len(running) + desired(group) + 1) if str(index) not in taken)
-        missing = desired(group) - len(running)
+        free = (index for index in range(len(running) + desired_pods(group) + 1) if str(index) not in taken)
+        missing = desired_pods(group) - len(running)
         for index in [next(free) for _ in range(missing)]:
             await self._make(cluster, worker_pod(cluster, group, index), "Worker")
         # With Ray's autoscaler nobody else chooses which worker goes: it names them in workersToDelete.
@@ -203,7 +203,7 @@ def _replica_counts(cluster: JsonObject, pods: list[JsonObject]) -> JsonObject:
     workers = [pod for pod in pods if labels(pod).get(NODE_TYPE) == "worker"]
     bounds = [(group, int(group.get("numOfHosts") or 1)) for group in groups if not group.get("suspend")]
     return {
-        "desiredWorkerReplicas": sum(map(desired, groups)),
+        "desiredWorkerReplicas": sum(map(desired_pods, groups)),
         "availableWorkerReplicas": sum(status(pod).get("phase") == "Running" for pod in workers),
         "readyWorkerReplicas": sum(map(is_ready, workers)),
         "minWorkerReplicas": sum(int(group.get("minReplicas") or 0) * hosts for group, hosts in bounds),
@@ -246,17 +246,17 @@ def _conditions(found: JsonObject) -> list[JsonObject]:
     return found.get("conditions") or []
 
 
-def conditions(old: list[JsonObject], wanted: dict[str, tuple[bool, str, str]], now: str) -> list[JsonObject]:
+def conditions(old: list[JsonObject], desired: dict[str, tuple[bool, str, str]], now: str) -> list[JsonObject]:
     """Write conditions: those that say what they said keep the time of their last change.
 
     Args:
         old: As they were.
-        wanted: Type -> status, reason, message.
+        desired: Type -> status, reason, message.
         now: The time of changes.
     """
     known = {item["type"]: item for item in old}
     made = []
-    for kind, (is_true, reason, message) in wanted.items():
+    for kind, (is_true, reason, message) in desired.items():
         before, value = known.get(kind) or {}, "True" if is_true else "False"
         since = before.get("lastTransitionTime", now) if before.get("status") == value else now
         made.append({"type": kind, "status": value, "reason": reason, "message": message, "lastTransitionTime": since})

@@ -25,7 +25,7 @@ _ONE_QUANTITY = frozenset({"sizeLimit", "divisor"})
 _STRING, _BOOL, _NUMBER = {"type": "string"}, {"type": "boolean"}, {"type": "number"}
 _STRINGS: JsonObject = {"type": "object", "additionalProperties": _STRING}
 _OPEN: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_MOST = 2147483647
+_MAX = 2147483647
 
 
 def _count(default: int | None = None, **more: object) -> JsonObject:
@@ -78,7 +78,7 @@ def _worker_group() -> JsonObject:
         suspend=_BOOL,
         replicas=_count(0),
         minReplicas=_count(0),
-        maxReplicas=_count(_MOST),
+        maxReplicas=_count(_MAX),
         numOfHosts=_count(1),
         idleTimeoutSeconds=_count(),
         priority=_count(0),

@@ -52,13 +52,13 @@ def scales_itself(cluster: JsonObject) -> bool:
     return bool(spec(cluster).get("enableInTreeAutoscaling"))
 
 
-def desired(group: JsonObject) -> int:
+def desired_pods(group: JsonObject) -> int:
     """Count the pods that a worker group should have: its replicas within its bounds, times the hosts of each."""
     if group.get("suspend"):
         return 0
-    wanted = max(group.get("replicas") or 0, group.get("minReplicas") or 0)
-    most = group.get("maxReplicas")
-    return (wanted if most is None else min(wanted, int(most))) * int(group.get("numOfHosts") or 1)
+    replicas = max(group.get("replicas") or 0, group.get("minReplicas") or 0)
+    maximum = group.get("maxReplicas")
+    return (replicas if maximum is None else min(replicas, int(maximum))) * int(group.get("numOfHosts") or 1)
 
 
 def accelerators(limits: JsonObject) -> int:
@@ -142,11 +142,11 @@ def _start_ray(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: st
         ray["command"], limit = _SHELL, "ulimit -n ${RAY_START_ULIMIT_OPEN_FILES:-65536}"
         ray["args"] = [" && ".join(filter(None, (own, f"{limit}; {command}")))]
     address = "127.0.0.1:6379" if kind == "head" else _address(cluster)
-    wanted: list[JsonObject] = [
+    variables: list[JsonObject] = [
         {"name": "FQ_RAY_IP", "value": _host(cluster)},
         {"name": "RAY_IP", "value": _host(cluster).partition(".")[0]},
     ][: 0 if kind == "head" else 2]
-    wanted += [
+    variables += [
         {"name": "RAY_CLUSTER_NAME", "valueFrom": _field(f"metadata.labels['{CLUSTER}']")},
         {"name": "RAY_CLOUD_INSTANCE_ID", "valueFrom": _field("metadata.name")},
         {"name": "RAY_NODE_TYPE_NAME", "valueFrom": _field(f"metadata.labels['{GROUP}']")},
@@ -156,7 +156,7 @@ def _start_ray(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: st
         {"name": "RAY_USAGE_STATS_KUBERAY_IN_USE", "value": "1"},
     ]
     known = {item["name"] for item in ray.get("env") or ()}
-    ray["env"] = [*(ray.get("env") or ()), *(item for item in wanted if item["name"] not in known)]
+    ray["env"] = [*(ray.get("env") or ()), *(item for item in variables if item["name"] not in known)]
 
 
 def _flags(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: str) -> str:
@@ -317,10 +317,10 @@ def desired_resources(cluster: JsonObject) -> JsonObject:
     for count, group in pods:
         for container in group["template"]["spec"]["containers"]:
             resources = container.get("resources") or {}
-            asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-            cpu += count * int(parse_quantity(asked.get("cpu", 0)) * 1000)
-            memory += count * int(parse_quantity(asked.get("memory", 0)))
-            gpu += count * sum(int(parse_quantity(asked[name])) for name in asked if _GPU.search(name))
+            requested = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+            cpu += count * int(parse_quantity(requested.get("cpu", 0)) * 1000)
+            memory += count * int(parse_quantity(requested.get("memory", 0)))
+            gpu += count * sum(int(parse_quantity(requested[name])) for name in requested if _GPU.search(name))
     gib, rest = divmod(memory, 1 << 30)
     return {
         "desiredCPU": f"{cpu}m" if cpu % 1000 else str(cpu // 1000),

@@ -35,7 +35,7 @@ def allocate(machine: Machine, run: PodRun) -> None:
     taken = in_use(machine)
     passed_on: dict[str, int] = {}
     for item in [*run.inits, *run.mains]:
-        for name, count in asked(item.body).items():
+        for name, count in requested_devices(item.body).items():
             missing = max(0, count - passed_on.get(name, 0))
             refusal = _refusal(machine, name, count, missing, taken.get(name, Counter()).total())
             if refusal:
@@ -70,7 +70,7 @@ def _refusal(machine: Machine, name: str, count: int, missing: int, used: int) -
     return "UnexpectedAdmissionError", f"{_FAILED}{wrong}{_UNEXPECTED}"
 
 
-def asked(body: JsonObject) -> dict[str, int]:
+def requested_devices(body: JsonObject) -> dict[str, int]:
     """Return the devices that a container asks for."""
     resources = body.get("resources") or {}
     limits = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
@@ -109,8 +109,8 @@ def behind(machine: Machine, name: str) -> list[Device]:
     layouts = devices_of(machine.shape.gpu)
     instances = [(at, one) for at, layout in enumerate(layouts) for one in range(len(layout or ()))]
     if name.startswith(_MIG):
-        wanted = name.removesuffix(_SHARED)
-        return [(at, one) for at, one in instances if resource_of((layouts[at] or ())[one]) == wanted]
+        desired = name.removesuffix(_SHARED)
+        return [(at, one) for at, one in instances if resource_of((layouts[at] or ())[one]) == desired]
     uncut = [at for at, layout in enumerate(layouts) if layout is None]
     if instances and not uncut and machine.capacity.get(name, 0) % len(instances) == 0:
         return list(instances)

@@ -19,7 +19,7 @@ DRIVER_ROLES: frozenset[Role] = frozenset(
     {"driver-manager", "driver", "google-installer", "toolkit", "driver-validation", "toolkit-validation"}
 )
 
-_LOOKS_S = 5.0
+_POLL_S = 5.0
 """Between the looks of a container that waits for driver or toolkit (NVIDIA/gpu-operator assets: sleep 5)."""
 _DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
 
@@ -52,7 +52,7 @@ def _hold_until(process: Process, *, there: bool, what: str) -> None:
     process.container.holds = not there
     if not there:
         process.log.append(f"waiting for nvidia {what} to be setup")
-        process.container.retry_at = process.now + _LOOKS_S
+        process.container.retry_at = process.now + _POLL_S
 
 
 async def _driver_manager(process: Process) -> None:

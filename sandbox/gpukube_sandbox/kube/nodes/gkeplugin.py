@@ -50,12 +50,12 @@ def advertise_gke(shape: GpuShape | None) -> Advertised:
 def _count_partitions(shape: GpuShape) -> int:
     if shape.partition not in PARTITIONS:
         raise Crash(f"failed to start GPU device manager: {shape.partition} is not a valid GPU partition size")
-    wanted = (shape.partition,) * PARTITIONS[shape.partition]
+    desired = (shape.partition,) * PARTITIONS[shape.partition]
     for index, layout in enumerate(devices_of(shape)):
-        if layout != wanted:
+        if layout != desired:
             found = len(layout or ())
             raise Crash(
                 f"failed to start GPU device manager: not all GPUs are partitioned as expected: GPU {index} has "
-                f"{found} of {len(wanted)} partitions {shape.partition}"
+                f"{found} of {len(desired)} partitions {shape.partition}"
             )
-    return len(wanted) * shape.count
+    return len(desired) * shape.count

@@ -30,7 +30,7 @@ class MigProfile:
     slices: int
     memory_mib: int
     multiprocessors: int
-    most: int
+    max_count: int
     starts: tuple[int, ...]
     size: int
 
@@ -73,8 +73,8 @@ _SM_UNKNOWN = (0, 0, 0, 0, 0, 0)
 def _seven(names: str, memory: tuple[int, ...], multiprocessors: tuple[int, ...]) -> dict[str, MigProfile]:
     found = {}
     for index, name in enumerate(names.split()):
-        slices, most, starts, size = _SEVEN[index]
-        found[name] = MigProfile(name, slices, memory[index], multiprocessors[index], most, starts, size)
+        slices, max_count, starts, size = _SEVEN[index]
+        found[name] = MigProfile(name, slices, memory[index], multiprocessors[index], max_count, starts, size)
     media = found[names.split(maxsplit=1)[0]]
     name = f"{media.name}+me"
     found[name] = MigProfile(name, 1, media.memory_mib, media.multiprocessors, 1, media.starts, 1)
@@ -268,16 +268,16 @@ def fits(model: GpuModel, layout: tuple[str, ...]) -> bool:
     """Return whether one GPU can hold these instances at once, each in a place of its own."""
     if any(name not in model.profiles for name in layout):
         return False
-    if any(layout.count(name) > model.profiles[name].most for name in set(layout)):
+    if any(layout.count(name) > model.profiles[name].max_count for name in set(layout)):
         return False
-    wanted = sorted((model.profiles[name] for name in layout), key=lambda profile: -profile.size)
-    return _place(wanted, frozenset())
+    desired = sorted((model.profiles[name] for name in layout), key=lambda profile: -profile.size)
+    return _place(desired, frozenset())
 
 
-def _place(wanted: list[MigProfile], taken: frozenset[int]) -> bool:
-    if not wanted:
+def _place(desired: list[MigProfile], taken: frozenset[int]) -> bool:
+    if not desired:
         return True
-    first, rest = wanted[0], wanted[1:]
+    first, rest = desired[0], desired[1:]
     places = (frozenset(range(start, start + first.size)) for start in first.starts)
     return any(_place(rest, taken | place) for place in places if not place & taken)
 

@@ -16,10 +16,10 @@ from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import config_maps
 from gpukube_sandbox.kube.nodes.devices import allocate
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
+from gpukube_sandbox.kube.nodes.podevents import no_runtime, no_volume, record_events
 from gpukube_sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
 from gpukube_sandbox.kube.nodes.processes import Process
 from gpukube_sandbox.kube.nodes.programs import NotFound, config_label, start
-from gpukube_sandbox.kube.nodes.tales import no_runtime, no_volume, report_changes
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.nodes.machines import Machine
+    from gpukube_sandbox.kube.nodes.podevents import PodEvent
     from gpukube_sandbox.kube.nodes.podruns import ContainerRun
-    from gpukube_sandbox.kube.nodes.tales import Tale
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -102,12 +102,12 @@ class Kubelets:
             allocate(machine, machine.pods[uid])
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
-            await report_changes(self.events, run, pod, None)
+            await record_events(self.events, run, pod, None)
             return await self._end(machine, run, pod)
         if not is_terminal(pod) and not run.refusal:
             await self._advance(machine, node, pod, run)
         held_up = None if run.started or now < run.born + PULL_S else await self._held_up(machine, pod)
-        await report_changes(self.events, run, pod, held_up)
+        await record_events(self.events, run, pod, held_up)
         await self._show(machine, run, pod)
         return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
 
@@ -142,7 +142,7 @@ class Kubelets:
             if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
                 await self._try(item, self._process(machine, node, pod, run, item), again=True)
 
-    async def _held_up(self, machine: Machine, pod: JsonObject) -> Tale | None:
+    async def _held_up(self, machine: Machine, pod: JsonObject) -> PodEvent | None:
         """Explain why the containers of a pod cannot be made; the kubelet tries on."""
         if spec(pod).get("runtimeClassName") not in {None, *machine.runtimes}:
             return no_runtime(pod)
@@ -195,15 +195,15 @@ class Kubelets:
     async def _show(self, machine: Machine, run: PodRun, pod: JsonObject) -> None:
         digest = hashlib.sha256(machine.shape.name.encode()).digest()
         host = f"10.224.{digest[0]}.{digest[1]}"
-        wanted = pod_status(run, host) | {"hostIPs": [{"ip": host}]}
+        desired = pod_status(run, host) | {"hostIPs": [{"ip": host}]}
         inner = hashlib.sha256(run.uid.encode()).digest()
         if run.started:
             address = host if spec(pod).get("hostNetwork") else f"10.244.{inner[0]}.{inner[1]}"
-            wanted |= {"podIP": address, "podIPs": [{"ip": address}]}
+            desired |= {"podIP": address, "podIPs": [{"ip": address}]}
         current = status(pod)
-        if is_terminal(pod) or all(current.get(key) == value for key, value in wanted.items()):
+        if is_terminal(pod) or all(current.get(key) == value for key, value in desired.items()):
             return
-        await self._api.patch_status("pods", pod, wanted)
+        await self._api.patch_status("pods", pod, desired)
 
     async def _report(self, machine: Machine, node: JsonObject) -> None:
         current = status(node)

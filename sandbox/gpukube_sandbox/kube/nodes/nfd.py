@@ -87,14 +87,14 @@ async def publish(api: ObjectApi, feature: JsonObject) -> bool:
 async def relabel(api: ObjectApi, nodes: Iterable[JsonObject], master_config: str) -> None:
     """Do the master's work: bring the labels of every node in line with the NodeFeature objects."""
     allowed = {str(item) for item in _load(master_config).get("extraLabelNs") or ()}
-    wanted: dict[str, dict[str, str]] = {}
+    desired: dict[str, dict[str, str]] = {}
     for feature in await api.list("nodefeatures"):
-        place = wanted.setdefault(labels(feature).get(NODE_NAME_LABEL, ""), {})
+        place = desired.setdefault(labels(feature).get(NODE_NAME_LABEL, ""), {})
         place.update(
             {key: value for key, value in (spec(feature).get("labels") or {}).items() if _accepted(key, allowed)}
         )
     for node in nodes:
-        await _write(api, node, wanted.get(name_of(node), {}))
+        await _write(api, node, desired.get(name_of(node), {}))
 
 
 def _accepted(key: str, allowed: set[str]) -> bool:
@@ -108,11 +108,11 @@ async def strip(api: ObjectApi, nodes: Iterable[JsonObject]) -> None:
         await _write(api, node, {})
 
 
-async def _write(api: ObjectApi, node: JsonObject, wanted: dict[str, str]) -> None:
+async def _write(api: ObjectApi, node: JsonObject, desired: dict[str, str]) -> None:
     owned = annotations_of(node).get(_OWNED, "")
     before = {key if "/" in key else _PREFIX + key for key in owned.split(",") if key}
-    book = ",".join(sorted(key.removeprefix(_PREFIX) for key in wanted))
-    change: dict[str, str | None] = {key: None for key in before if key not in wanted and key in labels(node)}
-    change |= {key: value for key, value in wanted.items() if labels(node).get(key) != value}
+    book = ",".join(sorted(key.removeprefix(_PREFIX) for key in desired))
+    change: dict[str, str | None] = {key: None for key in before if key not in desired and key in labels(node)}
+    change |= {key: value for key, value in desired.items() if labels(node).get(key) != value}
     if change or book != owned:
         await api.patch("nodes", node, {"metadata": {"labels": change, "annotations": {_OWNED: book or None}}})

@@ -27,8 +27,8 @@ _NO_NVML = "error getting plugins: unable to create plugins: failed to construct
 _NO_LIBRARY = (
     "could not load NVML library: libnvidia-ml.so.1: cannot open shared object file: No such file or directory"
 )
-_MOST_MPS = 48
-_MOST_MPS_OLD = 16
+_MAX_MPS = 48
+_MAX_MPS_OLD = 16
 _MPS_CAPABILITY = (7, 5)
 
 
@@ -130,10 +130,10 @@ def _check_mps(shape: GpuShape, gpus: list[tuple[str, ...] | None], sharing: Sha
     start = "error getting plugins: unable to create plugins: failed to create plugin: "
     if any(layout is not None for layout in gpus):
         raise Crash(f"{start}sharing using MPS is not supported for MIG devices")
-    most = _MOST_MPS if find_model(shape.model).compute >= _MPS_CAPABILITY else _MOST_MPS_OLD
-    asked = sharing.replicas.get(GPU, 0)
-    if asked > most:
-        raise Crash(f"{start}invalid MPS configuration: {asked} replicas, maximum {most}")
+    maximum = _MAX_MPS if find_model(shape.model).compute >= _MPS_CAPABILITY else _MAX_MPS_OLD
+    requested = sharing.replicas.get(GPU, 0)
+    if requested > maximum:
+        raise Crash(f"{start}invalid MPS configuration: {requested} replicas, maximum {maximum}")
 
 
 def _replicate(counted: dict[str, int], sharing: Sharing | None) -> tuple[dict[str, int], frozenset[str]]:
@@ -145,6 +145,6 @@ def _replicate(counted: dict[str, int], sharing: Sharing | None) -> tuple[dict[s
         replicas = sharing.replicas.get(name, 1)
         shared = f"{name}.shared" if sharing.rename and replicas > 1 else name
         found[shared] = count * replicas
-        if replicas > 1 and sharing.one_at_most:
+        if replicas > 1 and sharing.single_only:
             limited.add(shared)
     return found, frozenset(limited)

@@ -42,7 +42,7 @@ class Sharing:
     strategy: Literal["time-slicing", "mps"]
     replicas: Mapping[str, int]
     rename: bool = False
-    one_at_most: bool = False
+    single_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

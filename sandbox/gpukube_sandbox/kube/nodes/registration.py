@@ -109,9 +109,9 @@ def _conditions(ready: str, reason: str, message: str, now: str) -> list[JsonObj
 
 async def register(api: ObjectApi, clock: Clock, shape: NodeShape, kubelet_version: str) -> JsonObject:
     """Create the Node object, not ready yet."""
-    wanted = node_object(shape, kubelet_version, timestamp(clock.now()))
-    node = await api.create("nodes", wanted) or wanted
-    await api.patch_status("nodes", node, wanted["status"])
+    desired = node_object(shape, kubelet_version, timestamp(clock.now()))
+    node = await api.create("nodes", desired) or desired
+    await api.patch_status("nodes", node, desired["status"])
     await api.create("leases", _lease(node, clock.now()))
     return node
 

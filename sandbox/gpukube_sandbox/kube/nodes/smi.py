@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.nodes.containers import env_of
-from gpukube_sandbox.kube.nodes.devices import asked
+from gpukube_sandbox.kube.nodes.devices import requested_devices
 from gpukube_sandbox.kube.nodes.hardware import find_model
 from gpukube_sandbox.kube.nodes.plugin import devices_of
 
@@ -63,7 +63,7 @@ def _directory(machine: Machine, body: JsonObject) -> str:
     """Return the directory with the driver's programs in a container; "" where it is given none."""
     if not machine.has_driver:
         return ""
-    if asked(body):
+    if requested_devices(body):
         return _BY_RUNTIME if machine.runtimes else _BY_GKE  # GKE's plugin mounts it, no runtime does
     # Bottlerocket's runtime does not heed the variable.
     if not machine.runtimes or machine.shape.os_image.startswith("Bottlerocket"):

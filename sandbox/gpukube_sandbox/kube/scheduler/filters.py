@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
     for_good: bool = True
 
 
-class Judge:
+class NodeFilters:
     """Judges all nodes for one pod.
 
     Args:
@@ -50,35 +50,36 @@ class Judge:
     def __init__(self, pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> None:
         self._pod = pod
         self._names_taints = version < _UNNAMED_TAINTS
-        self._asked: Counter[str] = pod_requests(pod)
+        self._requested: Counter[str] = pod_requests(pod)
         self._ports = set(_host_ports(pod))
         self._spread = Spread(pod, snapshot)
         self._affinity = Affinity(pod, snapshot)
 
-    def judge(self, view: NodeView) -> Verdict | None:
+    def check(self, view: NodeView) -> Verdict | None:
         """Explain why the pod does not fit; None when it does. The first filter that refuses decides."""
         return self._of_node(view) or self._of_room(view) or self._of_neighbours(view)
 
     def _of_node(self, view: NodeView) -> Verdict | None:
-        wanted = spec(self._pod)
-        if spec(view.node).get("unschedulable") and not tolerates(wanted, UNSCHEDULABLE):
+        desired = spec(self._pod)
+        if spec(view.node).get("unschedulable") and not tolerates(desired, UNSCHEDULABLE):
             return Verdict(("node(s) were unschedulable",))
-        taint = untolerated(wanted, spec(view.node).get("taints") or ())
+        taint = untolerated(desired, spec(view.node).get("taints") or ())
         if taint:
             named = f"taint {{{taint['key']}: {taint.get('value', '')}}}"
             return Verdict((f"node(s) had untolerated {named if self._names_taints else 'taint(s)'}",))
-        if not matches_node(wanted, view.node):
+        if not matches_node(desired, view.node):
             return Verdict(("node(s) didn't match Pod's node affinity/selector",))
         return None
 
     def _of_room(self, view: NodeView) -> Verdict | None:
         if self._ports and _clash(self._ports, {port for pod in view.pods for port in _host_ports(pod)}):
             return Verdict(("node(s) didn't have free ports for the requested pod ports",), for_good=False)
-        lacking = [name for name, asked in self._asked.items() if asked and asked > view.room[name] - view.used[name]]
+        free = {name: view.room[name] - view.used[name] for name in self._requested}
+        lacking = [name for name, amount in self._requested.items() if amount and amount > free[name]]
         if not lacking:
             return None
         reasons = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
-        never = any(name != "pods" and self._asked[name] > view.room[name] for name in lacking)
+        never = any(name != "pods" and self._requested[name] > view.room[name] for name in lacking)
         return Verdict(reasons, for_good=never)
 
     def _of_neighbours(self, view: NodeView) -> Verdict | None:
@@ -94,9 +95,9 @@ def _host_ports(pod: JsonObject) -> Iterator[tuple[str, str, int]]:
                 yield str(port.get("hostIP") or "0.0.0.0"), str(port.get("protocol") or "TCP"), int(port["hostPort"])  # noqa: S104 - any address
 
 
-def _clash(wanted: set[tuple[str, str, int]], taken: set[tuple[str, str, int]]) -> bool:
+def _clash(desired: set[tuple[str, str, int]], taken: set[tuple[str, str, int]]) -> bool:
     return any(
         (protocol, port) == (other[1], other[2]) and (address == other[0] or "0.0.0.0" in {address, other[0]})  # noqa: S104
-        for address, protocol, port in wanted
+        for address, protocol, port in desired
         for other in taken
     )

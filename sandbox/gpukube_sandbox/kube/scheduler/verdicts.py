@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.matching import tolerates
-from gpukube_sandbox.kube.scheduler.filters import Judge, Verdict
+from gpukube_sandbox.kube.scheduler.filters import NodeFilters, Verdict
 from gpukube_sandbox.kube.store.objects import meta, spec
 from gpukube_sandbox.kube.store.selectors import matches_term
 
@@ -60,13 +60,13 @@ def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Plac
     named = _named_nodes(pod)
     if named is not None and not named:
         return _refused(pod, snapshot, version, {}, before="pod affinity terms conflict")
-    judge = Judge(pod, snapshot, version)
+    filters = NodeFilters(pod, snapshot, version)
     verdicts: dict[str, Verdict] = {}
     free: list[NodeView] = []
     for name, view in snapshot.nodes.items():
         if named is not None and name not in named:
             verdicts[name] = Verdict(("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
-        elif found := judge.judge(view):
+        elif found := filters.check(view):
             verdicts[name] = found
         else:
             free.append(view)
@@ -158,7 +158,7 @@ def _without(
     pod: JsonObject, view: NodeView, gone: Collection[JsonObject], snapshot: Snapshot, version: tuple[int, int]
 ) -> Verdict | None:
     left = view.without(gone)
-    return Judge(pod, snapshot.replaced(left), version).judge(left)
+    return NodeFilters(pod, snapshot.replaced(left), version).check(left)
 
 
 def priority(pod: JsonObject) -> int:

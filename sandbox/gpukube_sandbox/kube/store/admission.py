@@ -56,8 +56,8 @@ def _refused(pod: JsonObject, message: str) -> ApiProblem:
 
 def _settle_priority(store: Holding, pod: JsonObject) -> None:
     """Take priority and preemption from the pod's class, or from the one that is everybody's default."""
-    wanted = pod["spec"]
-    named = wanted.get("priorityClassName")
+    pod_spec = pod["spec"]
+    named = pod_spec.get("priorityClassName")
     if named:
         found = store.find(kinds.CORE["priorityclasses"], "", named)
         if found is None:
@@ -66,42 +66,42 @@ def _settle_priority(store: Holding, pod: JsonObject) -> None:
         defaults = [item for item in store.all_of(kinds.CORE["priorityclasses"]) if item.get("globalDefault")]
         found = min(defaults, key=lambda item: int(item.get("value", 0)), default={})
         if found:
-            wanted["priorityClassName"] = name_of(found)
+            pod_spec["priorityClassName"] = name_of(found)
     priority, preempts = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
     rule = "must not be provided in pod spec; priority admission controller computed"
-    if wanted.get("priority", priority) != priority:
-        words = f"the integer value of priority ({wanted['priority']}) {rule} {priority}"
+    if pod_spec.get("priority", priority) != priority:
+        words = f"the integer value of priority ({pod_spec['priority']}) {rule} {priority}"
         raise _refused(pod, f"{words} from the given PriorityClass name")
-    if wanted.get("preemptionPolicy", preempts) != preempts:
-        words = f"the string value of PreemptionPolicy ({wanted['preemptionPolicy']}) {rule} {preempts}"
+    if pod_spec.get("preemptionPolicy", preempts) != preempts:
+        words = f"the string value of PreemptionPolicy ({pod_spec['preemptionPolicy']}) {rule} {preempts}"
         raise _refused(pod, f"{words} from the given PriorityClass name")
-    wanted |= {"priority": priority, "preemptionPolicy": preempts}
+    pod_spec |= {"priority": priority, "preemptionPolicy": preempts}
 
 
 def _settle_runtime(store: Holding, pod: JsonObject) -> None:
     """Take what a pod costs beside its containers, and where it may run, from its runtime class."""
-    wanted, named = pod["spec"], pod["spec"].get("runtimeClassName")
+    pod_spec, named = pod["spec"], pod["spec"].get("runtimeClassName")
     found = store.find(kinds.CORE["runtimeclasses"], "", named) if named else {}
     if found is None:
         raise _refused(pod, f'pod rejected: RuntimeClass "{named}" not found')
     overhead = (found.get("overhead") or {}).get("podFixed")
-    if overhead is None and wanted.get("overhead") is not None:
+    if overhead is None and pod_spec.get("overhead") is not None:
         raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
-    if wanted.get("overhead") and _amounts(wanted["overhead"]) != _amounts(overhead):
+    if pod_spec.get("overhead") and _amounts(pod_spec["overhead"]) != _amounts(overhead):
         raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
     if overhead is not None:
-        wanted["overhead"] = dict(overhead)
+        pod_spec["overhead"] = dict(overhead)
     places = found.get("scheduling") or {}
-    chosen: dict[str, str] = wanted.get("nodeSelector") or {}
+    chosen: dict[str, str] = pod_spec.get("nodeSelector") or {}
     for key, value in sorted((places.get("nodeSelector") or {}).items()):
         if chosen.get(key, value) != value:
             conflict = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
             raise _refused(pod, f"conflict: {conflict}; pod.spec.nodeSelector[{key}] = {chosen[key]}")
     if places.get("nodeSelector"):
-        wanted["nodeSelector"] = {**chosen, **places["nodeSelector"]}
-    tolerated = wanted.get("tolerations") or []
+        pod_spec["nodeSelector"] = {**chosen, **places["nodeSelector"]}
+    tolerated = pod_spec.get("tolerations") or []
     if added := [item for item in places.get("tolerations") or () if item not in tolerated]:
-        wanted["tolerations"] = [*tolerated, *added]
+        pod_spec["tolerations"] = [*tolerated, *added]
 
 
 def _amounts(resources: Mapping[str, str] | None) -> dict[str, Decimal]:
@@ -173,14 +173,16 @@ def _takes(pod: JsonObject) -> dict[str, Decimal]:
 def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
     hard: dict[str, str] = spec(quota).get("hard") or {}
     there = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _concerns(quota, item)]
-    used, asked = usage(there, hard), usage([pod], hard)
+    used, requested = usage(there, hard), usage([pod], hard)
     missing = [name for name in sorted(hard) if _must_be_set(name) and not _is_set(pod, name)]
     if missing:
         first = spec(pod)["containers"][0]["name"]
         raise _refused(pod, f"failed quota: {name_of(quota)}: must specify {','.join(missing)} for: {first}")
-    over = [name for name in sorted(hard) if asked[name] and used[name] + asked[name] > parse_quantity(hard[name])]
+    over = [
+        name for name in sorted(hard) if requested[name] and used[name] + requested[name] > parse_quantity(hard[name])
+    ]
     if over:
-        totals = [",".join(f"{name}={written(str(item[name]))}" for name in over) for item in (asked, used, hard)]
+        totals = [",".join(f"{name}={written(str(item[name]))}" for name in over) for item in (requested, used, hard)]
         limits = f"requested: {totals[0]}, used: {totals[1]}, limited: {totals[2]}"
         raise _refused(pod, f"exceeded quota: {name_of(quota)}, {limits}")
 

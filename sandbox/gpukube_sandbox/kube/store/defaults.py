@@ -72,12 +72,12 @@ def tolerate_extended_resources(pod: JsonObject) -> None:
     """
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    asked = {name for item in containers for name in (item.get("resources") or {}).get("requests") or {}}
+    requested = {name for item in containers for name in (item.get("resources") or {}).get("requests") or {}}
     tolerations = spec.setdefault("tolerations", [])
-    for name in sorted(filter(is_extended, asked)):
-        wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
-        if wanted not in tolerations:
-            tolerations.append(wanted)
+    for name in sorted(filter(is_extended, requested)):
+        desired = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+        if desired not in tolerations:
+            tolerations.append(desired)
 
 
 def _pod(obj: JsonObject) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
     from gpukube_sandbox.kube.store.store import Store
 
-MOST_DISRUPTED: Final = 2000
+MAX_DISRUPTED: Final = 2000
 """Evictions of one budget that its controller has not seen yet; more are refused."""
 _LATER_S: Final = 10
 _VIOLATES: Final = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -42,7 +42,7 @@ def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
             or its status is older than its spec; 403 where its status allows nothing; 500 where two cover the pod.
     """
     pod = store.get(CORE["pods"], namespace, name)
-    if not _goes_unasked(pod):
+    if not _goes_unchecked(pod):
         budgets = [item for item in store.all_of(CORE["poddisruptionbudgets"], namespace) if covers(item, pod)]
         if len(budgets) > 1:
             message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -56,13 +56,12 @@ def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         condition |= {"message": "Eviction API: evicting", "lastTransitionTime": store.now()}
         others = [item for item in status(pod).get("conditions") or () if item["type"] != condition["type"]]
-        store.update(
-            CORE["pods"], {**pod, "status": {**status(pod), "conditions": [*others, condition]}}, part="status"
-        )
+        changed = {**pod, "status": {**status(pod), "conditions": [*others, condition]}}
+        store.update(CORE["pods"], changed, part="status")
     store.delete(CORE["pods"], namespace, name, grace_s=grace_s, dry_run=dry_run)
 
 
-def _goes_unasked(pod: JsonObject) -> bool:
+def _goes_unchecked(pod: JsonObject) -> bool:
     return status(pod).get("phase") in {"Pending", "Succeeded", "Failed"} or bool(meta(pod).get("deletionTimestamp"))
 
 
@@ -83,7 +82,7 @@ def _take_one(store: Store, budget: JsonObject, pod: JsonObject, *, dry_run: boo
         raise _refused(f"The disruption budget {name} is still being processed by the server.", _LATER_S)
     if allowed < 0:
         raise _stuck(name, "pdb disruptions allowed is negative")
-    if len(noted) > MOST_DISRUPTED:
+    if len(noted) > MAX_DISRUPTED:
         raise _stuck(name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
     if not allowed:
         has = f"{found.get('desiredHealthy', 0)} healthy pods and has {found.get('currentHealthy', 0)} currently"

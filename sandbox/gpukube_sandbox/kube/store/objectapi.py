@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.store import Store
 
 
-class Bell(Protocol):
+class Wakeup(Protocol):
     """Rings when something of interest was written."""
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Ring it by hand."""
         ...
 
@@ -77,7 +77,7 @@ class ObjectApi(Protocol):
         """Evict a pod; gives why not, and "" when it goes or is gone."""
         ...
 
-    def watching(self, *plurals: str) -> AbstractContextManager[Bell]:
+    def watching(self, *plurals: str) -> AbstractContextManager[Wakeup]:
         """Hold a bell that rings when objects of these types change."""
         ...
 
@@ -99,8 +99,8 @@ class StoreApi:
             return []
         found = self._store.all_of(kind, namespace)
         if where:
-            wanted = label_test(where)
-            found = [obj for obj in found if wanted(labels(obj))]
+            desired = label_test(where)
+            found = [obj for obj in found if desired(labels(obj))]
         if fields:
             selected = field_test(fields)
             found = [obj for obj in found if selected(obj)]
@@ -154,7 +154,7 @@ class StoreApi:
             return "" if problem.reason == "NotFound" else problems.refusal_words(problem.message, problem.details)
         return ""
 
-    def watching(self, *plurals: str) -> AbstractContextManager[Bell]:
+    def watching(self, *plurals: str) -> AbstractContextManager[Wakeup]:
         """Hold a bell."""
         return self._store.subscribed(*(kind_named(plural) for plural in plurals))
 

@@ -87,8 +87,8 @@ def matches_selector(labels: Mapping[str, str], selector: JsonObject | None) -> 
     """Test a LabelSelector object; nothing given matches nothing."""
     if not selector:
         return False
-    wanted: dict[str, str] = selector.get("matchLabels") or {}
-    return all(labels.get(key) == value for key, value in wanted.items()) and matches_expressions(
+    desired: dict[str, str] = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in desired.items()) and matches_expressions(
         labels, selector.get("matchExpressions") or []
     )
 

@@ -23,7 +23,7 @@ from gpukube_sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube_sandbox.kube.store.objects import copied, meta, name_of, namespace_of, owner_uids
 from gpukube_sandbox.kube.store.structure import structure_of, tidied
 from gpukube_sandbox.kube.store.validation.custom import schema_of, shape
-from gpukube_sandbox.kube.store.validation.judge import judge
+from gpukube_sandbox.kube.store.validation.validate import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ class Subscription:
         self.keys = keys
         self._event = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake whoever waits."""
         self._event.set()
 
@@ -149,9 +149,9 @@ class Store:
         return [change for change in log if change.version > version]
 
     @contextmanager
-    def subscribed(self, *wanted: Kind) -> Iterator[Subscription]:
+    def subscribed(self, *expected: Kind) -> Iterator[Subscription]:
         """Hold a bell for these types."""
-        subscription = Subscription(frozenset(kind.key for kind in wanted))
+        subscription = Subscription(frozenset(kind.key for kind in expected))
         self._subscriptions.add(subscription)
         try:
             yield subscription
@@ -189,7 +189,7 @@ class Store:
             admit_pod(self, new)
             if self.tolerates_extended_resources:
                 defaults.tolerate_extended_resources(new)
-        judge(kind, new, definition=definition)
+        validate(kind, new, definition=definition)
         if write:
             apply.record_update(None, new, write)
         defaults.give_address(kind, new)
@@ -235,7 +235,7 @@ class Store:
             and part == "status"
             and new["status"].get("capacity") != old.get("status", {}).get("capacity")
         ):
-            judge(kind, new, old)
+            validate(kind, new, old)
         if write:
             apply.record_update(old, new, write)
         return self._put(kind, old, new, dry_run=dry_run)
@@ -273,7 +273,7 @@ class Store:
             defaults.tolerate_extended_resources(new)
         defaults.give_address(kind, new)
         definition = self._shaped(kind, new)
-        judge(kind, new, old, definition)
+        validate(kind, new, old, definition)
         defaults.count_template(kind, old, new)
         if "generation" in old["metadata"] and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1
@@ -353,9 +353,9 @@ class Store:
         if kind.kind == "Namespace" and name in _IMMORTAL:
             message = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
             raise problems.ApiProblem(403, "Forbidden", message, {"name": name, "kind": "namespaces"})
-        for key, wanted in (preconditions or {}).items():
-            if wanted and wanted != old["metadata"].get(key):
-                raise problems.another(kind.kind, name, key, wanted, str(old["metadata"].get(key)))
+        for key, expected in (preconditions or {}).items():
+            if expected and expected != old["metadata"].get(key):
+                raise problems.another(kind.kind, name, key, expected, str(old["metadata"].get(key)))
         if dry_run:
             return old
         grace = self._grace(kind, old, grace_s)
@@ -415,7 +415,7 @@ class Store:
         self._log[kind.key].append(Change(self.version, verb, obj, old))
         for subscription in self._subscriptions:
             if kind.key in subscription.keys:
-                subscription.ring()
+                subscription.wake()
         if verb == "ADDED":
             self._after_create(kind, obj)
         return obj

@@ -86,8 +86,8 @@ def _common(container: JsonObject, place: str) -> Iterator[Cause]:
         yield from _variables(source, f"{place}.envFrom", at)
     policy = container.get("terminationMessagePolicy")
     yield from one_of(f"{place}.terminationMessagePolicy", policy, ("FallbackToLogsOnError", "File"))
-    for asked in container.get("resizePolicy") or ():
-        name = asked.get("resourceName")
+    for requested in container.get("resizePolicy") or ():
+        name = requested.get("resourceName")
         yield from one_of(f"{place}.resizePolicy", name, ("cpu", "memory"))
 
 
@@ -113,16 +113,16 @@ def _value_from(source: JsonObject, place: str) -> Iterator[Cause]:
             if not source[kind].get(key):
                 yield required(f"{place}.{kind}.{key}")
     if source.get("resourceFieldRef") is not None:
-        asked = source["resourceFieldRef"].get("resource") or ""
-        if not asked.startswith(("limits.hugepages-", "requests.hugepages-")):
-            yield from one_of(f"{place}.resourceFieldRef.resource", asked, _AMOUNTS)
+        requested = source["resourceFieldRef"].get("resource") or ""
+        if not requested.startswith(("limits.hugepages-", "requests.hugepages-")):
+            yield from one_of(f"{place}.resourceFieldRef.resource", requested, _AMOUNTS)
     if source.get("fieldRef") is not None:
-        asked = source["fieldRef"].get("fieldPath") or ""
-        if not asked:
+        requested = source["fieldRef"].get("fieldPath") or ""
+        if not requested:
             yield required(f"{place}.fieldRef.fieldPath")
-        elif not _POD_FIELDS.fullmatch(asked):
-            text = f"error converting fieldPath: field label not supported: {asked}"
-            yield invalid(f"{place}.fieldRef.fieldPath", asked, text)
+        elif not _POD_FIELDS.fullmatch(requested):
+            text = f"error converting fieldPath: field label not supported: {requested}"
+            yield invalid(f"{place}.fieldRef.fieldPath", requested, text)
 
 
 def _variables(source: JsonObject, path: str, at: int) -> Iterator[Cause]:

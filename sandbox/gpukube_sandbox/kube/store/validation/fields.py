@@ -32,7 +32,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
 _LONGEST_PORT = 15
-_MOST_PORT = 65535
+_MAX_PORT = 65535
 _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
@@ -103,10 +103,10 @@ def one_of(field: str, value: Any, choices: Iterable[str]) -> Iterator[Cause]:  
         yield unsupported(field, value, choices)
 
 
-def positive(field: str, value: Any, *, least: int = 0) -> Iterator[Cause]:  # noqa: ANN401 -- a number or nothing
+def positive(field: str, value: Any, *, minimum: int = 0) -> Iterator[Cause]:  # noqa: ANN401 -- a number or nothing
     """Refuse a number that is set and too small."""
-    if isinstance(value, int) and value < least:
-        yield invalid(field, value, "must be greater than zero" if least else "must be greater than or equal to 0")
+    if isinstance(value, int) and value < minimum:
+        yield invalid(field, value, "must be greater than zero" if minimum else "must be greater than or equal to 0")
 
 
 def dns_label(field: str, value: str) -> Iterator[Cause]:
@@ -128,8 +128,8 @@ def subdomain(field: str, value: str) -> Iterator[Cause]:
 def port(field: str, value: Any) -> Iterator[Cause]:  # noqa: ANN401 -- a number or a name
     """Refuse what is neither the number of a port nor a name that one may have."""
     if isinstance(value, int):
-        if not 0 < value <= _MOST_PORT:
-            yield invalid(field, value, f"must be between 1 and {_MOST_PORT}, inclusive")
+        if not 0 < value <= _MAX_PORT:
+            yield invalid(field, value, f"must be between 1 and {_MAX_PORT}, inclusive")
         return
     name = str(value)
     if len(name) > _LONGEST_PORT:
@@ -201,9 +201,9 @@ def label_selector(field: str, selector: Any) -> Iterator[Cause]:  # noqa: ANN40
     for key, value in ((selector or {}).get("matchLabels") or {}).items():
         yield from qualified_name(f"{field}.matchLabels", key)
         yield from label_value(f"{field}.matchLabels", str(value))
-    for at, asked in enumerate((selector or {}).get("matchExpressions") or ()):
+    for at, requested in enumerate((selector or {}).get("matchExpressions") or ()):
         place = f"{field}.matchExpressions[{at}]"
-        operator, values = asked.get("operator", ""), asked.get("values") or []
+        operator, values = requested.get("operator", ""), requested.get("values") or []
         if operator in {"In", "NotIn"}:
             if not values:
                 yield required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
@@ -212,4 +212,4 @@ def label_selector(field: str, selector: Any) -> Iterator[Cause]:  # noqa: ANN40
                 yield forbidden(f"{place}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
         else:
             yield invalid(f"{place}.operator", operator, "not a valid selector operator")
-        yield from qualified_name(f"{place}.key", asked.get("key", ""))
+        yield from qualified_name(f"{place}.key", requested.get("key", ""))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
-_MOST_ANNOTATIONS = 256 * 1024
+_MAX_ANNOTATIONS = 256 * 1024
 
 
 def check_metadata(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
@@ -77,7 +77,7 @@ def check_marks(meta: JsonObject, path: str) -> Iterator[Cause]:
     annotations = meta.get("annotations") or {}
     for key in annotations:
         yield from qualified_name(f"{path}.annotations", key.lower())
-    if sum(len(key) + len(str(value)) for key, value in annotations.items()) > _MOST_ANNOTATIONS:
+    if sum(len(key) + len(str(value)) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
         yield Cause(
-            "FieldValueTooLong", f"{path}.annotations", f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
+            "FieldValueTooLong", f"{path}.annotations", f"Too long: may not be more than {_MAX_ANNOTATIONS} bytes"
         )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
-_MOST_PORT = 65535
+_MAX_PORT = 65535
 _NODE_PORTS = range(30000, 32768)
 _TRAFFIC = ("Cluster", "Local")
 _FAMILIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -144,8 +144,8 @@ def _backend(field: str, backend: JsonObject) -> Iterator[Cause]:
             yield invalid(field, "", "cannot set both port name & port number")
         elif not port.get("name") and not port.get("number"):
             yield required(field, "port name or number is required")
-        elif port.get("number") and not 1 <= port["number"] <= _MOST_PORT:
-            text = f"must be between 1 and {_MOST_PORT}, inclusive"
+        elif port.get("number") and not 1 <= port["number"] <= _MAX_PORT:
+            text = f"must be between 1 and {_MAX_PORT}, inclusive"
             yield invalid(f"{field}.service.port.number", port["number"], text)
     elif backend.get("resource") is None:
         yield invalid(field, "", "resource or service backend is required")

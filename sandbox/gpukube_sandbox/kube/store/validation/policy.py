@@ -101,12 +101,12 @@ def _scopes(spec: JsonObject) -> Iterator[Cause]:
 
 
 def _scope_selector(spec: JsonObject) -> Iterator[Cause]:
-    for asked in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
+    for requested in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
         field = "spec.scopeSelector.matchExpressions"
-        if asked.get("scopeName") not in _SCOPES:
-            yield invalid(f"{field}.scopeName", asked.get("scopeName"), "unsupported scope")
-        operator, values = asked.get("operator"), asked.get("values")
-        if asked.get("scopeName") in _SCOPES - {"PriorityClass", "VolumeAttributesClass"} and operator != "Exists":
+        if requested.get("scopeName") not in _SCOPES:
+            yield invalid(f"{field}.scopeName", requested.get("scopeName"), "unsupported scope")
+        operator, values = requested.get("operator"), requested.get("values")
+        if requested.get("scopeName") in _SCOPES - {"PriorityClass", "VolumeAttributesClass"} and operator != "Exists":
             text = (
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
@@ -154,10 +154,10 @@ def _amounts(limit: JsonObject, path: str) -> Iterator[Cause]:
         if parse_quantity(ratio) < 1:
             yield invalid(f"{path}.maxLimitRequestRatio[{name}]", str(ratio), f"ratio {ratio} is less than 1")
     for name in (limit.get("default") or {}).keys() & (limit.get("defaultRequest") or {}).keys():
-        asked, most = limit["defaultRequest"][name], limit["default"][name]
-        if not is_native(name) and parse_quantity(asked) != parse_quantity(most):
-            text = f"default value {most} must equal to defaultRequest value {asked} in {name}"
-            yield invalid(f"{path}.defaultRequest[{name}]", str(asked), text)
+        requested, maximum = limit["defaultRequest"][name], limit["default"][name]
+        if not is_native(name) and parse_quantity(requested) != parse_quantity(maximum):
+            text = f"default value {maximum} must equal to defaultRequest value {requested} in {name}"
+            yield invalid(f"{path}.defaultRequest[{name}]", str(requested), text)
     for lower, upper in itertools.combinations(_ORDER, 2):
         for name in (limit.get(lower) or {}).keys() & (limit.get(upper) or {}).keys():
             small, large = limit[lower][name], limit[upper][name]

@@ -47,8 +47,8 @@ def check_resources(resources: JsonObject, path: str, claims: set[Any]) -> Itera
             if not may_overcommit:
                 yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
             continue
-        asked, most = parse_quantity(value), parse_quantity(limits[name])
-        if asked != most if not may_overcommit else asked > most:
+        requested, maximum = parse_quantity(value), parse_quantity(limits[name])
+        if requested != maximum if not may_overcommit else requested > maximum:
             rule = "must be less than or equal to" if may_overcommit else "must be equal to"
             yield invalid(f"{path}.requests", written(value), f"{rule} {name} limit of {written(limits[name])}")
     asked_for = {*limits, *requests}

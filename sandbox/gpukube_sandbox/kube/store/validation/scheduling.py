@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_MOST_WEIGHT = 100
+_MAX_WEIGHT = 100
 _ANYWAY = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES = ("Honor", "Ignore")
 
@@ -96,7 +96,7 @@ def check_affinity(affinity: JsonObject, path: str) -> Iterator[Cause]:
 
 def _weight(preferred: JsonObject, place: str) -> Iterator[Cause]:
     weight = preferred.get("weight") or 0
-    if not 0 < weight <= _MOST_WEIGHT:
+    if not 0 < weight <= _MAX_WEIGHT:
         yield invalid(f"{place}.weight", weight, "must be in the range 1-100")
 
 
@@ -169,7 +169,7 @@ def check_spread(constraints: list[JsonObject], path: str) -> Iterator[Cause]:
     seen: set[tuple[Any, Any]] = set()
     for at, one in enumerate(constraints):
         place, when = f"{path}[{at}]", one.get("whenUnsatisfiable") or ""
-        skew, least = one.get("maxSkew") or 0, one.get("minDomains")
+        skew, minimum = one.get("maxSkew") or 0, one.get("minDomains")
         if skew <= 0:
             yield invalid(f"{place}.maxSkew", skew, "must be greater than zero")
         if not one.get("topologyKey"):
@@ -181,11 +181,11 @@ def check_spread(constraints: list[JsonObject], path: str) -> Iterator[Cause]:
         if (one.get("topologyKey"), when) in seen:
             yield duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", f"{{{one.get('topologyKey')}, {when}}}")
         seen.add((one.get("topologyKey"), when))
-        if least is not None and least <= 0:
-            yield invalid(f"{place}.minDomains", least, "must be greater than zero")
-        elif least is not None and when != "DoNotSchedule":
+        if minimum is not None and minimum <= 0:
+            yield invalid(f"{place}.minDomains", minimum, "must be greater than zero")
+        elif minimum is not None and when != "DoNotSchedule":
             text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
-            yield invalid(f"{place}.minDomains", least, text)
+            yield invalid(f"{place}.minDomains", minimum, text)
         for key in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             yield from one_of(f"{place}.{key}", one.get(key), _POLICIES)
         selector = one.get("labelSelector")

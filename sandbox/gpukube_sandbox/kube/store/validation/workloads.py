@@ -60,12 +60,12 @@ _NAMED = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|eve
 _PART = re.compile(r"(\*|\?|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?")
 
 
-def share(field: str, value: Any, *, most: bool = True) -> Iterator[Cause]:  # noqa: ANN401 - a number or a text
+def share(field: str, value: Any, *, maximum: bool = True) -> Iterator[Cause]:  # noqa: ANN401 - a number or a text
     """Refuse what is neither a number of pods nor a share of them."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             yield invalid(field, value, _NOT_PERCENT)
-        elif most and int(value[:-1]) > 100:  # noqa: PLR2004 - a whole
+        elif maximum and int(value[:-1]) > 100:  # noqa: PLR2004 - a whole
             yield invalid(field, value, "must not be greater than 100%")
     else:
         yield from positive(field, value)
@@ -86,7 +86,7 @@ def check_deployment(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]
     if strategy.get("type") == "Recreate" and strategy.get("rollingUpdate") is not None:
         yield forbidden(path, "may not be specified when strategy `type` is 'Recreate'")
     yield from share(f"{path}.maxUnavailable", rolling.get("maxUnavailable"))
-    yield from share(f"{path}.maxSurge", rolling.get("maxSurge"), most=False)
+    yield from share(f"{path}.maxSurge", rolling.get("maxSurge"), maximum=False)
     if _is_none(rolling.get("maxUnavailable", 1)) and _is_none(rolling.get("maxSurge", 1)):
         yield invalid(f"{path}.maxUnavailable", rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
     ready, deadline = spec.get("minReadySeconds") or 0, spec.get("progressDeadlineSeconds")
@@ -260,7 +260,7 @@ def _schedule(text: str) -> str:
     return next(filter(None, faults), "")
 
 
-def _part(part: str, least: int, most: int, names: Sequence[str]) -> str:
+def _part(part: str, minimum: int, maximum: int, names: Sequence[str]) -> str:
     if not _PART.fullmatch(part):
         return f"failed to parse int from {part}"
     numbers = [int(number) for number in re.findall(r"\d+", part.partition("/")[0])]
@@ -271,8 +271,8 @@ def _part(part: str, least: int, most: int, names: Sequence[str]) -> str:
     if unknown := [word for word in re.findall("[A-Za-z]+", part) if word.upper() not in names]:
         return f'failed to parse int from {unknown[0]}: strconv.Atoi: parsing "{unknown[0]}": invalid syntax'
     for number in numbers:
-        if number > most:
-            return f"end of range ({number}) above maximum ({most}): {part}"
-        if number < least:
-            return f"beginning of range ({number}) below minimum ({least}): {part}"
+        if number > maximum:
+            return f"end of range ({number}) above maximum ({maximum}): {part}"
+        if number < minimum:
+            return f"beginning of range ({number}) below minimum ({minimum}): {part}"
     return ""

@@ -73,7 +73,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 """Built-in type -> its rules."""
 
 
-def judge(kind: Kind, new: JsonObject, old: JsonObject | None = None, definition: JsonObject | None = None) -> None:
+def validate(kind: Kind, new: JsonObject, old: JsonObject | None = None, definition: JsonObject | None = None) -> None:
     """Refuse an object whose values the API server does not take.
 
     Args:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-Tale = tuple[str, str, bool]
+PodEvent = tuple[str, str, bool]
 """Reason, message, and whether it is a warning."""
 
 
-async def report_changes(events: Recorder, run: PodRun, pod: JsonObject, held_up: Tale | None) -> None:
+async def record_events(events: Recorder, run: PodRun, pod: JsonObject, held_up: PodEvent | None) -> None:
     """Describe what is new about a pod.
 
     Args:
@@ -31,14 +31,14 @@ async def report_changes(events: Recorder, run: PodRun, pod: JsonObject, held_up
         pod: The pod.
         held_up: Why its containers are not even made; None when they are.
     """
-    tales = [*([held_up] if held_up and not run.started else []), *_tales(run, pod)]
-    for reason, message, warning in tales:
+    new = [*([held_up] if held_up and not run.started else []), *_events(run, pod)]
+    for reason, message, warning in new:
         if (reason, message) not in run.reported:
             run.reported.add((reason, message))
             await events.record("pods", pod, reason, message, warning=warning)
 
 
-def _tales(run: PodRun, pod: JsonObject) -> Iterator[Tale]:
+def _events(run: PodRun, pod: JsonObject) -> Iterator[PodEvent]:
     if run.refusal:
         yield run.refusal_reason, run.refusal, True
         return
@@ -50,7 +50,7 @@ def _tales(run: PodRun, pod: JsonObject) -> Iterator[Tale]:
                 yield "Killing", f"Stopping container {item.name}", False
 
 
-def _of_container(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[Tale]:
+def _of_container(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[PodEvent]:
     image = item.body.get("image", "")
     if item.reason == "ImagePullBackOff":
         yield "Pulling", f'Pulling image "{image}"', False
@@ -69,14 +69,14 @@ def _of_container(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[
         yield "BackOff", f"Back-off restarting failed container {item.name} in pod {place}", True
 
 
-def no_runtime(pod: JsonObject) -> Tale:
+def no_runtime(pod: JsonObject) -> PodEvent:
     """The node has not the container runtime that the pod's RuntimeClass names."""
-    wanted = f'no runtime for "{spec(pod)["runtimeClassName"]}" is configured'
+    missing = f'no runtime for "{spec(pod)["runtimeClassName"]}" is configured'
     failed = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime"
-    return "FailedCreatePodSandBox", f"{failed}: {wanted}", True
+    return "FailedCreatePodSandBox", f"{failed}: {missing}", True
 
 
-def no_volume(pod: JsonObject, config_map: str) -> Tale:
+def no_volume(pod: JsonObject, config_map: str) -> PodEvent:
     """A ConfigMap that the pod mounts does not exist."""
     volumes = spec(pod).get("volumes") or ()
     name = next((item["name"] for item in volumes if (item.get("configMap") or {}).get("name") == config_map), "")
