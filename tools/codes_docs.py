@@ -41,12 +41,12 @@ HEAD: Final = """# Errors and warnings of a run
 
 <!-- Written by tools/codes_docs.py from the tables of codes; edit those, not this page. -->
 
-Every message is `where: error[code]: what is wrong`, then `why:` where it is not plain, and `fix:`. Codes are stable:
-scripts may rely on them (`-o json` has them too), the wording may change. What is reported about a spec, before any
-call, has a number too, and examples: [diagnostics](diagnostics/README.md).
+Every message is `where: error[code]: problem`, then `why:` if it is not obvious, and `fix:`. Codes are stable:
+scripts may rely on them (`-o json` has them too), but the wording may change. Rules for specs and manifests, which need
+no call, also have a number and an example: [diagnostics](diagnostics/README.md).
 
-The last column is the exit code of a run that ends with this error alone; a run in which some pools or clusters
-succeeded ends with 3. A warning does not change the exit code.
+The last column is the exit code of a run that ends with only this error. A run in which some pools or clusters
+succeeded exits with 3. A warning does not change the exit code.
 """
 
 
