@@ -69,8 +69,12 @@ def test_edits_when_compared_with_the_tables_leave_no_row_out(cloud: str) -> Non
     edits = [*EDITS[cloud], *([*OPERATED, STRATEGY] if cloud == "eks" else [])]
     fields = {field for edit in edits for field in edit.fields}
     reached = {row for row in ROWS[cloud] if any(covers(row, field) for field in fields)}
-    assert ROWS[cloud] - reached == UNREACHED[cloud].keys()
-    assert {field for field in fields if not any(covers(row, field) for row in ROWS[cloud])} == set()
+    missing = ROWS[cloud] - reached - UNREACHED[cloud].keys()
+    assert missing == set(), f"add edits to tests/changes/edits.py, or to its UNREACHED why not: {missing}"
+    needless = UNREACHED[cloud].keys() - (ROWS[cloud] - reached)
+    assert needless == set(), f"remove these from UNREACHED in tests/changes/edits.py: {needless}"
+    rowless = {field for field in fields if not any(covers(row, field) for row in ROWS[cloud])}
+    assert rowless == set(), f"no row of pool/fields.py has these fields of edits: {rowless}"
 
 
 @pytest.mark.parametrize("group", GROUPS)

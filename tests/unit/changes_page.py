@@ -42,4 +42,5 @@ def require_section(page: Path, text: str, *, update: bool) -> None:
     _, _, after = rest.partition(END)
     if update:
         page.write_text(before + text + after)
-    assert text in page.read_text()
+    said = text in page.read_text()  # not in the assert: pytest would print both pages
+    assert said, f"the rows changed; run: pytest --update tests/unit/gpukube_{page.stem}/test_docs.py"

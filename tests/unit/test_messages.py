@@ -55,7 +55,7 @@ def test_bad_spec_when_validated_then_says_what_is_expected(
     if request.config.getoption("--update", default=False):
         case.update(said)
     else:
-        assert said == case.said
+        assert said == case.said, "if the new message is right, run: pytest --update tests/unit/test_messages.py"
     assert f"[{rule_label(case.code)}]: " in said
 
 

@@ -126,6 +126,12 @@ def _without_null(node: Schema) -> Schema:
     return _without(node, "default") if isinstance(node.get("default"), dict | list | None) else node
 
 
+def _sentence(pattern: str) -> str:
+    if pattern not in FORMATS:
+        raise KeyError(f"{pattern}: add a sentence to FORMATS in gpukube.spec.reference.formats, or to a cloud's spec")
+    return FORMATS[pattern]
+
+
 def _closed(node: Schema) -> Schema:
     """Write a rule for keys so that keys which break it are refused; pydantic's patternProperties lets them pass."""
     patterns = node.get("patternProperties")
@@ -133,7 +139,7 @@ def _closed(node: Schema) -> Schema:
         return node
     ((pattern, values),) = patterns.items()
     rest = _without(node, "patternProperties")
-    names: Schema = {"pattern": pattern, "patternErrorMessage": FORMATS[pattern]}
+    names: Schema = {"pattern": pattern, "patternErrorMessage": _sentence(pattern)}
     return rest | {"propertyNames": names, "additionalProperties": values}
 
 
@@ -161,7 +167,7 @@ def _with_snippets(node: Schema) -> Schema:
 def _with_variables(node: Schema) -> Schema:
     """Let ${NAME} stand for a text that has to be of a form, or one of a few."""
     if isinstance(pattern := node.get("pattern"), str):
-        return node | {"pattern": f"{pattern}|{VARIABLE}", "patternErrorMessage": FORMATS[pattern]}
+        return node | {"pattern": f"{pattern}|{VARIABLE}", "patternErrorMessage": _sentence(pattern)}
     if isinstance(node.get("enum"), list) and node.get("type") == "string":
         choices: list[Json] = [{"enum": node["enum"]}, {"pattern": VARIABLE}]
         return _without(node, "enum") | {"anyOf": choices}

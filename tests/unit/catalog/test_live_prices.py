@@ -47,7 +47,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[PriceInquiry
 
     def install(prices: Callable[[PriceInquiry], LivePrices] | None) -> None:
         catalog = CloudCatalog("home", ".+", "home", lambda _: (), lambda _: (), lambda _: pytest.fail("no"), prices)
-        monkeypatch.setattr(live_prices, "load_provider", lambda _: SimpleNamespace(extras=SimpleNamespace(catalog=catalog)))
+        monkeypatch.setattr(
+            live_prices, "load_provider", lambda _: SimpleNamespace(extras=SimpleNamespace(catalog=catalog))
+        )
 
     return install
 

@@ -42,7 +42,8 @@ EXACT = Ability("exact")
 
 
 def test_cases_when_compared_then_every_feature_has_one() -> None:
-    assert set(CASES) == set(FEATURES)
+    assert set(FEATURES) - set(CASES) == set(), "add a target that uses the feature to CASES"
+    assert set(CASES) - set(FEATURES) == set(), "add the feature to FEATURES in gpukube/provider.py"
 
 
 @pytest.mark.parametrize("feature", [name for name in FEATURES if name != "taints"])

@@ -133,7 +133,11 @@ def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
     kinds = {field: AksProvider().update_row(Change(field, None, 1)).kind for field in [*desired.fields, *fixed.fields]}
 
     assert "refused" not in kinds.values()
-    assert {group(field) for field in INTENT_ROWS} == {group(field) for field in kinds if not field.is_below("aks")}
+    covered = {group(field) for field in kinds if not field.is_below("aks")}
+    missing = {group(field) for field in INTENT_ROWS} - covered
+    assert missing == set(), f"give these fields a value in the target of this test: {missing}"
+    unlisted = covered - {group(field) for field in INTENT_ROWS}
+    assert unlisted == set(), f"add rows for these fields to BINDINGS in gpukube_aks/pool/fields.py: {unlisted}"
 
 
 def group(field: FieldPath) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def test_bad_manifest_when_linted_then_says_what_is_expected(
     if request.config.getoption("--update", default=False):
         case.update(said)
     else:
-        assert said == case.said
+        assert said == case.said, "if it is right, run: pytest --update tests/unit/workload/test_lint_messages.py"
     assert f"[{rule_label(case.code)}]: " in said
 
 
