@@ -27,7 +27,7 @@ TABLES: Final[Mapping[str, Sequence[Permission]]] = {
     "Inside clusters: Kubernetes RBAC": tuple(rule_permission(row) for row in RULES),
 }
 """Every table by its heading."""
-_HEAD: Final = "| Permission | What for | Level | Needed | Without it | Source |\n| --- | --- | --- | --- | --- | --- |"
+_HEAD: Final = "| Permission | Purpose | Level | Needed | Without it | Source |\n| --- | --- | --- | --- | --- | --- |"
 
 
 def permissions_page(written: str) -> str:

@@ -94,7 +94,7 @@ def _cloud_quota(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 where=where,
                 seen=f"not checked: {reading.unknown}",
-                fix="grant the permission that docs/plan-and-apply.md lists, or compare it by hand",
+                fix="grant the permission that docs/permissions.md lists, or compare it by hand",
                 evidence=(f"needed: {use.needed:g} {quota.unit} by {', '.join(use.pools)}",),
                 severity="hint",
             )

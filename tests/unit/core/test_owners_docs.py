@@ -74,7 +74,7 @@ def plugins() -> Iterator[tuple[str, ...]]:
             ("cloud's plugin", {"cloud": "yes", "none": "no"}.get(row.brings, "")),
             ("driver by", {"any": "", "none": "nobody"}.get(row.driver, row.driver)),
             ("release", known(row.release)),
-            ("cut by", " or ".join(row.cut)),
+            ("MIG by", " or ".join(row.cut)),
             ("operable", known(row.operable)),
             ("mixed", known(row.mixed)),
         ]
@@ -100,12 +100,12 @@ def plain(text: str) -> str:
 
 TABLES: Final = {
     "stacks": table(
-        ("Nodes", "If the spec says", "Driver", "Plugin", "Cut by", "Operator can serve", "Source"), stacks()
+        ("Nodes", "If the spec has", "Driver", "Plugin", "MIG by", "Operator can serve", "Source"), stacks()
     ),
-    "release": table(("Row", "Release", "Because", "Source"), releases()),
+    "release": table(("Row", "Release", "Reason", "Source"), releases()),
     "driver": table(("Row", "driver.owner", "Nodes bring", "Driver by", "Source"), drivers()),
     "plugin": table(("Row", "devicePlugin.owner", "If", "Advertised by", "Source"), plugins()),
-    "labels": table(("Node label", "What for"), ((f"`{key}`", why) for key, why in LABEL_REASONS.items())),
+    "labels": table(("Node label", "Purpose"), ((f"`{key}`", why) for key, why in LABEL_REASONS.items())),
 }
 
 

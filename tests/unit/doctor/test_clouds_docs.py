@@ -14,7 +14,7 @@ START, END = "<!-- doctor -->\n", "<!-- doctor: end -->"
 
 
 def table(provider: str) -> str:
-    lines = ["| Check | Looks for | What comes of it |", "| --- | --- | --- |"]
+    lines = ["| Check | Looks for | Consequence |", "| --- | --- | --- |"]
     lines += [
         f"| [`{check.id}`]({check.link}) | {check.title} | {check.consequence} |"
         for check in cloud_checks(load_provider(provider))
