@@ -185,9 +185,10 @@ class Shelter:
             )
             made = [f"cluster {cluster.key}"] if answer["created"] else []
             place["cluster"] = cluster.name
-            for pool in pools:
-                request, zones = dict(pool.create.params), list(pool.target.zones)
-                made += _daemon().declare(self._info, provider, **place, zones=zones, request=request)
+            # In one call: a fleet's thousands of pools would take longer to declare than to read.
+            each = [{"zones": list(pool.target.zones), "request": dict(pool.create.params)} for pool in pools]
+            if each:
+                made += _daemon().declare(self._info, provider, **place, each=each)
         except _daemon().NotInstalled as error:
             from gpukube.installed import install_command
 

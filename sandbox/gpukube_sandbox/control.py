@@ -47,7 +47,7 @@ from gpukube_sandbox.throttle import Limit
 from gpukube_sandbox.world import ClusterRequest, World
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from starlette.requests import Request
 
@@ -278,8 +278,17 @@ class _Control:
         `gke.steering.declare`. Each cloud also takes
         `request`, the arguments of the SDK's call that makes a pool, and lets exist what they name (EKS with `account`,
         `region`, `cluster` and `zones` beside it).
+
+        `each`, a list of objects, declares several at once: each with what is beside the list.
         """
         body = await _object(request)
+        each = body.pop("each", [{}])
+        if not isinstance(each, list) or not all(isinstance(part, dict) for part in each):
+            message = "each is no list of objects"
+            raise ValueError(message)
+        return {"made": [made for part in each for made in self._declare({**body, **part})]}
+
+    def _declare(self, body: dict[str, object]) -> Sequence[str]:
         provider, sent = body.pop("provider", ""), body.get("request")
         pool = sent if isinstance(sent, dict) else None
         _check_provider(provider)
@@ -287,13 +296,13 @@ class _Control:
             service = self._world.gke.service()  # says what is not installed
             from gpukube_sandbox.gke import steering  # noqa: PLC0415 - loads google-cloud-container
 
-            return {"made": steering.declare_for(service, pool) if pool else steering.declare(service, body)}
+            return steering.declare_for(service, pool) if pool else steering.declare(service, body)
         if provider == "eks":
-            return {"made": (declare_eks_for if pool else declare_eks)(self._world.eks, body)}
+            return (declare_eks_for if pool else declare_eks)(self._world.eks, body)
         if "quotas" in body:
-            return {"made": self._world.aks.quotas.declare(body)}
+            return self._world.aks.quotas.declare(body)
         found = ids_in(pool["body"]["properties"]) if pool else read_resources(body)
-        return {"made": [short_id(made) for made in self._world.aks.declare(found)]}
+        return [short_id(made) for made in self._world.aks.declare(found)]
 
     async def upgrade(self, request: Request) -> Json:
         """`{cluster, kubernetesVersion?, images?}`: upgrade control planes at once, publish images of a date.
