@@ -16,7 +16,7 @@ import yaml
 
 from gpukube.core.jsontree import items, tree
 from gpukube.core.values import KubeAccess
-from gpukube.core.yamltext import parse_yaml
+from gpukube.core.yamltext import dump_yaml, parse_yaml
 from gpukube.endpoint import is_loopback, not_loopback
 from gpukube.errors import AccessError
 
@@ -84,7 +84,7 @@ class Entry:
 
     def access(self) -> KubeAccess:
         """Return the kubeconfig as the engine expects it."""
-        return KubeAccess(yaml.safe_dump(self.document(), sort_keys=False))
+        return KubeAccess(dump_yaml(self.document()))
 
 
 def file_access(cluster: ClusterRef, *, sandbox: bool) -> KubeAccess:

@@ -32,6 +32,11 @@ def at(value: object, *path: str | int) -> object:
 def tree(value: object, *path: str | int) -> dict[str, object]:
     """Return a copy of the object at a path, {} when there is none."""
     found = at(value, *path)
+    if isinstance(found, dict):
+        try:
+            return dict(**found)  # a copy in C, in a quarter of the time; keys that are no strings do not pass
+        except TypeError:
+            pass
     return {str(key): item for key, item in found.items()} if isinstance(found, _OBJECT) else {}
 
 
@@ -62,15 +67,17 @@ def leaves(value: Tree, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 def text(value: object, *path: str | int) -> str:
     """Return the string at a path, "" when there is none; numbers and booleans are written out."""
-    found = at(value, *path)
+    found = at(value, *path) if path else value
+    if isinstance(found, str):
+        return found
     if isinstance(found, bool):
         return "true" if found else "false"
-    return str(found) if isinstance(found, str | int | float) else ""
+    return str(found) if isinstance(found, int | float) else ""
 
 
 def texts(value: object, *path: str | int) -> dict[str, str]:
     """Return the object at a path as strings: labels, selectors, quantities."""
-    return {key: text(item) for key, item in tree(value, *path).items()}
+    return {key: item if isinstance(item, str) else text(item) for key, item in tree(value, *path).items()}
 
 
 def number(value: object, *path: str | int) -> int:

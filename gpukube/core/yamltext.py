@@ -1,6 +1,6 @@
-"""Reading YAML that a machine wrote: kubeconfigs, manifests, configuration of charts.
+"""YAML between machines: kubeconfigs, manifests, configuration of charts.
 
-In scope: which parser. Out of scope: specs, whose lines and columns are told (spec.source).
+In scope: which parser and emitter. Out of scope: specs, whose lines and columns are told (spec.source).
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's reads a chart's manifest in a hundredth of a second; PyYAML's own takes half a second."""
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def dump_yaml(value: object) -> str:
+    """Write one document, keys in their order."""
+    return str(yaml.dump(value, Dumper=_DUMPER, sort_keys=False))
 
 
 def parse_yaml(text: str | bytes) -> object:
