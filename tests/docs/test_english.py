@@ -7,7 +7,6 @@ A finding that is right in its place stays with a reason on its line: `# english
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -69,13 +68,9 @@ LEFT: Final = {"docs": 0, "gpukube": 371, "providers": 85, "sandbox": 76, "tools
 @cache
 def findings(part: str) -> tuple[str, ...]:
     """List what is found: file, line, phrase."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--", *(f":(glob){pattern}" for pattern in PARTS[part])],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.splitlines()  # fmt: skip
-    return tuple(
-        found for name in listed if not name.startswith(GENERATED) for found in of_text(name, (ROOT / name).read_text())
-    )
+    pages = sorted(page for pattern in PARTS[part] for page in ROOT.glob(pattern))
+    texts = ((page.relative_to(ROOT).as_posix(), page.read_text("utf-8")) for page in pages)
+    return tuple(found for name, text in texts if not name.startswith(GENERATED) for found in of_text(name, text))
 
 
 def of_text(name: str, text: str) -> list[str]:
