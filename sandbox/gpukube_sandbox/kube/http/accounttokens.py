@@ -1,9 +1,9 @@
-"""Tokens of service accounts: what `kubectl create token` gets, and whom the API takes its bearer for.
+"""Issues and verifies service account tokens, as for `kubectl create token`.
 
-In scope: both. Out of scope: the cluster's own token (`app`), rights (`store.rbac`).
+Out of scope: the cluster's own token (`app`), rights (`store.rbac`).
 
-A token is a JWT with the claims of a real one, signed with the cluster's own token: nothing is kept, and a token ends
-with its account, with its time, or with the sandbox.
+A token is a JWT with the claims of a real one, signed with the cluster's own token. The sandbox stores no tokens: a
+token becomes invalid when its account is deleted, when it expires, or when the sandbox stops.
 
 Source: kubernetes pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go.
 """
@@ -36,13 +36,13 @@ def issue(cluster: KubeCluster, target: Target, body: JsonObject) -> JsonObject:
     """Answer a TokenRequest.
 
     Args:
-        cluster: Whose account it is.
+        cluster: The cluster of the account.
         target: The account.
         body: The request.
 
     Raises:
-        ApiProblem: 404 without the account, 422 for a time that is too short or too long, 501 for a token that is bound
-            to a pod, a node or a secret.
+        ApiProblem: 404 if the account does not exist, 422 for a duration that is too short or too long, 501 for a token
+            bound to a pod, a node, or a secret.
     """
     account = cluster.store.get(target.kind, target.namespace, target.name)["metadata"]
     requested = body.get("spec") or {}
@@ -79,7 +79,7 @@ def issue(cluster: KubeCluster, target: Target, body: JsonObject) -> JsonObject:
 
 
 def user_of(cluster: KubeCluster, token: str) -> User | None:
-    """Tell whose token it is; None for one that was not issued here, has ended, or has no account any more."""
+    """Return the token's user; None if it was not issued here, has expired, or its account is deleted."""
     signed, _, signature = token.rpartition(".")
     if not hmac.compare_digest(_signature(cluster, signed).encode(), signature.encode()):
         return None

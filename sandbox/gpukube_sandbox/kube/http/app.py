@@ -1,7 +1,7 @@
 """The Kubernetes API of one cluster over HTTP.
 
-In scope: the Starlette application: who may, which handler, status codes, streams. Out of scope: what the
-objects do (`store`, controllers).
+In scope: the Starlette application: authorization, routing, status codes, streams. Out of scope: what happens to
+objects (`store`, controllers).
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _APPLY = "application/apply-patch+yaml"
 _WATCH_S = 1800.0
 _API_PARTS, _APIS_PARTS = 2, 3
-"""/api/v1 and /apis/apps/v1 are paths; what is below them are resources."""
+"""Number of parts of /api/v1 and /apis/apps/v1; longer paths are resources."""
 
 
 def make_app(cluster: KubeCluster, permits: PermitBook | None = None) -> Starlette:
-    """Make the application that serves a cluster's API (its `state.cluster`); may be mounted under any path."""
+    """Return the application that serves a cluster's API (its `state.cluster`); it can be mounted under any path."""
     api = _Api(cluster, permits or PermitBook())
     routes = [Route("/{path:path}", api.serve, methods=_METHODS), WebSocketRoute("/{path:path}", api.serve_socket)]
     app = Starlette(routes=routes)
@@ -78,11 +78,12 @@ class _Api:
 
     async def serve(self, request: Request) -> Response:
         response = await self._answered(request)
-        # As an API server says; without it client-go's cache of types takes an answer of a fast clock for fresh.
+        # As a real API server sets it; without it, client-go's discovery cache treats a response of a fast clock as
+        # fresh.
         response.headers["cache-control"] = "no-cache, private"
         if response.status_code < HTTPStatus.BAD_REQUEST:
-            # Not moved back: who compares two of them learns how much of the sandbox's time has passed. A refusal has
-            # the wall's date, by which clients find out that it is their clock which is wrong.
+            # Not moved back, so that two responses show how much sandbox time has passed between them. A refusal has
+            # the wall-clock date, by which clients detect that their own clock is wrong.
             response.headers["date"] = formatdate(self._cluster.clock.now(), usegmt=True)
         return response
 
@@ -107,10 +108,10 @@ class _Api:
             await socket.send_denial_response(_answer(problem.as_status(), problem.code))
 
     def _user_of(self, request: HTTPConnection) -> User:
-        """Tell who asks: the bearer of the cluster's token or of an account's, or whom that one wants to be taken for.
+        """Return the authenticated user, or the user that it impersonates.
 
         Raises:
-            ApiProblem: 401 for another token, 403 where nobody else may be spoken for.
+            ApiProblem: 401 for an unknown token, 403 if impersonation is not allowed.
         """
         token = request.headers.get("authorization", "")
         user: User | None = self._cluster.user
@@ -186,7 +187,7 @@ class _Api:
                 return {} if parts[0] == "openapi" else None
 
     def _require_allowed(self, user: User, access: Access, request: HTTPConnection) -> None:
-        """Note what is needed, but for what everybody may do: look around, and ask for their own rights."""
+        """Record the required permission, unless every user has it: discovery, and reviews of their own access."""
         if access.resource and access.group not in subresources.REVIEWS:
             needed = access_name(access.verb, access.resource, access.group, access.namespace)
             self._permits.note([needed], request.scope["headers"])
@@ -194,7 +195,7 @@ class _Api:
             raise problems.forbidden(user.name, access)
 
     def _may(self, user: User, access: Access) -> bool:
-        """Whether what is denied and then the roles let a user do something."""
+        """Return whether the deny list, then the roles, allow a user's access."""
         denied = self._cluster.denied | self._permits.denied_accesses()
         return not subresources.is_denied(denied, access) and is_allowed(self._store, user, access)
 
@@ -213,7 +214,7 @@ class _Api:
     # reading
 
     def _form(self, request: Request, target: Target) -> tables.TableForm | None:
-        """How to write tables, where the client prefers them."""
+        """Return how to format tables; None if the client does not request them."""
         if not tables.wanted(request):
             return None
         include = request.query_params.get("includeObject", "Metadata")
@@ -252,7 +253,7 @@ class _Api:
         async def lines() -> AsyncIterator[bytes]:
             try:
                 async for event in watch(self._store, target.kind, target.namespace, watch_query):
-                    form = self._form(request, target)  # for each event: ages are of its moment
+                    form = self._form(request, target)  # for each event, because it contains ages
                     shown = form.event(event) if form else event
                     yield moved_back(msgspec.json.encode(shown), self._cluster.clock.lead_s) + b"\n"
             except ApiProblem as problem:
@@ -265,9 +266,9 @@ class _Api:
     def _check_grant(
         self, user: User, target: Target, new: JsonObject, old: JsonObject | None, request: Request
     ) -> None:
-        """Refuse what grants more than its writer holds; what it grants is needed as if its writer did it.
+        """Reject an object that grants more than its writer has, and record what it grants as required permissions.
 
-        A dry run grants nothing: what it asks for is noted when the object is written, where it is written.
+        A dry run grants nothing, so its permissions are recorded only when the object is stored.
         """
         grant = grant_of(self._store, target.kind, new, old)
         if grant is None:
@@ -278,7 +279,7 @@ class _Api:
         check_grant(self._store, user, target.kind, new["metadata"]["name"], grant)
 
     def _check_fields(self, kind: Kind, obj: JsonObject, validation: str) -> list[str]:
-        """Check an object's fields as `fieldValidation` asks, by its type or its definition; gives warnings."""
+        """Check an object's fields by its type or definition, as `fieldValidation` requests; return the warnings."""
         definition = self._store.definition_of(kind)
         if definition is None:
             return check_sent(kind.group, kind.kind, obj, validation)
@@ -321,7 +322,7 @@ class _Api:
                 raise problems.bad_request("metadata.managedFields must be nil")
             check_applied(kind.group, kind.kind, config)
             before = self._store.find(kind, target.namespace, target.name)
-            if before is None:  # kubernetes handlers/patch.go: what an apply creates may be created, too
+            if before is None:  # kubernetes handlers/patch.go: an apply that creates needs create permission too
                 self._require_allowed(user, _access("create", target), request)
             self._check_grant(user, target, {**(before or {}), **config}, before, request)
             obj, created = self._store.apply(
@@ -414,7 +415,7 @@ async def _delete_options(request: Request) -> JsonObject:
 
 
 class _Json(JSONResponse):
-    """Written by msgspec: lists of nodes and pods are most of what the sandbox writes."""
+    """Response encoded by msgspec: lists of nodes and pods are most of the sandbox's output."""
 
     def render(self, content: JsonObject) -> bytes:
         """Encode the object."""

@@ -1,4 +1,4 @@
-"""What the API says about itself: version, groups, resources.
+"""API discovery: version, groups, resources.
 
 In scope: discovery documents built from the table of types. Out of scope: requests on objects, OpenAPI
 (`openapi_v2`, `openapi_v3`).
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-"""Content type of aggregated discovery; without it Helm's rate limit turns discovery into seconds."""
+"""Content type of aggregated discovery; without it, discovery takes seconds under Helm's rate limit."""
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _READS = ["get", "list", "watch"]
@@ -23,7 +23,7 @@ _REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
 _IN_ALL = frozenset({
     "pods", "services", "daemonsets", "deployments", "replicasets", "statefulsets", "jobs", "horizontalpodautoscalers",
 })  # fmt: skip
-"""What `kubectl get all` lists."""
+"""Resources that `kubectl get all` lists."""
 _SUBRESOURCES: dict[str, tuple[str, list[str]]] = {
     "status": ("", ["get", "patch", "update"]),
     "scale": ("Scale", ["get", "patch", "update"]),
@@ -54,7 +54,7 @@ def version_info(version: str) -> JsonObject:
 
 
 def paths(kinds: Iterable[Kind]) -> JsonObject:
-    """Answer /: what can be asked here."""
+    """Answer /: the available paths."""
     found = {"/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
     for group, versions in versions_by_group(kinds).items():
         found |= {f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)} if group else {"/api/v1"}
@@ -67,7 +67,7 @@ def core_versions() -> JsonObject:
 
 
 def versions_by_group(kinds: Iterable[Kind]) -> dict[str, list[str]]:
-    """Map each group to the versions served of it."""
+    """Map each group to its served versions."""
     found: dict[str, list[str]] = {}
     for kind in kinds:
         versions = found.setdefault(kind.group, [])
@@ -77,7 +77,7 @@ def versions_by_group(kinds: Iterable[Kind]) -> dict[str, list[str]]:
 
 
 def group_list(kinds: Iterable[Kind], only: str = "") -> JsonObject:
-    """Answer /apis, or /apis/<group> when one is named (empty when it does not exist)."""
+    """Answer /apis, or /apis/<group> if a group is named (empty if it does not exist)."""
     groups = []
     for group, versions in versions_by_group(kinds).items():
         named = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
@@ -90,7 +90,7 @@ def group_list(kinds: Iterable[Kind], only: str = "") -> JsonObject:
 
 
 def resource_list(kinds: Iterable[Kind], group: str, version: str) -> JsonObject:
-    """Answer /api/v1 and /apis/<group>/<version>; empty when nothing is there."""
+    """Answer /api/v1 and /apis/<group>/<version>; empty if no such version exists."""
     resources: list[JsonObject] = []
     for kind in kinds:
         if (kind.group, kind.version) != (group, version):

@@ -1,10 +1,9 @@
-"""kubectl exec: a program in a running container, over a WebSocket.
+"""kubectl exec: runs a program in a container, over a WebSocket.
 
-In scope: the sub-protocol, and `nvidia-smi`, the one program there is. Out of scope: what it shows
-(`nodes.smi`).
+In scope: the subprotocol, and `nvidia-smi`, the only available program. Out of scope: its output (`nodes.smi`).
 
 Source: k8s.io/apimachinery pkg/util/remotecommand (v5.channel.k8s.io): binary messages of one channel's number and its
-bytes; the last one is a Status on channel 3. NVIDIA/k8s-device-plugin#346 (what kubectl shows of a missing program).
+bytes; the last one is a Status on channel 3. NVIDIA/k8s-device-plugin#346 (kubectl's message for a missing program).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def _refusal(what: str) -> ApiProblem:
 
 
 def refuse(cluster: KubeCluster, query: QueryParams, target: Target) -> NoReturn:
-    """Answer a client that asked for a stream without a WebSocket, which kubectl does once more after any refusal.
+    """Reject a stream request without a WebSocket, which kubectl sends as a retry after any refusal.
 
     Raises:
         ApiProblem: Always.
@@ -60,11 +59,11 @@ def refuse(cluster: KubeCluster, query: QueryParams, target: Target) -> NoReturn
 
 
 def _output_of(cluster: KubeCluster, query: QueryParams, target: Target) -> str:
-    """Run a command in a pod's container and give what it writes.
+    """Run a command in a pod's container and return its output.
 
     Raises:
-        ApiProblem: 404 without the pod, 400 where the container is not running, 501 for another program.
-        _NotStarted: The program is not in the container.
+        ApiProblem: 404 if the pod does not exist, 400 if the container is not running, 501 for another program.
+        _NotStarted: The container does not contain the program.
     """
     pod = cluster.store.get(CORE["pods"], target.namespace, target.name)
     names = [item["name"] for item in spec(pod).get("containers") or ()]
@@ -93,10 +92,10 @@ def _output_of(cluster: KubeCluster, query: QueryParams, target: Target) -> str:
 
 
 async def serve(cluster: KubeCluster, socket: WebSocket, target: Target) -> None:
-    """Run the command that a connection asks for, and close it.
+    """Run the requested command, then close the connection.
 
     Raises:
-        ApiProblem: What the pod or the command does not allow, before the connection is accepted.
+        ApiProblem: The pod or the command does not allow it; raised before the connection is accepted.
     """
     if target.part != "exec":
         raise _refusal(target.part)

@@ -1,12 +1,11 @@
-"""Times as clients may read them: none in the future.
+"""Shifts times in responses back, so that clients never read a time in the future.
 
-In scope: moving the times in an answer back by as much as the sandbox's clock is ahead. Out of scope: the
-clock.
+In scope: shifting times by as much as the sandbox's clock is ahead. Out of scope: the clock.
 
-The sandbox's time runs fast, and a client takes the difference to its own clock for an age. Moved back by the lead of
-the moment, ages are the sandbox's: a pod that has been pending for ten of its minutes is ten minutes old for kubectl
-and for gpukube. The price is that a time that is read again is a little earlier, except in one run of kubectl, of which
-`kubectl diff` compares two answers.
+The sandbox's time runs fast, and clients compute ages from their own clock. With times shifted back by the current
+lead, these ages are in sandbox time: a pod that has been pending for ten sandbox minutes is ten minutes old for kubectl
+and for gpukube. As a consequence, a time that is read again is slightly earlier. This does not happen within one run of
+kubectl, because `kubectl diff` compares two responses.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 _SESSIONS = 32
 _SESSION_S = 60.0
-"""Seconds after which a run that goes on, `kubectl get -w`, is given the lead of the moment."""
+"""Seconds after which a long run such as `kubectl get -w` gets the current lead."""
 
 _STAMPED = re.compile(
     rb'("(?:acquireTime|completionTime|creationTimestamp|deletionTimestamp|eventTime|finishedAt|firstTimestamp'
@@ -33,11 +32,11 @@ _STAMPED = re.compile(
 
 
 def moved_back(answer: bytes, lead_s: float) -> bytes:
-    """Move the times in a JSON answer back; those in texts and annotations stay.
+    """Shift the times in a JSON response back, except those in texts and annotations.
 
     Args:
-        answer: Encoded.
-        lead_s: Seconds the sandbox's clock is ahead.
+        answer: The encoded response.
+        lead_s: Seconds by which the sandbox's clock is ahead.
     """
     lead = timedelta(seconds=math.ceil(lead_s))
     if not lead:
@@ -46,7 +45,7 @@ def moved_back(answer: bytes, lead_s: float) -> bytes:
     moved: dict[bytes, bytes] = {}
 
     def earlier(found: re.Match[bytes]) -> bytes:
-        if found[2] not in moved:  # a pod has a dozen times, which are three
+        if found[2] not in moved:  # a pod has a dozen times, but only three different ones
             moved[found[2]] = (datetime.fromisoformat(found[2].decode()) - lead).isoformat().encode()
         return found[1] + moved[found[2]] + found[3]
 
@@ -54,7 +53,7 @@ def moved_back(answer: bytes, lead_s: float) -> bytes:
 
 
 class Lead:
-    """How far the sandbox's clock is ahead; in one run of kubectl (header Kubectl-Session) the same for all answers.
+    """How far the sandbox's clock is ahead; constant within one run of kubectl (header Kubectl-Session).
 
     Args:
         clock: The sandbox's time.
@@ -65,7 +64,7 @@ class Lead:
         self._sessions: dict[str, float] = {}
 
     def of(self, request: HTTPConnection) -> float:
-        """Return the seconds that hold for a request."""
+        """Return the lead in seconds for a request."""
         now, session = self._clock.lead_s, request.headers.get("kubectl-session", "")
         if not session:
             return now

@@ -1,10 +1,10 @@
-"""The OpenAPI version 2 document, by which Helm 3 and older kubectl check objects before they send them.
+"""The OpenAPI version 2 document, with which Helm 3 and older kubectl validate objects before sending them.
 
-In scope: the document as plain data, made from the types this API itself checks by, and the choice of its encoding.
-Out of scope: the checks of the server (`schema`), protobuf (`openapi_wire`), version 3 (`discovery`).
+In scope: the document as plain data, built from the types that this API validates, and the choice of its encoding.
+Out of scope: validation on the server (`schema`), protobuf (`openapi_wire`), version 3 (`discovery`).
 
-A type is declared as far as `schema` checks it, no further: no field is required, nothing has a format. What clients
-make of it: kubernetes/kube-openapi pkg/util/proto/document.go and validation/types.go.
+Types are declared only as far as `schema` checks them: no field is required, nothing has a format. How clients use it:
+kubernetes/kube-openapi pkg/util/proto/document.go and validation/types.go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _ASKS_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-# Go's parser of media types refuses the "@" that the request carries, so current servers answer with a dot.
+# Go's media type parser rejects the "@" in the request's type, so current servers answer with a dot.
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _JSON = "application/json"
 
@@ -32,10 +32,10 @@ _SCALARS: dict[type, str] = {str: "string", int: "integer", bool: "boolean", flo
 
 
 def encoded(kinds: Iterable[Kind], accept: str) -> tuple[bytes, str]:
-    """Encode the document as a client asks for it.
+    """Encode the document in the format that a client accepts.
 
     Returns:
-        The body and its content type: protobuf for those that accept it, JSON for all others.
+        The body and its content type: protobuf for clients that accept it, JSON for all others.
     """
     return _encoded(tuple(kinds), protobuf=_ASKS_PROTOBUF in accept or _PROTOBUF in accept)
 
@@ -47,12 +47,12 @@ def _encoded(kinds: tuple[Kind, ...], *, protobuf: bool) -> tuple[bytes, str]:
 
 
 def document(kinds: Iterable[Kind]) -> JsonObject:
-    """Make the document of these types: one definition for each, and those of the parts they are made of."""
+    """Return the document of these types: a definition for each type and for the types of its parts."""
     definitions: JsonObject = {}
     for kind in kinds:
         model = model_of(kind.group, kind.kind)
         name = _name(model) if model else ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
-        # An open type is none, not "object": clients read that as a map, which may hold no null.
+        # An open type has no "type", not "object": clients read "object" as a map, which must not contain null.
         definitions.setdefault(name, {})["x-kubernetes-group-version-kind"] = [
             {"group": kind.group, "version": kind.version, "kind": kind.kind}
         ]
@@ -76,7 +76,7 @@ def _declare(model: type, definitions: JsonObject) -> None:
         hints = field_hints(model)
         properties = {field: _schema(hint) | _patch_marks(model, field) for field, hint in hints.items()}
         if model.__name__ == "ObjectMeta":
-            properties["clusterName"] = {}  # not served any more, and not refused
+            properties["clusterName"] = {}  # no longer served, but not rejected
         entry |= {"type": "object", "properties": properties}
         waiting += [part for hint in hints.values() for part in _parts(hint)]
 
@@ -88,7 +88,7 @@ def _patch_marks(model: type, field: str) -> dict[str, str]:
 
 
 def _schema(hint: Any) -> JsonObject:  # noqa: ANN401 -- any type hint
-    """Say in JSON Schema what the server checks of a value; empty where it takes anything."""
+    """Return a JSON Schema of the server's checks of a value; empty if it accepts anything."""
     hint = required_hint(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": _schema(get_args(hint)[0])}

@@ -1,10 +1,9 @@
-"""The OpenAPI version 3 documents: what `kubectl explain` shows, and what clients learn about validation and patches.
+"""The OpenAPI version 3 documents, which `kubectl explain` shows and clients use for validation and patches.
 
-In scope: the documents as plain data, one for each group and version. Out of scope: checks (`schema`),
-version 2.
+In scope: the documents as plain data, one per group and version. Out of scope: checks (`schema`), version 2.
 
-Fields and their descriptions are those of lightkube-models, which are generated from the document of Kubernetes; a
-custom type's are in its definition. Nothing of it is shipped here. Form: /openapi/v3 of Kubernetes 1.36.
+Fields and descriptions come from lightkube-models, which are generated from the Kubernetes document, or from the
+definition of a custom type; this package contains no copy. Format: /openapi/v3 of Kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ _PARAMETER = re.compile(r"^ +\* \*\*(\w+?)_?\*\* ``[^`]*`` - ", re.MULTILINE)
 
 
 def encoded(store: Store, place: list[str]) -> bytes | None:
-    """Encode what a path below /openapi/v3 answers.
+    """Encode the response of a path below /openapi/v3.
 
     Args:
-        store: Has the types.
+        store: Provides the types.
         place: Empty, ["api", version] or ["apis", group, version].
 
     Returns:
-        The document; None where there is none.
+        The document; None if it does not exist.
     """
     kinds = tuple(store.kinds.values())
     if not place:
@@ -80,7 +79,7 @@ def _root(kinds: Iterable[Kind]) -> JsonObject:
     return {"paths": {place: {"serverRelativeURL": f"/openapi/v3/{place}"} for place in places}}
 
 
-@functools.lru_cache(maxsize=8)  # clients read one with each apply; half a megabyte for the core group
+@functools.lru_cache(maxsize=8)  # clients read one on every apply; the core group's has half a megabyte
 def _built_in(kinds: tuple[Kind, ...], version: str) -> bytes:
     schemas: JsonObject = dict(_COMMON)
     for kind in kinds:
@@ -94,9 +93,9 @@ def _built_in(kinds: tuple[Kind, ...], version: str) -> bytes:
 
 
 def _document(kinds: Iterable[Kind], version: str, schemas: JsonObject) -> JsonObject:
-    """Put schemas into a document, with the patch operation of each type.
+    """Return a document with schemas and each type's patch operation.
 
-    In it Helm 4 and kubectl look for the `fieldValidation` parameter and for `x-kubernetes-group-version-kind`.
+    Helm 4 and kubectl look in it for the `fieldValidation` parameter and for `x-kubernetes-group-version-kind`.
     """
     parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _PATCH_PARAMETERS]
     paths: JsonObject = {}
@@ -156,7 +155,7 @@ def _declare(model: type, schemas: JsonObject) -> None:
 
 
 def _descriptions(model: type) -> tuple[str, dict[str, str]]:
-    """Read the description of a type and of its fields off its docstring."""
+    """Parse the descriptions of a type and its fields from its docstring."""
     about, _, listed = (model.__doc__ or "").partition("**parameters**")
     parts = _PARAMETER.split(listed)
     return _one_line(about), {name: _one_line(text) for name, text in zip(parts[1::2], parts[2::2], strict=True)}
@@ -168,7 +167,7 @@ def _one_line(text: str) -> str:
 
 def _field(model: type, name: str, about: str) -> JsonObject:
     schema = _schema(field_hints(model)[name], name)
-    if "$ref" in schema:  # beside a reference nothing else counts
+    if "$ref" in schema:  # next to a reference, other keys are ignored
         schema = {"allOf": [schema]}
     strategy, key = PATCHES.get((model.__name__, name), ("", ""))
     marks = {"x-kubernetes-patch-strategy": strategy, "x-kubernetes-patch-merge-key": key, "description": about}

@@ -1,7 +1,7 @@
-"""Writing an OpenAPI version 2 document as protobuf.
+"""Encodes an OpenAPI version 2 document as protobuf.
 
-In scope: the messages of openapi.v2.Document that our document needs, as a table, and their encoding. Out of scope:
-what the document says (`openapi_v2`).
+In scope: a table of the messages of openapi.v2.Document that the sandbox's document needs, and their encoding. Out of
+scope: the content of the document (`openapi_v2`).
 
 Source: google/gnostic openapiv2/OpenAPIv2.proto; protobuf.dev, programming-guides/encoding.
 """
@@ -31,7 +31,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "properties": (25, "named:Schema"),
     },
 }
-"""Message -> JSON key -> field number and type; "named:" is a message of pairs of a name and that type."""
+"""Message -> JSON key -> field number and type; "named:" is a message with pairs of a name and that type."""
 
 _EXTENSIONS = {"Schema": 31}
 """Message -> field number of its vendor_extension."""
@@ -41,7 +41,7 @@ def encode_document(document: JsonObject) -> bytes:
     """Encode a document as openapi.v2.Document.
 
     Raises:
-        KeyError: It holds something that the table does not have.
+        KeyError: It contains a key that is not in the table.
     """
     return _message(document, "Document")
 
@@ -50,7 +50,7 @@ def _message(values: JsonObject, form: str) -> bytes:
     fields, written = _MESSAGES[form], bytearray()
     for key, value in values.items():
         if key.startswith("x-"):
-            # The type Any carries values that have no message of their own as YAML, of which JSON is a part.
+            # The type Any carries values without their own message as YAML, a superset of JSON.
             carried = _field(1, key.encode()) + _field(2, _field(2, json.dumps(value).encode()))
             written += _field(_EXTENSIONS[form], carried)
         else:
@@ -80,7 +80,7 @@ def _field(number: int, content: bytes) -> bytes:
 
 def _varint(value: int) -> bytes:
     written = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 -- seven bits a byte
+    while value > 0x7F:  # noqa: PLR2004 -- seven bits per byte
         written.append(value & 0x7F | 0x80)
         value >>= 7
     written.append(value)

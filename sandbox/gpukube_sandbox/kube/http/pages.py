@@ -1,6 +1,6 @@
 """Lists in chunks: `limit` and `continue`.
 
-In scope: the token, and the objects as they were when the first chunk was read. Out of scope: HTTP answers.
+In scope: the token, and the objects as of the first chunk. Out of scope: HTTP responses.
 
 Source: docs reference/using-api/api-concepts, retrieving large result sets in chunks; k8s.io/apiserver
 pkg/storage/continue.go.
@@ -36,7 +36,7 @@ class Page:
     Attributes:
         items: The objects.
         version: resourceVersion of the whole list.
-        more: Metadata that leads to the next chunk; empty for the last one.
+        more: Metadata with the token of the next chunk; empty for the last one.
     """
 
     items: list[JsonObject]
@@ -45,10 +45,10 @@ class Page:
 
 
 def read_page(store: Store, target: Target, query: Mapping[str, str], selects: Callable[[JsonObject], bool]) -> Page:
-    """Read the chunk that a query asks for; everything where it names no limit.
+    """Return the requested chunk; all objects if the query has no limit.
 
     Raises:
-        ApiProblem: 400 for a token that is none, 410 when its moment is forgotten.
+        ApiProblem: 400 for an invalid token, 410 if its version is no longer in the log.
     """
     version, start = _read_token(query["continue"]) if query.get("continue") else (store.version, ("", ""))
     held = _objects_at(store, target, version)
@@ -68,7 +68,7 @@ def read_page(store: Store, target: Target, query: Mapping[str, str], selects: C
 
 
 def _objects_at(store: Store, target: Target, version: int) -> dict[tuple[str, str], JsonObject]:
-    """Undo the changes since a version, so that all chunks of a list show the same moment."""
+    """Return the objects as of a version, so that all chunks of a list are consistent."""
     held = {(namespace_of(obj), name_of(obj)): obj for obj in store.all_of(target.kind, target.namespace)}
     try:
         changes = store.changes_since(target.kind, version)

@@ -1,8 +1,7 @@
-"""Reading the protobuf bodies that client-go sends for built-in types.
+"""Decodes the protobuf bodies that client-go sends for built-in types.
 
-In scope: the envelope and a table of the messages that Helm and kubectl send; of
-pods only the fields that `kubectl create` fills. Out of scope: writing protobuf;
-answers are JSON, which every client accepts.
+In scope: the envelope and a table of the messages that Helm and kubectl send; of pods, only the fields that
+`kubectl create` sets. Out of scope: encoding; responses are JSON, which every client accepts.
 
 Source: k8s.io/apimachinery runtime/serializer/protobuf; the generated.proto files of k8s.io/api.
 """
@@ -26,9 +25,9 @@ _MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 _Fields = dict[int, tuple[str, str]]
-"""Field number -> JSON name and type; "*" repeats, "map:" is string to that type, other names are messages.
+"""Field number -> JSON name and type; "*" repeats, "map:" maps strings to that type, other names are messages.
 
-Without a name, the fields of the message are fields of the one around it."""
+If the name is empty, the message's fields belong to the enclosing message."""
 
 _MESSAGES: dict[str, _Fields] = {
     "ObjectMeta": {
@@ -232,10 +231,10 @@ _MESSAGES: dict[str, _Fields] = {
 
 
 def decode(body: bytes) -> JsonObject:
-    """Turn an envelope into the object it holds.
+    """Return the object in an envelope.
 
     Raises:
-        ApiProblem: 400 for a body that is no envelope, 415 for a type not in the table.
+        ApiProblem: 400 for a body without an envelope, 415 for a type not in the table.
     """
     if not body.startswith(_MAGIC):
         raise bad_request("the body of the request does not begin with the protobuf prefix")
@@ -267,20 +266,20 @@ def _message(raw: bytes, fields: _Fields) -> JsonObject:
             found.setdefault(name, []).append(_value(value, form[1:]))
         else:
             found[name] = _value(value, form)
-    # client-go writes every field of a message, the empty ones too.
+    # client-go writes every field of a message, including empty ones.
     return {name: value for name, value in found.items() if value not in ("", None, {})}
 
 
 def _time(raw: bytes) -> str | None:
     seconds = dict(_fields(raw)).get(1, 0)
-    # A zero time is written as year 1, a negative varint; such a field is as good as absent.
+    # A zero time is encoded as year 1, a negative varint; such a field counts as absent.
     if not isinstance(seconds, int) or not 0 < seconds < 1 << 40:
         return None
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _int_or_string(raw: bytes) -> int | str:
-    """Read the one of two that is set: type 0 is a number (apimachinery pkg/util/intstr/generated.proto)."""
+    """Return the value that is set: type 0 is a number (apimachinery pkg/util/intstr/generated.proto)."""
     parts = dict(_fields(raw))
     return bytes(parts.get(3, b"")).decode() if parts.get(1) else int(parts.get(2, 0))
 

@@ -1,6 +1,6 @@
-"""Reading a request: which object it is about, what it asks, what it carries.
+"""Parses requests.
 
-In scope: paths, query options and bodies as values. Out of scope: acting on them.
+In scope: paths, query options, and bodies as values. Out of scope: acting on them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _NAME_AND_PART = 2
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names.
+    """The resource that a path names.
 
     Attributes:
         kind: The resource type.
-        namespace: "" for all, or for types of the cluster.
-        name: "" for the collection.
-        part: Subresource, "" for the object itself.
+        namespace: Namespace; "" for all, or for cluster-scoped types.
+        name: Object name; "" for the collection.
+        part: Subresource; "" for the object itself.
     """
 
     kind: Kind
@@ -61,15 +61,15 @@ class Options:
 
 
 def parse_target(parts: list[str], kinds: Mapping[tuple[str, str], Kind]) -> Target:
-    """Read /api/v1/... and /apis/<group>/<version>/... after the split at slashes.
+    """Parse the parts of /api/v1/... and /apis/<group>/<version>/... paths.
 
     Raises:
-        ApiProblem: 404 for a resource type that there is not, 501 for one that only real clusters have.
+        ApiProblem: 404 for an unknown resource type, 501 for one that only real clusters have.
     """
     core = parts[0] == "api"
     group, version, rest = ("", parts[1], parts[2:]) if core else (parts[1], parts[2], parts[3:])
     namespace = ""
-    # /namespaces/<n>/<plural> is a namespace's content; /namespaces/<n> and its status are the namespace itself.
+    # /namespaces/<n>/<plural> is the content of a namespace; /namespaces/<n> and its status are the namespace itself.
     if rest[0] == "namespaces" and len(rest) > _NAME_AND_PART and rest[2] not in {"status", "finalize"}:
         namespace, rest = rest[1], rest[2:]
     kind = kinds.get((group, rest[0]))
@@ -86,7 +86,7 @@ def parse_target(parts: list[str], kinds: Mapping[tuple[str, str], Kind]) -> Tar
 
 
 def read_options(request: Request) -> Options:
-    """Read dryRun, fieldManager, fieldValidation and force; the manager falls back on the client's name."""
+    """Parse dryRun, fieldManager, fieldValidation, and force; the manager defaults to the client's name."""
     query = request.query_params
     agent = request.headers.get("user-agent", "unknown").split("/", 1)[0]
     _check_options(request)
@@ -105,7 +105,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 def _check_options(request: Request) -> None:
-    """Refuse options of a write that are none.
+    """Reject invalid options of a write.
 
     Raises:
         ApiProblem: 422.
@@ -134,7 +134,7 @@ def _check_options(request: Request) -> None:
 
 
 def check_dry_run(requested: Sequence[str], kind: str) -> None:
-    """Refuse a dry run of another kind than All.
+    """Reject a dryRun value other than All.
 
     Raises:
         ApiProblem: 422.
@@ -145,10 +145,10 @@ def check_dry_run(requested: Sequence[str], kind: str) -> None:
 
 
 async def read_body(request: Request) -> Any:  # noqa: ANN401 -- any JSON value: an object, or a list for a JSON patch
-    """Decode JSON, YAML or protobuf; an empty body is an empty object.
+    """Decode JSON, YAML, or protobuf; an empty body is an empty object.
 
     Raises:
-        ApiProblem: 400 when it cannot be read, 415 for an encoding not known.
+        ApiProblem: 400 if it cannot be decoded, 415 for an unknown encoding.
     """
     body = await request.body()
     content_type = request.headers.get("content-type", "application/json").split(";")[0].strip()
@@ -222,7 +222,7 @@ def check_identity(new: JsonObject, old: JsonObject, target: Target) -> None:
 
 
 def require_object(body: object, target: Target) -> JsonObject:
-    """Check that the body is an object of the type the path names, and fill in name and namespace from the path.
+    """Return the body if its type matches the path; set its name and namespace from the path.
 
     Raises:
         ApiProblem: 400.

@@ -1,6 +1,6 @@
-"""Requests below an object (status, scale, log, eviction, binding, token) and access reviews.
+"""Requests on subresources (status, scale, log, eviction, binding, token) and access reviews.
 
-In scope: their handlers. Out of scope: requests on whole objects (`api`).
+In scope: their handlers. Out of scope: requests on objects (`app`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _POSTED = frozenset({"binding", "eviction", "token"})
 REVIEWS = frozenset({"authorization.k8s.io", "authentication.k8s.io"})
-"""Groups of types that are questions about access."""
+"""API groups of access reviews."""
 
 
 def is_denied(denied: Collection[tuple[str, str]], access: Access) -> bool:
-    """Look a request up in a deny list; resources are named "secrets" or "daemonsets.apps", "*" is any."""
+    """Return whether a deny list contains a request; resources are "secrets" or "daemonsets.apps", "*" is any."""
     if not denied or access.path:
         return False
     named, verb = f"{access.resource}.{access.group}" if access.group else access.resource, access.verb
@@ -41,14 +41,14 @@ def is_denied(denied: Collection[tuple[str, str]], access: Access) -> bool:
 
 
 def is_review(kind: Kind) -> bool:
-    """Return whether a type is a question about access, answered and never stored."""
+    """Return whether a type is an access review, which is answered but not stored."""
     return kind.group in REVIEWS
 
 
 def review(
     cluster: KubeCluster, kind: Kind, body: JsonObject, user: User, may: Callable[[User, Access], bool]
 ) -> JsonObject:
-    """Answer a SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview or SelfSubjectReview of a user."""
+    """Answer a user's SubjectAccessReview, SelfSubjectAccessReview, SelfSubjectRulesReview, or SelfSubjectReview."""
     answer = {**body, "apiVersion": kind.api_version, "kind": kind.kind}
     answer.setdefault("metadata", {"creationTimestamp": None})
     requested = body.get("spec") or {}

@@ -1,9 +1,9 @@
-"""The Table form that `kubectl get` asks for.
+"""The Table format that `kubectl get` requests.
 
-In scope: columns per type. Out of scope: anything stored.
+In scope: the columns of each type. Out of scope: storage.
 
 Source: docs reference/using-api/api-concepts, receiving resources as Tables; kubernetes
-pkg/printers/internalversion/printers.go for columns and cells: a test compares the heads with a real API server.
+pkg/printers/internalversion/printers.go for columns and cells. A test compares the headers with a real API server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NONE = "<none>"
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: its head, how a cell is read (`None`: the age), and whether only -o wide shows it."""
+    """A column: its header, how to read a cell (`None`: the age), and whether only -o wide shows it."""
 
     head: str
     read: _Read | None
@@ -35,7 +35,7 @@ class _Column:
 
 
 def wanted(request: Request) -> bool:
-    """Whether the client prefers a Table."""
+    """Return whether the client requests a Table."""
     return "as=Table" in request.headers.get("accept", "") and "g=meta.k8s.io" in request.headers.get("accept", "")
 
 
@@ -71,7 +71,7 @@ def _pod_ready(pod: JsonObject) -> str:
 
 
 def _at(*path: str, absent: object = _NONE) -> _Read:
-    """Read a cell at a path; what is absent or empty reads as given."""
+    """Return a reader of the cell at a path; it reads an absent or empty value as `absent`."""
 
     def read(obj: JsonObject) -> object:
         value: object = obj
@@ -95,7 +95,7 @@ def _pairs(found: object) -> str:
 
 
 def _selector(*path: str) -> _Read:
-    """Read a label selector as kubectl takes it; a plain map is one too."""
+    """Return a reader of a label selector, or of a plain map, in kubectl's notation."""
     read = _at(*path)
 
     def written(obj: JsonObject) -> str:
@@ -436,9 +436,9 @@ _COLUMNS: dict[str, tuple[_Column, ...]] = {
         )
     },  # none of these is ever there
 }
-"""Kind -> its columns after the name; a kind without has its age."""
+"""Kind -> its columns after the name; other kinds show their age only."""
 _NAMELESS = frozenset({"Event"})
-"""Kinds whose name is a column of its own, for -o wide."""
+"""Kinds whose name is a separate column of -o wide."""
 
 
 def _seconds(moment: str) -> float:
@@ -446,7 +446,7 @@ def _seconds(moment: str) -> float:
 
 
 def human(seconds: float) -> str:
-    """Write a duration as kubectl does.
+    """Format a duration like kubectl.
 
     Source:
         k8s.io/apimachinery pkg/util/duration, HumanDuration.
@@ -467,7 +467,7 @@ def human(seconds: float) -> str:
 
 
 def _custom_columns(definition: JsonObject | None, version: str) -> tuple[_Column, ...]:
-    """Read the columns of a custom type; of JSON paths only fields below fields are known."""
+    """Return the columns of a custom type; of JSONPath, only plain field paths are supported."""
     versions = spec(definition or {}).get("versions") or ()
     found = next((item.get("additionalPrinterColumns") for item in versions if item["name"] == version), None)
     return tuple(
@@ -482,13 +482,13 @@ def _custom_columns(definition: JsonObject | None, version: str) -> tuple[_Colum
 
 @dataclass(frozen=True, slots=True)
 class TableForm:
-    """How tables of a type are written.
+    """How to format tables of a type.
 
     Attributes:
         kind: The type.
-        definition: Of a custom type.
+        definition: CustomResourceDefinition of a custom type.
         now: Sandbox time, for ages.
-        include: What rows have of their objects: "Metadata", "Object" or "None".
+        include: Part of the object that a row includes: "Metadata", "Object", or "None".
     """
 
     kind: Kind
@@ -503,11 +503,11 @@ class TableForm:
         return _COLUMNS.get(self.kind.kind, (_AGE,))
 
     def table(self, objects: list[JsonObject], version: str = "", **more: object) -> JsonObject:
-        """Write objects as a Table.
+        """Format objects as a Table.
 
         Args:
-            objects: One row each.
-            version: resourceVersion of the list; that of the one object when not given.
+            objects: The rows.
+            version: resourceVersion of the list; defaults to that of the single object.
             more: Further metadata of a list.
         """
         named = self.kind.kind not in _NAMELESS
@@ -536,7 +536,7 @@ class TableForm:
         }
 
     def event(self, event: JsonObject) -> JsonObject:
-        """Write a watch event's object as a Table of one row; bookmarks stay as they are."""
+        """Format a watch event's object as a Table of one row; bookmarks stay unchanged."""
         if event["type"] == "BOOKMARK":
             return event
         return {"type": event["type"], "object": self.table([event["object"]])}

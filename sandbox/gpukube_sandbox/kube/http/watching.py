@@ -1,6 +1,6 @@
-"""Watches: the stream of events after a list.
+"""Watches: the event stream after a list.
 
-In scope: which events a watcher sees, in order, until its time is up. Out of scope: HTTP.
+In scope: which events a watch returns, in order, until it times out. Out of scope: HTTP.
 
 Source: docs reference/using-api/api-concepts, efficient detection of changes.
 """
@@ -23,14 +23,14 @@ _BOOKMARK_EVERY_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class WatchQuery:
-    """What a watch asks for.
+    """The parameters of a watch.
 
     Attributes:
-        selects: Label and field selector in one.
-        version: resourceVersion to start after; None for "from what is there now".
-        initial: Send what is there first, and a bookmark after it (sendInitialEvents).
-        bookmarks: Bookmarks are welcome.
-        timeout_s: Wall seconds until the stream ends.
+        selects: Combined label and field selector.
+        version: resourceVersion to start after; None to start with the current objects.
+        initial: First send the current objects, then a bookmark (sendInitialEvents).
+        bookmarks: The client allows bookmarks.
+        timeout_s: Wall-clock seconds until the stream ends.
     """
 
     selects: Callable[[JsonObject], bool]
@@ -41,10 +41,10 @@ class WatchQuery:
 
 
 async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> AsyncIterator[JsonObject]:
-    """Yield watch events until the time is up.
+    """Yield watch events until the timeout.
 
     Raises:
-        ApiProblem: 410 when the version to start from is forgotten.
+        ApiProblem: 410 if the starting version is no longer in the log.
     """
 
     def selects(obj: JsonObject) -> bool:
@@ -66,7 +66,7 @@ async def watch(store: Store, kind: Kind, namespace: str, query: WatchQuery) -> 
             for event in filter(None, (_event(change, selects) for change in changes)):
                 yield event
             if is_quiet and query.bookmarks:
-                at = max(at, newest)  # of the moment of the changes above: what was written since is still to come
+                at = max(at, newest)  # as of the changes above: later writes are still to be sent
                 yield _bookmark(kind, at, {})
             left = ends - loop.time()
             if left <= 0:

@@ -1,6 +1,6 @@
-"""Reading a pod's containers: what program one is, its environment, what its mounted files say.
+"""Reads a pod's containers: their program, environment, and mounted files.
 
-In scope: from a pod's spec to roles, variables and file contents. Out of scope: running them.
+In scope: reading these from a pod's spec. Out of scope: running the programs.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ _PROGRAMS: dict[str, Role] = {
     "nvidia-ctk-installer": "toolkit",
 }
 INSTALLERS = {"cos-nvidia-installer:fixed": "Container-Optimized OS", "gke-nvidia-installer:fixed": "Ubuntu"}
-"""Images of Google's driver installers, and the system whose nodes have them: no registry does
+"""Image of a Google driver installer -> the OS whose nodes contain it; no registry has them
 (GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer)."""
 _VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "toolkit-validation": "toolkit-validation"}
 
 
 def role_of(container: JsonObject) -> Role:
-    """Return which of the programs the sandbox imitates a container runs; "plain" for everything else.
+    """Return which emulated program a container runs; "plain" for everything else.
 
-    An image without a command runs its own entry point: the device plugin's image is the plugin.
+    An image without a command runs its entry point: the device plugin's image runs the plugin.
     """
     command = [*(container.get("command") or ()), *(container.get("args") or ())]
     program = str(command[0]).rsplit("/", 1)[-1] if container.get("command") else ""
@@ -70,7 +70,7 @@ def role_of(container: JsonObject) -> Role:
         return "plain"
     if program == "nfd-master" and "-prune" in {f"-{arg.lstrip('-')}" for arg in map(str, command)}:
         return "nfd-prune"
-    if container.get("name") in _VALIDATIONS and program == "sh":  # shells that wait (NVIDIA/gpu-operator assets)
+    if container.get("name") in _VALIDATIONS and program == "sh":  # waiting shells (NVIDIA/gpu-operator assets)
         return _VALIDATIONS[str(container["name"])]
     if program == "manager" and "kuberay" in str(container.get("image", "")):
         return "kuberay-operator"
@@ -87,18 +87,18 @@ def _role_by_image(container: JsonObject) -> Role | None:
 
 
 def env_of(container: JsonObject) -> dict[str, str]:
-    """Return the variables with plain values; those from fields and secrets are of no use to the imitated programs."""
+    """Return the variables with literal values; the emulated programs do not use those from fields and secrets."""
     return {item["name"]: str(item["value"]) for item in container.get("env") or () if item.get("value") is not None}
 
 
 def arguments_of(container: JsonObject) -> list[str]:
-    """Return the command line after the program."""
+    """Return the arguments of the program."""
     command = [str(part) for part in container.get("command") or ()]
     return [*command[1:], *(str(part) for part in container.get("args") or ())]
 
 
 def config_maps(pod: JsonObject) -> list[str]:
-    """Name the ConfigMaps the pod cannot start without."""
+    """Return the names of the ConfigMaps that the pod requires to start."""
     found = []
     for volume in spec(pod).get("volumes") or ():
         source = volume.get("configMap")
@@ -108,10 +108,10 @@ def config_maps(pod: JsonObject) -> list[str]:
 
 
 def mounted_config_map(pod: JsonObject, container: JsonObject, path: str) -> tuple[str, str] | None:
-    """Find the ConfigMap behind a path in a container.
+    """Return the ConfigMap that is mounted at a path in a container.
 
     Returns:
-        Name of the ConfigMap and the key (for a file) or "" (for the directory itself); None where no ConfigMap is.
+        Name of the ConfigMap and the key (for a file) or "" (for the directory itself); None if none is mounted there.
     """
     for mount in container.get("volumeMounts") or ():
         base = str(mount["mountPath"]).rstrip("/")

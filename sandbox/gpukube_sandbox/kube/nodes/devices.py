@@ -1,7 +1,7 @@
-"""Which devices a pod holds: what the kubelet's device manager and the plugin's preferred allocation make of a request.
+"""Allocates devices to pods, like the kubelet's device manager with the plugin's preferred allocation.
 
-In scope: the devices behind a resource, handing them out; pure. Out of scope: what is registered (`plugin`),
-showing devices (`smi`).
+In scope: the devices of a resource, allocating them; pure. Out of scope: what is registered (`plugin`), listing devices
+(`smi`).
 
 Source: kubernetes pkg/kubelet/cm/devicemanager (devicesToAllocate, devicesToReuse), pkg/kubelet/lifecycle/predicate.go;
 NVIDIA/k8s-device-plugin internal/rm/{rm,allocate}.go (ValidateRequest, distributedAlloc).
@@ -28,9 +28,9 @@ _UNEXPECTED = ", which is unexpected"
 
 
 def allocate(machine: Machine, run: PodRun) -> None:
-    """Hand a pod its devices, or note why the kubelet does not admit it.
+    """Allocate a pod's devices, or record why the kubelet rejects the pod.
 
-    Containers take over the devices of an init container that has ended before them; a sidecar keeps its own.
+    Containers reuse the devices of init containers that have finished; a sidecar keeps its own.
     """
     taken = in_use(machine)
     passed_on: dict[str, int] = {}
@@ -50,7 +50,7 @@ def allocate(machine: Machine, run: PodRun) -> None:
 
 
 def _refusal(machine: Machine, name: str, count: int, missing: int, used: int) -> tuple[str, str] | None:
-    """Explain why a container's devices cannot be had: the reason in one word, and in a sentence."""
+    """Return why a container's devices are unavailable, as reason and message; None if they are available."""
     capacity = machine.capacity.get(name)
     if capacity is None:
         numbers = f"requested: {count}, used: {used}, capacity: 0"
@@ -71,7 +71,7 @@ def _refusal(machine: Machine, name: str, count: int, missing: int, used: int) -
 
 
 def requested_devices(body: JsonObject) -> dict[str, int]:
-    """Return the devices that a container asks for."""
+    """Return the devices that a container requests."""
     resources = body.get("resources") or {}
     limits = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     counts = {name: int(parse_quantity(value)) for name, value in limits.items() if is_extended(name)}
@@ -79,7 +79,7 @@ def requested_devices(body: JsonObject) -> dict[str, int]:
 
 
 def in_use(machine: Machine) -> dict[str, Counter[Device]]:
-    """Count per resource how often each device is held by pods that have not ended."""
+    """Return, per resource, how often active pods hold each device."""
     found: dict[str, Counter[Device]] = {}
     for run in machine.pods.values():
         for name, devices in run.held.items() if not run.over else ():
@@ -88,7 +88,7 @@ def in_use(machine: Machine) -> dict[str, Counter[Device]]:
 
 
 def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> list[Device]:
-    """Take those devices that are held least: of exclusive ones a free one, replicas spread over all."""
+    """Choose the least-used devices: free ones if exclusive; replicas are spread over all devices."""
     devices = behind(machine, name)
     chosen: list[Device] = []
     for _ in range(count if devices else 0):
@@ -99,10 +99,10 @@ def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> 
 
 
 def behind(machine: Machine, name: str) -> list[Device]:
-    """Find the devices that are registered under a name.
+    """Return the devices that are registered under a resource name.
 
-    Under the GPUs' own name instances are registered by strategy single, whole GPUs by none, and by mixed those GPUs
-    that are not cut; the number tells single from none.
+    Under `nvidia.com/gpu`, strategy single registers MIG instances, none registers whole GPUs, and mixed registers the
+    GPUs without MIG; the count distinguishes single from none.
     """
     if machine.shape.gpu is None:
         return []

@@ -1,4 +1,4 @@
-"""What brings a driver and a container runtime to a node that comes without: programs of pods, imitated.
+"""Emulated programs that install a driver and a container runtime on a node without them.
 
 In scope: the GPU Operator's driver container and toolkit, and the init containers that wait for them. Out of scope:
 their DaemonSets (`operands`), container states (`kubelet`).
@@ -20,7 +20,7 @@ DRIVER_ROLES: frozenset[Role] = frozenset(
 )
 
 _POLL_S = 5.0
-"""Between the looks of a container that waits for driver or toolkit (NVIDIA/gpu-operator assets: sleep 5)."""
+"""Sandbox seconds between checks of a container that waits for driver or toolkit (NVIDIA/gpu-operator: sleep 5)."""
 _DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
 
 
@@ -28,7 +28,7 @@ async def start_driver_part(process: Process) -> None:
     """Start one of these programs.
 
     Raises:
-        Crash: It exits with an error.
+        Crash: The program exits with an error.
     """
     match process.container.role:
         case "driver-manager":
@@ -56,7 +56,7 @@ def _hold_until(process: Process, *, there: bool, what: str) -> None:
 
 
 async def _driver_manager(process: Process) -> None:
-    """A host that brings a driver keeps it: its node is labeled, and the driver's pod leaves.
+    """Keep a preinstalled driver: label the node so that the driver's pod is removed.
 
     Source: NVIDIA/gpu-operator release notes (pre-installed drivers).
     """
@@ -66,7 +66,7 @@ async def _driver_manager(process: Process) -> None:
 
 
 def _driver(process: Process) -> None:
-    """The driver container builds and loads the driver; of the systems that the sandbox has, there is one for Ubuntu.
+    """Build and load the driver; of the emulated operating systems, only Ubuntu has a driver container.
 
     Source: NVIDIA/cloud-native-docs gpu-operator/platform-support; NVIDIA/gpu-operator#1623 (Container-Optimized OS).
     """
@@ -78,7 +78,7 @@ def _driver(process: Process) -> None:
 
 
 def _google_installer(process: Process) -> None:
-    """Google's installer puts the driver below a directory of its own; its image is on nodes of its system only."""
+    """Install Google's driver below its own directory; the image exists only on nodes of its OS."""
     image, system = str(process.container.body.get("image", "")), process.machine.shape.os_image
     if not system.startswith(INSTALLERS[image]):
         raise Crash(f'ErrImageNeverPull: Container image "{image}" is not present with pull policy of Never')
@@ -87,7 +87,7 @@ def _google_installer(process: Process) -> None:
 
 
 def _toolkit(process: Process) -> None:
-    """The toolkit adds its runtime to the host's containerd, under the name that the operator gives it.
+    """Add the toolkit's runtime to the host's containerd, under the name that the operator sets.
 
     Source: NVIDIA/gpu-operator controllers/object_controls.go (CONTAINERD_RUNTIME_CLASS).
     """

@@ -1,6 +1,6 @@
-"""The labels GPU Feature Discovery gives a node.
+"""The labels that GPU Feature Discovery sets on a node.
 
-In scope: devices x settings -> labels. Out of scope: how labels reach the node (`nfd`).
+In scope: computing labels from devices and settings. Out of scope: how labels reach the node (`nfd`).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 internal/lm; docs/gpu-feature-discovery.
 """
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.shapes import GpuShape
 
 DRIVER = ("580", "159", "04")
-"""Driver of AKS's CUDA sizes (Azure/AgentBaker parts/common/components.json, 2026-08)."""
+"""Driver version of AKS's CUDA sizes (Azure/AgentBaker parts/common/components.json, 2026-08)."""
 _CUDA = ("13", "0")
 
 
 def feature_labels(shape: GpuShape | None, settings: Settings, machine: str, started: float) -> dict[str, str]:
-    """Work out the labels of a node.
+    """Return the labels of a node.
 
     Args:
         shape: The node's GPUs.
-        settings: What GFD runs with.
+        settings: GFD's configuration.
         machine: Instance type.
         started: Sandbox time, for the timestamp label.
 
     Raises:
-        Crash: GFD exits, as for MPS on MIG devices.
+        Crash: GFD exits, for example with MPS on MIG devices.
     """
     if shape is None or not shape.driver:
         if settings.fail_on_init_error:
@@ -89,7 +89,7 @@ def _whole(model: GpuModel, gpus: list[tuple[str, ...] | None], settings: Settin
 
 
 def _shared(resource: str, settings: Settings) -> tuple[str, str, str]:
-    """Product suffix, replicas and strategy of a resource."""
+    """Return product suffix, replicas, and sharing strategy of a resource."""
     sharing = settings.sharing
     replicas = sharing.replicas.get(resource, 1) if sharing else 1
     if sharing is None or replicas == 1:
@@ -130,7 +130,7 @@ def _instances(resource: str, model: GpuModel, profile: str, count: int, setting
         "slices.ci": str(cut.slices),
     }
     grid = max(start + item.size for item in model.profiles.values() for start in item.starts)
-    # Where no driver report was seen, the share of the memory grid stands in for it.
+    # Without a known driver report, use the proportional share of the memory grid.
     found["memory"] = str(cut.memory_mib or model.memory_mib * cut.size // grid)
     if cut.multiprocessors:
         found["multiprocessors"] = str(cut.multiprocessors)

@@ -1,6 +1,7 @@
-"""What GKE's own device plugin advertises on a node.
+"""GKE's own device plugin: what it advertises on a node.
 
-In scope: devices x what GKE wrote on the node -> `nvidia.com/gpu`. Out of scope: NVIDIA's plugin (`plugin`).
+In scope: computing `nvidia.com/gpu` from devices and GKE's config on the node. Out of scope: NVIDIA's plugin
+(`plugin`).
 
 Source: GoogleCloudPlatform/container-engine-accelerators cmd/nvidia_gpu, pkg/gpu/nvidia/mig, pkg/gpu/nvidia/gpusharing.
 """
@@ -24,15 +25,15 @@ PARTITIONS: dict[str, int] = {
     "1g.24gb": 4, "1g.24gb-me": 4, "1g.24gb+me": 1, "1g.24gb+gfx": 4, "1g.24gb+me.all": 1,
     "2g.48gb": 2, "2g.48gb+gfx": 2, "2g.48gb-me": 2, "2g.48gb+me.all": 1, "4g.96gb": 1, "4g.96gb+gfx": 1,
 }  # fmt: skip
-"""Partition size -> instances that every GPU must have. 4g.20gb and 4g.40gb, which the partitioner makes, are not in it
+"""Partition size -> instances that every GPU must have. It lacks 4g.20gb and 4g.40gb, which the partitioner creates
 (pkg/gpu/nvidia/mig/mig.go)."""
 
 
 def advertise_gke(shape: GpuShape | None) -> Advertised:
-    """Work out what the plugin registers: always `nvidia.com/gpu`, GPUs x partitions x clients.
+    """Return what the plugin registers: always `nvidia.com/gpu`, GPUs x partitions x clients.
 
     Args:
-        shape: The node's GPUs; None for a node without.
+        shape: The node's GPUs, if any.
 
     Raises:
         Crash: The plugin exits; the kubelet restarts it with a back-off.

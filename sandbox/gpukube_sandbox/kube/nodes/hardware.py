@@ -1,7 +1,7 @@
-"""The GPUs of the simulated machines: models and what MIG cuts them into.
+"""The GPUs of the simulated machines: models and MIG profiles.
 
-In scope: the sandbox's own hardware tables. Out of scope: anything taken from gpukube's catalog; the two are
-written apart so that a mistake in one shows.
+In scope: the sandbox's own hardware tables. Out of scope: data from gpukube's catalog; the two are maintained
+independently so that comparing them reveals mistakes.
 
 Sources: NVIDIA MIG User Guide (supported profiles); NVIDIA/gpu-operator assets/state-mig-manager/0400_configmap.yaml;
 NVIDIA/k8s-device-plugin docs/gpu-feature-discovery (product names).
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """One kind of GPU instance.
+    """One type of GPU instance.
 
     Attributes:
         name: "1g.5gb".
         slices: Compute slices.
-        memory_mib: What the driver reports, 0 when no report was seen.
-        multiprocessors: SMs, 0 when unknown.
-        most: Instances of it that one GPU holds.
-        starts: Where it may begin on the memory grid.
+        memory_mib: Memory that the driver reports; 0 if no report is known.
+        multiprocessors: SMs; 0 if unknown.
+        max_count: Maximum number of instances per GPU.
+        starts: Allowed start positions on the memory grid.
         size: Grid units it covers.
     """
 
@@ -41,11 +41,11 @@ class GpuModel:
 
     Attributes:
         name: "A100-40GB".
-        product: Name as the driver gives it, in the form of a label value.
-        memory_mib: Memory the driver reports; nominal where no report was seen.
+        product: The driver's product name, as a label value.
+        memory_mib: Memory that the driver reports; nominal if no report is known.
         family: Architecture as a label value.
         compute: Compute capability, major and minor.
-        profiles: MIG profile name -> profile; empty when the model has no MIG.
+        profiles: MIG profile name -> profile; empty if the model has no MIG.
     """
 
     name: str
@@ -57,7 +57,7 @@ class GpuModel:
 
 
 _SEVEN: tuple[tuple[int, int, tuple[int, ...], int], ...] = (
-    # slices, most, starts, size: memory grid of eight (MIG User Guide)
+    # slices, max_count, starts, size: memory grid of eight (MIG User Guide)
     (1, 7, (0, 1, 2, 3, 4, 5, 6), 1),
     (1, 4, (0, 2, 4, 6), 2),
     (2, 3, (0, 2, 4), 2),
@@ -119,7 +119,7 @@ _TABLE: tuple[GpuModel, ...] = (
     GpuModel("A10G-24GB", "NVIDIA-A10G", 23028, "ampere", (8, 6), {}),
     GpuModel("L4-24GB", "NVIDIA-L4", 23034, "ada-lovelace", (8, 9), {}),
     GpuModel("L40S-48GB", "NVIDIA-L40S", 46068, "ada-lovelace", (8, 9), {}),
-    # AWS names no MIG profiles of it yet; the product name is unconfirmed
+    # AWS documents no MIG profiles for it yet; the product name is unconfirmed
     GpuModel("RTXPRO4500-32GB", "NVIDIA-RTX-PRO-4500-Blackwell-Server-Edition", 32623, "blackwell", (12, 0), {}),
     GpuModel("A30-24GB", "NVIDIA-A30", 24576, "ampere", (8, 0), _A30),
     GpuModel(
@@ -248,14 +248,14 @@ BOARDS: dict[str, tuple[str, ...]] = {
     "GB300-278GB": ("31C2",),
     "RTXPRO6000-96GB": ("2BB5",),
 }
-"""PCI device ids of a model's boards, by which configs of the MIG manager tell them apart."""
+"""PCI device ids of a model's boards, by which MIG manager configs select them."""
 
 
 def find_model(name: str) -> GpuModel:
-    """Look a model up, also by its bare chip name where that is unambiguous ("T4").
+    """Return a model by its name, or by its chip name if that is unambiguous ("T4").
 
     Raises:
-        LookupError: The sandbox has no such hardware.
+        LookupError: The sandbox has no such model.
     """
     found = MODELS.get(_BARE.get(name, name))
     if found is None:
@@ -265,7 +265,7 @@ def find_model(name: str) -> GpuModel:
 
 
 def fits(model: GpuModel, layout: tuple[str, ...]) -> bool:
-    """Return whether one GPU can hold these instances at once, each in a place of its own."""
+    """Return whether these instances fit on one GPU without overlap."""
     if any(name not in model.profiles for name in layout):
         return False
     if any(layout.count(name) > model.profiles[name].max_count for name in set(layout)):
@@ -283,7 +283,7 @@ def _place(desired: list[MigProfile], taken: frozenset[int]) -> bool:
 
 
 def resource_of(profile: str) -> str:
-    """Name the extended resource of a MIG profile: "1g.5gb+me" is "nvidia.com/mig-1g.5gb.me".
+    """Return the extended resource of a MIG profile: "1g.5gb+me" is "nvidia.com/mig-1g.5gb.me".
 
     Source: NVIDIA/go-nvlib pkg/nvlib/device/mig_profile.go.
     """

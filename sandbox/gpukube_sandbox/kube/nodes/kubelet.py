@@ -1,7 +1,7 @@
-"""The kubelets of all simulated machines: pods go from bound to running, or fail as real ones do.
+"""The kubelets of all simulated machines: run bound pods, or fail them like real kubelets.
 
-In scope: starting and restarting containers in time, ending deleted pods, reporting status of pods and nodes.
-Out of scope: what programs do (`programs`), placing pods.
+In scope: starting and restarting containers, terminating deleted pods, reporting status of pods and nodes.
+Out of scope: what programs do (`programs`), scheduling.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 PULL_S = 3.0
 """Sandbox seconds from binding to the start of containers."""
 END_S = 1.0
-"""Sandbox seconds a deleted pod takes to end."""
+"""Sandbox seconds that a deleted pod takes to terminate."""
 WORK_S = 4.0
-"""Sandbox seconds a pod with an end runs for, unless its command sleeps."""
+"""Sandbox seconds that a finite pod runs, unless its command sleeps."""
 _SLEEPS = re.compile(r"\bsleep\s+(?:(?P<ever>inf)|(?P<seconds>\d+(?:\.\d+)?)(?P<unit>[smhd]?))")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _STAYS = re.compile(r"\bray start\b.*--block\b|\bray kuberay-autoscaler\b")
-"""Commands of Ray's nodes that do not end."""
+"""Commands of Ray nodes that run indefinitely."""
 _FOR_EVER_S = 10.0 * 365 * 86400
 _RELOADING = frozenset({"plugin", "gfd", "mps"})
 _MASTER_CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-master.conf"
@@ -53,11 +53,11 @@ class Kubelets:
     Args:
         api: The cluster's API.
         clock: The sandbox's time.
-        logs: Where containers write: (pod uid, container) -> lines.
+        logs: Container logs: (pod uid, container) -> lines.
 
     Attributes:
         machines: Node name -> machine; the cluster adds and removes them.
-        events: Where kubelets tell of pods and nodes.
+        events: Recorder of the kubelets' events about pods and nodes.
     """
 
     watches = ("pods", "nodes", "configmaps", "nodefeatures")
@@ -70,13 +70,13 @@ class Kubelets:
         self.machines: dict[str, Machine] = {}
 
     async def reconcile(self) -> float | None:
-        """Bring every pod one step on; gives the time of the next step that needs no change from outside."""
+        """Advance every pod by one step; return the time of the next step that no change triggers."""
         nodes = {name_of(node): node for node in await self._api.list("nodes")}
         pods: dict[str, list[JsonObject]] = {}
         for pod in await self._api.list("pods"):
             pods.setdefault(spec(pod).get("nodeName", ""), []).append(pod)
         due: list[float] = []
-        for name, machine in list(self.machines.items()):  # the cluster adds nodes while we wait for answers
+        for name, machine in list(self.machines.items()):  # the cluster may add nodes during an await
             if machine.up and name in nodes:
                 due += await self._machine(machine, nodes[name], pods.get(name, []))
         await self._discover(nodes.values(), [pod for group in pods.values() for pod in group])
@@ -138,12 +138,12 @@ class Kubelets:
                 item.finish(now)
         for item in run.mains:
             await self._tend(item, self._process(machine, node, pod, run, item))
-        for item in run.mains:  # a signal that one has sent arrives now: nothing else may bring another turn
+        for item in run.mains:  # deliver a container's signal now: nothing else may trigger another run
             if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
                 await self._try(item, self._process(machine, node, pod, run, item), again=True)
 
     async def _held_up(self, machine: Machine, pod: JsonObject) -> PodEvent | None:
-        """Explain why the containers of a pod cannot be made; the kubelet tries on."""
+        """Return why a pod's containers cannot be created; the kubelet retries."""
         if spec(pod).get("runtimeClassName") not in {None, *machine.runtimes}:
             return no_runtime(pod)
         for name in config_maps(pod):
@@ -215,7 +215,7 @@ class Kubelets:
             await self._api.patch_status("nodes", node, {"capacity": capacity, "allocatable": allocatable})
 
     async def _discover(self, nodes: Iterable[JsonObject], pods: list[JsonObject]) -> None:
-        """Let the NFD master work, if one runs anywhere."""
+        """Run the NFD master if one of its pods is running."""
         living = {meta(pod)["uid"]: pod for pod in pods if not meta(pod).get("deletionTimestamp")}
         for machine in self.machines.values():
             for run in machine.pods.values() if machine.up else ():
@@ -234,7 +234,7 @@ def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) 
 
 
 def _takes(item: ContainerRun) -> float:
-    """Describe how long a program that ends runs: as long as its command sleeps."""
+    """Return how long a finite program runs: as long as its command sleeps."""
     command = " ".join(str(part) for part in [*(item.body.get("command") or ()), *(item.body.get("args") or ())])
     if _STAYS.search(command):
         return _FOR_EVER_S

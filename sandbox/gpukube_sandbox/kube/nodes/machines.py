@@ -1,7 +1,7 @@
-"""A simulated machine: its GPUs, the pods it runs, and the extended resources its kubelet knows.
+"""A simulated machine: its GPUs, its pods, and the extended resources of its kubelet.
 
-In scope: registration of device plugins with a kubelet, and what that makes of node status. Out of scope: pods'
-life (`kubelet`), what plugins find (`plugin`).
+In scope: registration of device plugins with a kubelet, and its effect on node status. Out of scope: pod lifecycle
+(`kubelet`), what plugins discover (`plugin`).
 
 Source: docs concepts/extend-kubernetes/compute-storage-net/device-plugins; NVIDIA/k8s-device-plugin#255 (two plugins).
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.shapes import NodeShape
 
 HOST_SERVICE = "host"
-"""Owner of what a service of the node itself registers."""
+"""Owner of resources that a service of the host registers."""
 
 
 @dataclass(slots=True)
@@ -30,14 +30,14 @@ class Machine:
     """One machine.
 
     Attributes:
-        up: The kubelet answers; false while it boots or reboots.
-        pods: Pod uid -> what runs.
-        capacity: Extended resource -> devices at the last registration; a kubelet keeps a name once it knows it.
-        owners: Extended resource -> who registered it last and still serves it.
-        limited: Resources of which a pod may ask for one at most.
-        runtimes: Names of container runtimes that hand GPUs to containers. What writes them writes files, which outlive
-            a reboot; a driver that a container has loaded does not.
-        driver_root: Where a container has put the driver; "" where the image has it.
+        up: Whether the kubelet responds; false while the machine boots or reboots.
+        pods: Pod uid -> its run.
+        capacity: Extended resource -> devices at the last registration; a kubelet never forgets a name.
+        owners: Extended resource -> plugin that registered it last and still serves it.
+        limited: Resources of which a pod may request at most one.
+        runtimes: Names of container runtimes that provide GPUs to containers. They are configured in files, which
+            survive a reboot; a driver that a container has loaded does not.
+        driver_root: Directory in which a container installed the driver; "" if the image includes it.
     """
 
     shape: NodeShape
@@ -51,18 +51,18 @@ class Machine:
     limited: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Note what the image brings."""
+        """Set what the image includes."""
         gpu = self.shape.gpu
         self.brought_driver = bool(gpu and gpu.driver)
         self.runtimes |= {gpu.runtime} if gpu and gpu.runtime else set()
 
     @property
     def has_driver(self) -> bool:
-        """Whether the driver is loaded now."""
+        """Whether the driver is loaded."""
         return bool(self.shape.gpu and self.shape.gpu.driver)
 
     def load_driver(self, root: str) -> None:
-        """A container has loaded the driver from a directory of the host."""
+        """Mark the driver as loaded by a container, from a directory of the host."""
         self.driver_root = root
         self._set_driver(loaded=True)
 
@@ -71,23 +71,23 @@ class Machine:
             self.shape = dataclasses.replace(self.shape, gpu=dataclasses.replace(self.shape.gpu, driver=loaded))
 
     def go_down(self) -> None:
-        """The machine reboots: its pods end, and what only a container had loaded is gone."""
+        """Start a reboot: pods end, and a driver that a container had loaded is unloaded."""
         self.up = False
         self.owners.clear()
         self.pods.clear()
         self._set_driver(loaded=self.brought_driver)
 
     def start(self) -> None:
-        """The machine is up; a service of its own registers its GPUs."""
+        """Finish booting; a host service, if any, registers the GPUs."""
         self.up = True
         gpu = self.shape.gpu
         if gpu and gpu.host_plugin:
             settings = Settings(mig_strategy=gpu.host_strategy, sharing=gpu.host_sharing)
-            found = advertise(gpu, settings, mps_daemon=True)  # a service that shares by MPS starts its daemon itself
+            found = advertise(gpu, settings, mps_daemon=True)  # with MPS, a host service starts the daemon itself
             self.register(HOST_SERVICE, found.resources, found.limited)
 
     def register(self, owner: str, resources: Mapping[str, int], limited: frozenset[str]) -> None:
-        """A plugin registers; for a name that is known already, the last registration wins."""
+        """Register a plugin's resources; for a known name, the last registration wins."""
         for name, count in resources.items():
             self.capacity[name] = count
             self.owners[name] = owner
@@ -97,14 +97,14 @@ class Machine:
                 self.limited.discard(name)
 
     def unregister(self, resources: frozenset[str]) -> None:
-        """A plugin is gone and its sockets with it.
+        """Remove the resources of a plugin that exited.
 
-        All plugins for one name share one socket path, so the devices are gone whoever of them registered last,
-        until one registers again.
+        All plugins for one name share a socket path, so the devices disappear whichever plugin registered last, until
+        one registers again.
         """
         for name in resources:
             self.owners.pop(name, None)
 
     def allocatable(self) -> dict[str, int]:
-        """Return the devices that can be allocated: 0 for a name nobody serves."""
+        """Return the allocatable devices: 0 for a name that no plugin serves."""
         return {name: count if name in self.owners else 0 for name, count in self.capacity.items()}

@@ -1,7 +1,7 @@
-"""Node Feature Discovery: from features of a machine to labels of its node.
+"""Node Feature Discovery: labels nodes with the features of their machines.
 
-In scope: what the worker finds, what the master accepts and writes. Out of scope: GPU Feature Discovery's own
-findings (`gfd`), pods.
+In scope: what the worker detects, what the master accepts and writes. Out of scope: GPU Feature Discovery's labels
+(`gfd`), pods.
 
 Source: kubernetes-sigs/node-feature-discovery v0.19.0 source/pci, pkg/nfd-master, configuration references.
 """
@@ -29,18 +29,18 @@ _DEFAULT_CLASSES = ("03", "0b40", "12")
 _DEFAULT_FIELDS = ("class", "vendor")
 
 
-@lru_cache(maxsize=64)  # each worker reads the same few, again and again
+@lru_cache(maxsize=64)  # all workers repeatedly read the same few configs
 def _load(text: str) -> JsonObject:
     loaded = yaml.safe_load(text) if text else None
     return loaded if isinstance(loaded, dict) else {}
 
 
 def worker_labels(config: str, *, gpu: bool) -> dict[str, str]:
-    """Return the labels a worker finds on a machine.
+    """Return the labels that a worker detects on a machine.
 
     Args:
-        config: Content of nfd-worker.conf; the PCI source's whitelist and label fields decide on the label's name.
-        gpu: The machine has NVIDIA GPUs, driver or not.
+        config: Content of nfd-worker.conf; the PCI source's whitelist and label fields determine the label's name.
+        gpu: The machine has NVIDIA GPUs, with or without a driver.
     """
     found = {f"{_PREFIX}kernel-version.major": "6", f"{_PREFIX}system-os_release.ID": "ubuntu"}
     pci = (_load(config).get("sources") or {}).get("pci") or {}
@@ -54,7 +54,7 @@ def worker_labels(config: str, *, gpu: bool) -> dict[str, str]:
 
 
 def node_feature(name: str, namespace: str, node: str, found: dict[str, str], pod: JsonObject) -> JsonObject:
-    """Build the NodeFeature object through which worker and GFD hand labels to the master; it dies with its pod."""
+    """Return the NodeFeature object by which worker and GFD pass labels to the master; its pod owns it."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": meta(pod)["uid"]}
     return {
         "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
@@ -70,7 +70,7 @@ def node_feature(name: str, namespace: str, node: str, found: dict[str, str], po
 
 
 async def publish(api: ObjectApi, feature: JsonObject) -> bool:
-    """Create or update a NodeFeature; False when the cluster does not know the type."""
+    """Create or update a NodeFeature; return False if the cluster does not have the type."""
     name, namespace = name_of(feature), meta(feature)["namespace"]
     live = await api.get("nodefeatures", name, namespace)
     if live is None:
@@ -85,7 +85,7 @@ async def publish(api: ObjectApi, feature: JsonObject) -> bool:
 
 
 async def relabel(api: ObjectApi, nodes: Iterable[JsonObject], master_config: str) -> None:
-    """Do the master's work: bring the labels of every node in line with the NodeFeature objects."""
+    """Do the master's work: update the labels of every node from the NodeFeature objects."""
     allowed = {str(item) for item in _load(master_config).get("extraLabelNs") or ()}
     desired: dict[str, dict[str, str]] = {}
     for feature in await api.list("nodefeatures"):
@@ -103,7 +103,7 @@ def _accepted(key: str, allowed: set[str]) -> bool:
 
 
 async def strip(api: ObjectApi, nodes: Iterable[JsonObject]) -> None:
-    """Do what `nfd-master -prune` does: take every label of ours off every node."""
+    """Do the work of `nfd-master -prune`: remove all of NFD's labels from every node."""
     for node in nodes:
         await _write(api, node, {})
 

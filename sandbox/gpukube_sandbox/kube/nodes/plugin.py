@@ -1,6 +1,6 @@
-"""What the device plugin would advertise on a node.
+"""The device plugin: what it advertises on a node.
 
-In scope: devices x settings -> extended resources, or the way it fails. Out of scope: pods and their states
+In scope: computing extended resources, or the failure, from devices and settings. Out of scope: pods and their states
 (`kubelet`), configuration sources (`pluginconfig`).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 internal/rm, internal/plugin, cmd/nvidia-device-plugin; README.
@@ -34,13 +34,13 @@ _MPS_CAPABILITY = (7, 5)
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """What the plugin registers with the kubelet.
+    """The plugin's registration with the kubelet.
 
     Attributes:
         resources: Resource name -> devices.
-        limited: Resources of which a pod may ask for one at most.
-        log: Lines it writes on the way.
-        retry: It could not start and tries again by itself in 30 seconds.
+        limited: Resources of which a pod may request at most one.
+        log: Log lines that the plugin writes.
+        retry: The plugin could not start and retries in 30 seconds.
     """
 
     resources: Mapping[str, int]
@@ -50,7 +50,7 @@ class Advertised:
 
 
 def devices_of(shape: GpuShape) -> list[tuple[str, ...] | None]:
-    """List the node's GPUs: None without MIG, else the instances.
+    """Return the node's GPUs: None without MIG, else the instances.
 
     Raises:
         LookupError: The shape names a model or a layout that does not exist.
@@ -65,11 +65,11 @@ def devices_of(shape: GpuShape) -> list[tuple[str, ...] | None]:
 
 
 def advertise(shape: GpuShape | None, settings: Settings, *, mps_daemon: bool = False) -> Advertised:
-    """Work out what the plugin registers.
+    """Return what the plugin registers.
 
     Args:
-        shape: The node's GPUs; None for a node without.
-        settings: What the plugin runs with.
+        shape: The node's GPUs, if any.
+        settings: The plugin's configuration.
         mps_daemon: The MPS control daemon is ready on the node.
 
     Raises:

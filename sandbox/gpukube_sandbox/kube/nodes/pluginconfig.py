@@ -1,6 +1,6 @@
 """The device plugin's configuration: file, environment, command line.
 
-In scope: reading them as the plugin does, with its errors and its precedence, and the choice of the config-manager.
+In scope: parsing them with the plugin's errors and precedence, and config-manager's choice of a config.
 Out of scope: devices (`plugin`).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 api/config/v1, cmd/config-manager; README "Configuration".
@@ -25,18 +25,18 @@ _LONGEST_NAME = 63
 
 
 class Crash(Exception):
-    """The process exits with an error; the text is its last log line."""
+    """The process exits with an error; the message is its last log line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """One of the two ways to give a device out several times.
+    """How devices are shared.
 
     Attributes:
-        strategy: Which way.
+        strategy: Time-slicing or MPS.
         replicas: Resource name -> replicas.
-        rename: The shared resource is called `<name>.shared`.
-        one_at_most: Pods that ask for more than one are refused at admission.
+        rename: The shared resource is named `<name>.shared`.
+        single_only: The kubelet rejects pods that request more than one.
     """
 
     strategy: Literal["time-slicing", "mps"]
@@ -47,7 +47,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a plugin or GFD process runs with after all sources are merged."""
+    """The merged configuration of a plugin or GFD process."""
 
     mig_strategy: str = "none"
     fail_on_init_error: bool = True
@@ -56,16 +56,16 @@ class Settings:
 
 
 def choose_config(label: str, keys: Collection[str], default: str, fallbacks: Sequence[str]) -> str | None:
-    """Choose a config key as the config-manager does; None is "run without a config".
+    """Return the config key that config-manager chooses; None means to run without a config.
 
     Args:
-        label: Value of the node's label, "" when it has none.
+        label: Value of the node's label; "" if it is not set.
         keys: Keys of the ConfigMap.
         default: DEFAULT_CONFIG.
         fallbacks: FALLBACK_STRATEGIES.
 
     Raises:
-        Crash: The chosen key is not there, or nothing can be chosen.
+        Crash: The chosen key does not exist, or no key can be chosen.
     """
     if not keys:
         raise Crash("no configuration files available")
@@ -87,15 +87,15 @@ def choose_config(label: str, keys: Collection[str], default: str, fallbacks: Se
 
 
 def read_settings(text: str | None, env: Mapping[str, str], args: Sequence[str] = ()) -> Settings:
-    """Merge command line over environment over file.
+    """Merge the sources; the command line overrides the environment, which overrides the file.
 
     Args:
-        text: Content of the config file; None without one.
+        text: Content of the config file, if any.
         env: Environment of the container.
         args: Command line after the program's name.
 
     Raises:
-        Crash: The file cannot be read, or a value is not allowed.
+        Crash: The file cannot be parsed, or a value is not allowed.
     """
     try:
         loaded = yaml.safe_load(text) if text else {}
@@ -141,7 +141,7 @@ def _sharing(content: JsonObject) -> tuple[Sharing | None, list[str]]:
     }
     if not read:
         return None, warnings
-    # With both given, MPS wins.
+    # If both are set, MPS takes precedence.
     return read.get("mps") or read["timeSlicing"], warnings
 
 

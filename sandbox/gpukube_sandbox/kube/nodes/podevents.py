@@ -1,6 +1,6 @@
-"""What a kubelet tells of its pods: the events of `kubectl describe pod`.
+"""The kubelet's events about its pods, as in `kubectl describe pod`.
 
-In scope: from the states of containers to events, each told once. Out of scope: the states (`podruns`).
+In scope: deriving events from container states, each recorded once. Out of scope: the states (`podruns`).
 
 Source: kubernetes pkg/kubelet/events, kuberuntime; containerd (no runtime for ... is configured).
 """
@@ -23,13 +23,13 @@ PodEvent = tuple[str, str, bool]
 
 
 async def record_events(events: Recorder, run: PodRun, pod: JsonObject, held_up: PodEvent | None) -> None:
-    """Describe what is new about a pod.
+    """Record new events about a pod.
 
     Args:
-        events: Where it is told.
-        run: What the kubelet knows of the pod.
+        events: The kubelet's event recorder.
+        run: The kubelet's state of the pod.
         pod: The pod.
-        held_up: Why its containers are not even made; None when they are.
+        held_up: Why its containers cannot be created; None if they can.
     """
     new = [*([held_up] if held_up and not run.started else []), *_events(run, pod)]
     for reason, message, warning in new:
@@ -70,14 +70,14 @@ def _of_container(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[
 
 
 def no_runtime(pod: JsonObject) -> PodEvent:
-    """The node has not the container runtime that the pod's RuntimeClass names."""
+    """Return the event for a RuntimeClass whose container runtime the node lacks."""
     missing = f'no runtime for "{spec(pod)["runtimeClassName"]}" is configured'
     failed = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime"
     return "FailedCreatePodSandBox", f"{failed}: {missing}", True
 
 
 def no_volume(pod: JsonObject, config_map: str) -> PodEvent:
-    """A ConfigMap that the pod mounts does not exist."""
+    """Return the event for a mounted ConfigMap that does not exist."""
     volumes = spec(pod).get("volumes") or ()
     name = next((item["name"] for item in volumes if (item.get("configMap") or {}).get("name") == config_map), "")
     return "FailedMount", f'MountVolume.SetUp failed for volume "{name}" : configmap "{config_map}" not found', True

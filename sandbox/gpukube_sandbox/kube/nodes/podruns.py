@@ -1,4 +1,4 @@
-"""What a kubelet remembers of a pod, and the status it reports from that.
+"""A kubelet's state of a pod, and the status it reports.
 
 In scope: the state of containers, crash back-off, the status object. Out of scope: what programs do.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 Device: TypeAlias = "tuple[int, int | None]"
-"""A GPU of the machine and an instance in it; None is the whole GPU."""
+"""Index of a GPU and of an instance on it; None means the whole GPU."""
 
 _FIRST_BACKOFF_S = 10.0
 _LONGEST_BACKOFF_S = 300.0
@@ -27,12 +27,12 @@ class ContainerRun:
     """One container.
 
     Attributes:
-        state: waiting, running, done (ended well) or failed (ended badly and not to be restarted).
-        retry_at: Sandbox time of the next start, or of a running program's own next try; 0 for none.
-        seen: The configuration change (`PodRun.reloads`) it has taken in.
-        since: Sandbox time of its last start; likewise `ended` of its last end.
-        exit_code: Of its last end; with `reason` and `message` what is told of a container that ended badly for good.
-        holds: It runs and waits for something on the node: an init container then does not end.
+        state: waiting, running, done (succeeded), or failed (failed and not restarted).
+        retry_at: Sandbox time of the next start, or of a running program's own next retry; 0 for none.
+        seen: The last configuration change (`PodRun.reloads`) that it has applied.
+        since: Sandbox time of its last start; likewise `ended` of its last exit.
+        exit_code: Exit code of its last exit; `reason` and `message` describe a final failure.
+        holds: It is running but waits for something on the node, so an init container does not finish.
     """
 
     name: str
@@ -52,30 +52,30 @@ class ContainerRun:
 
     @property
     def pullable(self) -> bool:
-        """Whether its image can be had: from every registry but those below .invalid, which never exists (RFC 2606)."""
+        """Whether its image can be pulled: from any registry except below .invalid, which never exists (RFC 2606)."""
         host = str(self.body.get("image", "")).partition("/")[0].partition(":")[0]
         return not host.endswith(".invalid")
 
     def wait_for_image(self) -> None:
-        """Its image cannot be had; the kubelet tries on."""
+        """Mark the image as unavailable; the kubelet keeps retrying."""
         self.state, self.reason = "waiting", "ImagePullBackOff"
         self.message = f'Back-off pulling image "{self.body.get("image", "")}": no such host'
 
     def finish(self, now: float) -> None:
-        """It ended well."""
+        """Mark the container as succeeded."""
         self.state, self.ended = "done", now
 
     def fail(self, reason: str, message: str, code: int) -> None:
-        """It ended badly, as soon as it was started, and is not started again."""
+        """Mark the container as failed at its start, without a restart."""
         self.state, self.reason, self.message, self.exit_code = "failed", reason, message, code
         self.ended = self.since
 
     def run(self, now: float) -> None:
-        """It runs."""
+        """Mark the container as running."""
         self.state, self.reason, self.message, self.retry_at, self.since = "running", "", "", 0.0, now
 
     def crash(self, pod: JsonObject, now: float) -> None:
-        """It exited with an error; the kubelet starts it again after the back-off."""
+        """Mark the container as crashed; the kubelet restarts it after the back-off."""
         self.state, self.reason = "waiting", "CrashLoopBackOff"
         place = f"{name_of(pod)}_{namespace_of(pod)}({pod['metadata']['uid']})"
         self.message = f"back-off {int(self.backoff_s)}s restarting failed container={self.name} pod={place}"
@@ -89,15 +89,15 @@ class PodRun:
     """One pod on a node.
 
     Attributes:
-        born: Sandbox time the kubelet first saw it.
+        born: Sandbox time at which the kubelet first saw it.
         config: Key that /config/config.yaml points to; None for no config.
-        label: Value of the node's config label that the config-manager has acted on.
-        reloads: How often the config changed while it ran.
+        label: Value of the node's config label that config-manager applied last.
+        reloads: Number of config changes while it was running.
         advertised: Extended resources it has registered.
-        held: Extended resource -> the devices it was given; one that is shared may be there twice.
-        refusal: Why the kubelet did not admit it; `refusal_reason` is that in one word.
-        reported: Events that were written about it: reason and message.
-        end_at: Sandbox time at which a deleted pod is gone; 0 while it lives.
+        held: Extended resource -> its allocated devices; a shared device can occur twice.
+        refusal: Why the kubelet rejected it, as a message; `refusal_reason` is the reason in one word.
+        reported: Events recorded about it: reason and message.
+        end_at: Sandbox time at which a deleted pod has terminated; 0 if it is not deleted.
     """
 
     uid: str
@@ -117,22 +117,22 @@ class PodRun:
 
     @property
     def initialised(self) -> bool:
-        """All init containers have ended well."""
+        """Whether all init containers have succeeded."""
         return all(item.state == "done" for item in self.inits)
 
     @property
     def over(self) -> bool:
-        """It has ended, and holds nothing any more."""
+        """Whether it has finished and released its devices."""
         states = {item.state for item in self.mains}
         return bool(self.refusal) or "failed" in states or states == {"done"}
 
     def runs(self, role: Role) -> bool:
-        """Return whether a container of that role is up."""
+        """Return whether a container with that role is running."""
         return any(item.role == role and item.state == "running" for item in self.mains)
 
 
 def start_run(pod: JsonObject, now: float) -> PodRun:
-    """Begin to remember a pod."""
+    """Return the initial state of a pod."""
     inits, mains = (
         [ContainerRun(body["name"], role_of(body), body) for body in spec(pod).get(key) or ()]
         for key in ("initContainers", "containers")
@@ -141,7 +141,7 @@ def start_run(pod: JsonObject, now: float) -> PodRun:
 
 
 def pod_status(run: PodRun, host_ip: str) -> JsonObject:
-    """Write the status the kubelet reports."""
+    """Return the status that the kubelet reports."""
     started = timestamp(run.born)
     if run.refusal:
         message = f"Pod was rejected: {run.refusal}"

@@ -1,6 +1,6 @@
-"""A container on a machine, as a program in it sees the world.
+"""The environment of a program in a container.
 
-In scope: that view. Out of scope: what a program does (`programs`, `drivers`).
+In scope: the data it can access. Out of scope: what a program does (`programs`, `drivers`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A container on a machine, with all it can see.
+    """A container's process on a machine.
 
     Attributes:
-        api: The cluster's API, for those that talk to it.
-        machine: Where it runs.
-        node: The node object as it is now.
+        api: The cluster's API.
+        machine: The machine it runs on.
+        node: The current node object.
         pod: The pod object.
-        run: What the kubelet knows of the pod.
-        container: What the kubelet knows of the container.
+        run: The kubelet's state of the pod.
+        container: The kubelet's state of the container.
         log: Lines written so far.
         now: Sandbox time.
     """
@@ -43,7 +43,7 @@ class Process:
     now: float
 
     async def file(self, path: str) -> dict[str, str]:
-        """Read the ConfigMap behind a path; empty where there is none."""
+        """Return the data of the ConfigMap mounted at a path; empty if there is none."""
         found = mounted_config_map(self.pod, self.container.body, path)
         if found is None:
             return {}

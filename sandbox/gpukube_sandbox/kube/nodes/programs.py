@@ -1,7 +1,7 @@
-"""The programs of the NVIDIA stack, imitated: what each does when its container starts or its config changes.
+"""Emulated programs of the NVIDIA stack: what each does when its container starts or its config changes.
 
 In scope: config-manager, device plugin, GFD, MPS daemon, NFD worker, nvidia-smi. Out of scope: container states
-and back-off (`kubelet`), findings (`plugin`, `gfd`, `nfd`, `smi`).
+and back-off (`kubelet`), results (`plugin`, `gfd`, `nfd`, `smi`).
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _RETRY_S = 30.0
 
 
 class NotFound(Crash):
-    """The container cannot start: its program is not in it."""
+    """The container cannot start because it does not contain the program."""
 
 
 def config_label(node: JsonObject) -> str:
-    """Read the node label that chooses a config."""
+    """Return the node label that selects a config."""
     return labels(node).get(CONFIG_LABEL, "")
 
 
 async def start(process: Process) -> None:
-    """Start the container's program, or let it take in a changed config.
+    """Start the container's program, or make it apply a changed config.
 
     Raises:
-        Crash: It exits with an error.
+        Crash: The program exits with an error.
     """
     role = process.container.role
     if role == "config-manager":
@@ -153,7 +153,7 @@ async def _nfd_worker(process: Process) -> None:
 
 
 def _nvidia_smi(process: Process) -> None:
-    """Run where the container has been given the driver; elsewhere there is no such program."""
+    """Run nvidia-smi, which exists only in containers that have the driver."""
     body = process.container.body
     words = " ".join(map(str, [*(body.get("command") or ()), *(body.get("args") or ())])).split()
     command = next((word.strip("'\";&|") for word in words if PROGRAM in word), PROGRAM)

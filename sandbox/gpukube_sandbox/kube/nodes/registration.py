@@ -1,7 +1,7 @@
-"""Node objects: how a machine registers, becomes ready, and reboots.
+"""Node objects: registration, readiness, and reboots.
 
-In scope: building the Node object of a shape and walking it through its conditions. Out of scope: pods, GPUs'
-advertisement (`kubelet`, `plugin`).
+In scope: building the Node object of a shape and updating its conditions. Out of scope: pods, advertising GPUs
+(`kubelet`, `plugin`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 _RESERVED_MEMORY = 0.06
 _RESERVED_ABOVE = 0.045
 _LARGE_GIB = 128
-"""Kernel and kubelets keep a smaller share of what a machine has above that: each cloud reserves by falling steps."""
+"""Memory above which kernel and kubelet reserve a smaller share: each cloud reserves in decreasing steps."""
 _RESERVED_MILLICPU = 100
 
 
 def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
-    """Build the Node a kubelet registers: not ready, with the pool's labels and taints, without GPU resources."""
+    """Return the Node that a kubelet registers: not ready, with the pool's labels and taints, no GPU resources."""
     digest = hashlib.sha256(shape.name.encode()).digest()
     ki = int(shape.memory_gib * 1024 * 1024)
     free = {
@@ -108,7 +108,7 @@ def _conditions(ready: str, reason: str, message: str, now: str) -> list[JsonObj
 
 
 async def register(api: ObjectApi, clock: Clock, shape: NodeShape, kubelet_version: str) -> JsonObject:
-    """Create the Node object, not ready yet."""
+    """Create the Node object, which is not ready yet."""
     desired = node_object(shape, kubelet_version, timestamp(clock.now()))
     node = await api.create("nodes", desired) or desired
     await api.patch_status("nodes", node, desired["status"])
@@ -117,7 +117,7 @@ async def register(api: ObjectApi, clock: Clock, shape: NodeShape, kubelet_versi
 
 
 def _lease(node: JsonObject, now: float) -> JsonObject:
-    """The node's lease, which `kubectl describe node` shows; nobody renews it, as no machine fails of itself."""
+    """Return the node's lease, which `kubectl describe node` shows; it is not renewed, because machines never fail."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(node), "uid": (node.get("metadata") or {}).get("uid")}
     moment = timestamp(now).replace("Z", ".000000Z")
     return {
@@ -131,7 +131,7 @@ def _lease(node: JsonObject, now: float) -> JsonObject:
 
 
 async def become_silent(api: ObjectApi, clock: Clock, name: str) -> None:
-    """Mark the node as one whose kubelet does not answer: it reboots."""
+    """Mark the node as unknown: its kubelet does not respond during a reboot."""
     await _turn(
         api,
         name,
@@ -143,7 +143,7 @@ async def become_silent(api: ObjectApi, clock: Clock, name: str) -> None:
 
 
 async def become_ready(api: ObjectApi, clock: Clock, name: str) -> None:
-    """Mark the node ready and take the not-ready taint away."""
+    """Mark the node as ready and remove the not-ready taint."""
     await _turn(
         api,
         name,

@@ -1,6 +1,6 @@
-"""What a simulated node is made of, as values.
+"""Descriptions of simulated machines.
 
-In scope: the description a cloud hands over when a machine boots. Out of scope: behavior.
+In scope: the values that a cloud passes when a machine boots. Out of scope: behavior.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MigStrategy = Literal["none", "single", "mixed"]
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """One taint of a node, as the pool asks for it."""
+    """One taint of a node, as defined by its pool."""
 
     key: str
     value: str = ""
@@ -26,7 +26,7 @@ class Taint:
 
     @classmethod
     def parse(cls, text: str) -> Taint:
-        """Read "key=value:Effect" or "key:Effect", the form ARM uses in nodeTaints."""
+        """Parse "key=value:Effect" or "key:Effect", the format of nodeTaints in ARM."""
         pair, _, effect = text.rpartition(":")
         key, _, value = pair.partition("=")
         return cls(key, value, effect)
@@ -39,18 +39,18 @@ class GpuShape:
     Attributes:
         model: Key of `hardware.MODELS`, such as "A100-40GB".
         count: Physical GPUs.
-        mig_layout: MIG instances of the node, one tuple of profiles per GPU, or one tuple of plain profiles that
-            every GPU is cut into alike (`("1g.5gb",) * 7`); empty for MIG off. In the per-GPU form, `None` is a
-            GPU with MIG off and `()` a GPU with MIG on and no instances.
-        mig_reboot: The machine reboots once before the layout is there (AKS: REBOOTREQUIRED of AgentBaker).
-        driver: The NVIDIA driver is on the host.
-        runtime: Name of the container runtime on the host that hands GPUs to containers; "" while there is none, as on
-            hosts that wait for the GPU Operator's container toolkit.
-        host_plugin: The node advertises by a service of its own: AKS managed GPU, Bottlerocket.
+        mig_layout: MIG instances of the node: one tuple of profiles per GPU, or one tuple of plain profiles for all
+            GPUs (`("1g.5gb",) * 7`); empty for MIG off. In the per-GPU form, `None` is a GPU with MIG off and `()` a
+            GPU with MIG on and no instances.
+        mig_reboot: The machine reboots once before the layout takes effect (AKS: REBOOTREQUIRED of AgentBaker).
+        driver: The host has the NVIDIA driver.
+        runtime: Name of the host's container runtime that provides GPUs to containers; "" if there is none, as on hosts
+            that wait for the GPU Operator's container toolkit.
+        host_plugin: A host service advertises the GPUs: AKS managed GPU, Bottlerocket.
         host_strategy: MIG strategy of that service.
-        host_sharing: Replicas that service gives each device.
-        partition: What GKE wrote on the node for its own plugin (gpu_config.json): MIG profile of every GPU, "" for
-            none; likewise `sharing`, "time-sharing" or "mps", and `clients` per device.
+        host_sharing: Replicas per device of that service.
+        partition: GKE's config for its own plugin (gpu_config.json): MIG profile of every GPU, "" for none; likewise
+            `sharing`, "time-sharing" or "mps", and `clients` per device.
     """
 
     model: str
@@ -67,7 +67,7 @@ class GpuShape:
     clients: int = 0
 
     def per_gpu(self) -> tuple[tuple[str, ...] | None, ...]:
-        """Describe what each GPU is cut into: None is MIG off, () is MIG on without instances."""
+        """Return the instances of each GPU: None is MIG off, () is MIG on without instances."""
         plain = tuple(item for item in self.mig_layout if isinstance(item, str))
         if plain:
             return (plain,) * self.count
@@ -77,17 +77,17 @@ class GpuShape:
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """One machine that is about to boot.
+    """One machine to boot.
 
     Attributes:
         name: Node name.
-        pool: Name of the pool it belongs to; for the cloud's own book-keeping.
-        machine: The cloud's name of the type, "Standard_ND96asr_v4".
-        labels: Labels the node registers with; well-known ones (hostname, os, arch, instance type) are added.
-        taints: Taints the node registers with.
+        pool: Name of its pool; for the cloud's bookkeeping.
+        machine: The cloud's machine type, such as "Standard_ND96asr_v4".
+        labels: Labels of the node; well-known ones (hostname, os, arch, instance type) are added.
+        taints: Taints of the node.
         gpu: Its GPUs, if any.
         boot_s: Sandbox seconds from `add_node` to registration.
-        kubelet: Version of its kubelet, without the "v"; "" for the cluster's own.
+        kubelet: Version of its kubelet, without the "v"; "" for the cluster's version.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Where nvidia-smi is inside a container, and what it shows.
+"""nvidia-smi: its location in a container, and its output.
 
-In scope: which containers are given the driver, the lines of `nvidia-smi -L`; pure. Out of scope: running the
-program (`programs`), handing out devices (`devices`).
+In scope: which containers have the driver, the lines of `nvidia-smi -L`; pure. Out of scope: running the
+program (`programs`), allocating devices (`devices`).
 
 Source: NVIDIA/k8s-device-plugin README (a pod without a request whose image asks for all devices sees all of them);
 NVIDIA MIG User Guide (the listing); NVIDIA container toolkit, docker-specialized (NVIDIA_VISIBLE_DEVICES, which CUDA
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _BUS: Final = re.compile(r" (SXM\d|PCIE) (?=\d)")
-"""The one place where the driver itself writes hyphens: NVIDIA A100-SXM4-40GB, but NVIDIA A100 80GB PCIe."""
+"""The only part in which the driver uses hyphens: NVIDIA A100-SXM4-40GB, but NVIDIA A100 80GB PCIe."""
 
 PROGRAM: Final = "nvidia-smi"
 _BY_RUNTIME, _BY_GKE = "/usr/bin", "/usr/local/nvidia/bin"
@@ -33,7 +33,7 @@ _NGC: Final = "nvcr.io/nvidia/"
 
 
 def is_on_cuda(image: str) -> bool:
-    """Say by its name whether an image is built on NVIDIA's, which set NVIDIA_VISIBLE_DEVICES and PATH."""
+    """Return whether an image's name suggests a CUDA base image, which sets NVIDIA_VISIBLE_DEVICES and PATH."""
     repository = image.partition("@")[0].removeprefix("docker.io/")
     return (
         "cuda" in repository
@@ -44,12 +44,12 @@ def is_on_cuda(image: str) -> bool:
 
 
 def can_run(machine: Machine, body: JsonObject, command: str) -> bool:
-    """Return whether a container has nvidia-smi where a command looks for it.
+    """Return whether a command finds nvidia-smi in a container.
 
     Args:
-        machine: Where the container runs.
-        body: The container, as the pod has it.
-        command: "nvidia-smi", looked up in PATH, or a whole path.
+        machine: The container's machine.
+        body: The container in the pod's spec.
+        command: "nvidia-smi", looked up in PATH, or a full path.
     """
     place, _, _ = command.rpartition("/")
     where = _directory(machine, body)
@@ -60,12 +60,12 @@ def can_run(machine: Machine, body: JsonObject, command: str) -> bool:
 
 
 def _directory(machine: Machine, body: JsonObject) -> str:
-    """Return the directory with the driver's programs in a container; "" where it is given none."""
+    """Return the directory of the driver's programs in a container; "" if it has none."""
     if not machine.has_driver:
         return ""
     if requested_devices(body):
-        return _BY_RUNTIME if machine.runtimes else _BY_GKE  # GKE's plugin mounts it, no runtime does
-    # Bottlerocket's runtime does not heed the variable.
+        return _BY_RUNTIME if machine.runtimes else _BY_GKE  # GKE's plugin mounts it, not a runtime
+    # Bottlerocket's runtime ignores the variable.
     if not machine.runtimes or machine.shape.os_image.startswith("Bottlerocket"):
         return ""
     baked = "all" if is_on_cuda(str(body.get("image", ""))) else ""
@@ -73,11 +73,11 @@ def _directory(machine: Machine, body: JsonObject) -> str:
 
 
 def listing(machine: Machine, run: PodRun) -> list[str]:
-    """Write what `nvidia-smi -L` shows to a pod.
+    """Return the output lines of `nvidia-smi -L` in a pod.
 
     Args:
-        machine: Where it runs; it has GPUs and a driver.
-        run: The pod; one that asks for no devices sees everything.
+        machine: Its machine, which has GPUs and a driver.
+        run: The pod; a pod that requests no devices sees all of them.
     """
     gpu = machine.shape.gpu
     if gpu is None:
