@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.cluster.release.offline_checks import check_settings
 from gpukube.core.owners import ReleaseChoice
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.silencing import PoolKey, Silenced
     from gpukube.provider import Provider
     from gpukube.spec.loading.load import LoadedSpec, Reading
+    from gpukube.spec.source.positions import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,27 @@ class Prepared:
         return settle_owners(self.desired[key], requested, provider, operator_live=operator_live)
 
 
+class _Pool(NamedTuple):
+    """A pool on one cluster.
+
+    Attributes:
+        key: Which pool it is of the specs.
+        target: What it declares there.
+        unknown: Paths of what its mistakes leave unknown; None where it has none.
+    """
+
+    key: PoolKey
+    target: Target
+    unknown: frozenset[Path] | None
+
+    @property
+    def has_known_name(self) -> bool:
+        """Whether no mistake is about its name in the cloud."""
+        return not any(is_unknown((name,), self.unknown or ()) for name in ("name", "names", "clusters"))
+
+
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Resolved:
     """What specs come to, whatever is wrong with them."""
 
     clusters: dict[str, ClusterRef]
@@ -147,7 +167,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
         reading: What became of their files; of wrong ones, what is right is examined further.
         strict: Take warnings for errors.
     """
-    expected = _want(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
+    expected = _resolve_specs(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
     broken = any(
         one.severity == "error" for one in (*reading.problems, *(found.finding for found in expected.findings))
     )
@@ -164,7 +184,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
     )
 
 
-def _unused(expected: _Wanted) -> Iterable[OfPool]:
+def _unused(expected: _Resolved) -> Iterable[OfPool]:
     """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
     for key, cluster in expected.clusters.items():
         if not expected.desired[key]:
@@ -185,7 +205,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         SpecError: All errors of all pools, whatever the filters: a spec is right or wrong as a whole. Also when
             a filter matches nothing.
     """
-    expected = _want(specs)
+    expected = _resolve_specs(specs)
     judged = judge(expected.findings, specs)
     found = [_strictly(one) for one in judged.reported] if strict else list(judged.reported)
     if any(d.severity == "error" for d in found):
@@ -223,56 +243,56 @@ def _strictly(found: Finding) -> Finding:
     return replace(found, severity="error") if found.severity == "warning" else found
 
 
-def _want(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Wanted:
+def _resolve_specs(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Resolved:
     """Resolve and translate every pool, and keep what is found on the way with the pool it is about.
 
     Args:
         specs: As far as they are known.
         wrong: Places that have an error already: what is found there follows from it.
     """
-    apart: list[Finding] = []
-    clusters = _clusters(specs, apart)
-    findings: list[OfPool] = []
-    owners: dict[int, PoolKey] = {}
-    targets: list[Target] = []
+    clusters, apart = _clusters(specs)
+    pools, guesses, findings = _resolve_pools(specs)
+    choices = choose_releases([pool.target for pool in pools])
+    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
+    sketches: dict[str, list[tuple[_Pool, Desired]]] = {key: [] for key in clusters}
+    for pool in pools:
+        cluster = pool.target.cluster.key
+        problems: list[Finding] = []
+        translated = desire_pool(pool.target, problems, choices[cluster])
+        findings += [OfPool(pool.key, found) for found in problems]
+        if translated and pool.unknown is None:
+            desired[cluster].append(translated)
+        # A pool with errors still has a name, and may set the release of its neighbours.
+        if sketch := translated or sketch_pool(pool.target, choices[cluster]):
+            sketches[cluster].append((pool, sketch))
+    for key, guess in guesses:
+        choice = choices.get(guess.targets[0].cluster.key, ReleaseChoice())
+        findings += [OfPool(key, found) for found in judge_guess(guess, choice)]
+    apart += _same_name_twice([sketch for pool, sketch in there if pool.has_known_name] for there in sketches.values())
+    apart += [found for there in sketches.values() for found in check_settings([sketch for _, sketch in there])]
+    findings += [OfPool(None, found) for found in apart]
+    targets = [pool.target for pool in pools]
+    return _Resolved(clusters, targets, desired, choices, _independent(findings, wrong, specs))
+
+
+def _resolve_pools(specs: Sequence[LoadedSpec]) -> tuple[list[_Pool], list[tuple[PoolKey, Guess]], list[OfPool]]:
+    """Resolve every pool on each of its clusters; where mistakes leave it open what it is, as a guess."""
+    pools: list[_Pool] = []
     guesses: list[tuple[PoolKey, Guess]] = []
+    findings: list[OfPool] = []
     for number, loaded in enumerate(specs):
         findings += [OfPool(None if index is None else (number, index), found) for index, found in loaded.remarks]
         references = cluster_refs(loaded)
         for index in range(len(loaded.spec.pools)):
+            key = number, index
             resolved, problems = resolve_pool(loaded, index, references)
-            findings += [OfPool((number, index), found) for found in problems]
-            for target in resolved:
-                if isinstance(target, Guess):
-                    guesses.append(((number, index), target))
+            findings += [OfPool(key, found) for found in problems]
+            for found in resolved:
+                if isinstance(found, Guess):
+                    guesses.append((key, found))
                 else:
-                    owners[id(target)] = number, index
-                    targets.append(target)
-    choices = choose_releases(targets)
-    desired: dict[str, list[Desired]] = {key: [] for key in clusters}
-    sketched: dict[str, list[Desired]] = {key: [] for key in clusters}
-    named: dict[str, list[Desired]] = {key: [] for key in clusters}
-    for target in targets:
-        problems = []
-        choice = choices.get(target.cluster.key, ReleaseChoice())
-        number, index = owners[id(target)]
-        unknown = specs[number].unknown.get(index, frozenset())
-        if (expected := desire_pool(target, problems, choice)) and index not in specs[number].unknown:
-            desired[target.cluster.key].append(expected)
-        if sketch := expected or sketch_pool(target, choice):
-            sketched[target.cluster.key].append(sketch)
-            if not any(is_unknown((name,), unknown) for name in ("name", "names", "clusters")):
-                named[target.cluster.key].append(sketch)
-        findings += [OfPool((number, index), found) for found in problems]
-    findings += [
-        OfPool(pool, found)
-        for pool, guess in guesses
-        for found in judge_guess(guess, choices.get(guess.targets[0].cluster.key, ReleaseChoice()))
-    ]
-    apart += _same_name_twice(named)
-    apart += [found for pools in sketched.values() for found in check_settings(pools)]
-    findings += [OfPool(None, found) for found in apart]
-    return _Wanted(clusters, targets, desired, choices, _independent(findings, wrong, specs))
+                    pools.append(_Pool(key, found, loaded.unknown.get(index)))
+    return pools, guesses, findings
 
 
 def _independent(findings: list[OfPool], wrong: Collection[Where], specs: Sequence[LoadedSpec]) -> list[OfPool]:
@@ -302,8 +322,10 @@ def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> P
     return Prepared(tuple(owners), clusters, dict.fromkeys(clusters, ()), (), Filters(), addressed=True)
 
 
-def _clusters(specs: Sequence[LoadedSpec], found: list[Finding]) -> dict[str, ClusterRef]:
+def _clusters(specs: Sequence[LoadedSpec]) -> tuple[dict[str, ClusterRef], list[Finding]]:
+    """Collect the clusters of all specs, and what contradicts itself among them."""
     clusters: dict[str, ClusterRef] = {}
+    found: list[Finding] = []
     for spec in specs:
         for key, cluster in cluster_refs(spec).items():
             known = clusters.setdefault(key, cluster)
@@ -312,7 +334,7 @@ def _clusters(specs: Sequence[LoadedSpec], found: list[Finding]) -> dict[str, Cl
                 fix = "rename one of the keys, or make them equal"
                 found.append(Finding("cluster-twice", cluster.where, message, fix=fix))
     found += _keys_of_one(clusters)
-    return clusters
+    return clusters, found
 
 
 def _keys_of_one(clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
@@ -326,10 +348,10 @@ def _keys_of_one(clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
             yield Finding("cluster-keys", cluster.where, message, why=why, fix=f'use the key "{known}" for both')
 
 
-def _same_name_twice(desired: Mapping[str, list[Desired]]) -> list[Finding]:
+def _same_name_twice(clusters: Iterable[Sequence[Desired]]) -> list[Finding]:
     """Find two pools (of two specs, or by `names`) that would be one in the cloud."""
     found = []
-    for pools in desired.values():
+    for pools in clusters:
         seen: dict[str, Desired] = {}
         for expected in pools:
             first = seen.setdefault(expected.target.name, expected)
