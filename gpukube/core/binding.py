@@ -105,7 +105,7 @@ def body(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[str, 
         if value is not None:
             for step in reversed(binding.wire):
                 value = [value] if isinstance(step, int) else {step: value}
-            if isinstance(value, Mapping):
+            if isinstance(value, (dict, Mapping)):  # a dict is known at once
                 merge_into(found, value)
     return found
 
@@ -135,7 +135,7 @@ def _fields(found: Iterable[tuple[FieldPath, object]]) -> dict[FieldPath, object
     fields: dict[FieldPath, object] = {}
     for path, value in found:
         if path[-1] == ANY:
-            keyed = value if isinstance(value, Mapping) else {}
+            keyed = value if isinstance(value, (dict, Mapping)) else {}
             fields |= {FieldPath(*path[:-1], str(key)): one for key, one in keyed.items()}
         else:
             fields[path] = value

@@ -15,6 +15,8 @@ Tree: TypeAlias = Mapping[str, object]
 
 _OBJECT = (dict, Mapping)
 """A dict is known at once; for Mapping alone an abstract class is asked, a quarter of the time of all reading."""
+_LEAF = (str, int, float, list, tuple)
+"""What is no object, known at once too."""
 
 
 def at(value: object, *path: str | int) -> object:
@@ -25,6 +27,8 @@ def at(value: object, *path: str | int) -> object:
         elif isinstance(step, int) and isinstance(value, list | tuple) and step < len(value):
             value = value[step]
         else:
+            return None
+        if value is None:
             return None
     return value
 
@@ -116,12 +120,12 @@ def merge_into(found: dict[str, object], new: Tree) -> None:
     """Merge a tree into one that is the caller's own, as `merged` does; what is below `new` stays as it is."""
     for name, value in new.items():
         old = found.get(name)
-        if isinstance(value, _OBJECT):
+        if not isinstance(value, _LEAF) and isinstance(value, _OBJECT):
             own = old if isinstance(old, dict) else {}
             found[name] = own
             merge_into(own, value)
         else:
-            found[name] = _merged(old, value)
+            found[name] = value if old is None else _merged(old, value)
 
 
 def _merged(old: object, new: object) -> object:

@@ -6,6 +6,7 @@ Pure. Out of scope: the rules (table), what is found in a cluster (gpukube.clust
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.owners.labels import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.owners.table import Cut, DriverRow, PluginRow, ReleaseRow
     from gpukube.core.values import ClusterRef, NodeStack, Target
+    from gpukube.gpu.sharing import Sharing
 
 OWNER_REFUSED: Final = "owner"
 """Code of the refusals: `explain owner` shows the rows instead of them."""
@@ -258,7 +260,7 @@ def _ownership(
         return Ownership(
             driver=driver, advertiser=advertiser, config_key="", labels=labels, reason=reason, row=row.name
         )
-    key = config_key(plugin_config(target.sharing))
+    key = _config_key(target.sharing)
     labels = {ADVERTISER_LABEL: advertiser, CONFIG_LABEL: key, PRESENT_LABEL: "true"}
     values: dict[str, object] = {}
     if advertiser == "operator":
@@ -273,6 +275,11 @@ def _ownership(
     return Ownership(
         driver=driver, advertiser=advertiser, config_key=key, labels=labels, reason=reason, row=row.name, values=values
     )
+
+
+@lru_cache(maxsize=256)  # a hash of JSON for every pool, and pools share in few ways
+def _config_key(sharing: Sharing) -> str:
+    return config_key(plugin_config(sharing))
 
 
 def _words(target: Target, stack: NodeStack, choice: ReleaseChoice) -> dict[str, str]:

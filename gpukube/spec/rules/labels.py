@@ -17,7 +17,6 @@ from gpukube.spec.wording import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.errors import Where
     from gpukube.spec.rules.subject import Subject
     from gpukube.spec.source.positions import Path
 
@@ -44,7 +43,7 @@ internal/lm; NVIDIA/gpu-operator controllers/state_manager.go; #603; NVIDIA/k8s-
 def check_labels(s: Subject) -> Iterator[Finding]:
     """Judge keys and values of labels, and whether somebody else writes them."""
     for key, value in s.pool.labels.items():
-        yield from _check_key(s, ("labels", key), key, s.at.key_at(("labels", key)), "label-syntax")
+        yield from _check_key(s, ("labels", key), key, "label-syntax")
         if expected := explain_value(value):
             yield _bad_value(s, "label-syntax", ("labels", key), value, expected)
         if writer := next((who for pattern, who in _WRITTEN if pattern.fullmatch(key)), ""):
@@ -65,7 +64,7 @@ def check_taints(s: Subject) -> Iterator[Finding]:
         first[GPU_TAINT_KEY, "NoSchedule"] = "gpuTaint"
     for index, taint in enumerate(s.pool.taints):
         path: Path = ("taints", index)
-        yield from _check_key(s, (*path, "key"), taint.key, s.at.at((*path, "key")), "taint-syntax")
+        yield from _check_key(s, (*path, "key"), taint.key, "taint-syntax")
         if expected := explain_value(taint.value):
             yield _bad_value(s, "taint-syntax", (*path, "value"), taint.value, expected)
         identity = (taint.key, taint.effect)
@@ -90,13 +89,17 @@ def _bad_value(s: Subject, code: str, path: Path, value: str, expected: str) -> 
     return s.finding(code, path, f"is {s.seen(path, value)}; {expected}", fix)
 
 
-def _check_key(s: Subject, path: Path, key: str, where: Where, code: str) -> Iterator[Finding]:
+def _check_key(s: Subject, path: Path, key: str, code: str) -> Iterator[Finding]:
     """Judge a label or taint key: its syntax, and that it is not ours."""
+    expected = explain_key(key)
+    if not expected and not key.startswith(RESERVED_PREFIX):
+        return
     in_list = code == "taint-syntax"
+    where = s.at.at(path) if in_list else s.at.key_at(path)
     seen = f"{s.at.path(path)} is {s.seen(path, key)}" if in_list else f"{s.at.path(path[:-1])} has {quoted(key)}"
-    if expected := explain_key(key):
+    if expected:
         yield Finding(code, where, f"{seen}; {expected}", fix=_key_fix(key))
-    elif key.startswith(RESERVED_PREFIX):
+    else:
         why = f"labels with {RESERVED_PREFIX} are for the owner of a pool"
         yield Finding("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
 

@@ -121,6 +121,7 @@ class PositionedList(list["Data"]):
 
 _CONTAINERS: Final = (PositionedDict, PositionedList)
 _PLAIN: Final = r"[\w/+@:-]+"
+_PLAIN_SEGMENT: Final = re.compile(_PLAIN)
 _SEGMENT: Final = re.compile(rf'\.(?P<plain>{_PLAIN})|\[(?P<index>\d{{1,9}})\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]')
 
 
@@ -130,7 +131,7 @@ def render_path(path: Path) -> str:
     for segment in path:
         if isinstance(segment, int):
             text += f"[{segment}]"
-        elif re.fullmatch(_PLAIN, segment):
+        elif _PLAIN_SEGMENT.fullmatch(segment):
             text += f".{segment}"
         else:
             text += f"[{json.dumps(segment, ensure_ascii=False)}]"
