@@ -101,7 +101,7 @@ def _rows() -> Iterator[table.Row]:
     yield f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"
     seconds, megabytes = plan_figures(10_000)
     yield "plan 10,000 pools from given live state", f"{seconds:.2f} s", "<= 0.4 s"
-    yield "plan 10,000 pools, peak memory of the process", f"{megabytes:.0f} MB", "<= 500 MB"
+    yield "plan 10,000 pools, peak memory of the process", f"{megabytes:.0f} MB", "<= 250 MB"
     for clusters in (1, 8):
         seconds, chain_s = fleet_figures(clusters)
         what = f"plan diff, {3 * clusters} clusters, 100 ms a call / chain"
