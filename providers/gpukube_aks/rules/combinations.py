@@ -71,8 +71,9 @@ def _is(path: str, desired: str) -> Callable[[Target], bool]:
     return lambda target: _native(target, path) == desired
 
 
-def _all(*tests: Callable[[Target], bool]) -> Callable[[Target], bool]:
-    return lambda target: all(test(target) for test in tests)
+def _all(first: Callable[[Target], bool], *others: Callable[[Target], bool]) -> Callable[[Target], bool]:
+    # The first test fails for nearly every pool, and a generator takes longer than the test.
+    return lambda target: first(target) and all(test(target) for test in others)
 
 
 def _is_reserved(target: Target) -> bool:
