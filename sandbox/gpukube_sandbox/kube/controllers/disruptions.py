@@ -108,9 +108,9 @@ def _expected(rules: JsonObject, pods: Sequence[JsonObject], owners: Mapping[str
     if "maxUnavailable" in rules:
         expected = _scale(pods, owners)
         return expected, max(0, expected - _share(rules["maxUnavailable"], expected))
-    least = rules.get("minAvailable", 1)
-    expected = _scale(pods, owners) if isinstance(least, str) else len(pods)
-    return expected, _share(least, expected)
+    needed = rules.get("minAvailable", 1)
+    expected = _scale(pods, owners) if isinstance(needed, str) else len(pods)
+    return expected, _share(needed, expected)
 
 
 def _scale(pods: Sequence[JsonObject], owners: Mapping[str, JsonObject]) -> int:

@@ -87,8 +87,8 @@ def user_of(cluster: KubeCluster, token: str) -> User | None:
     named = claims["kubernetes.io"]
     account = cluster.store.find(CORE["serviceaccounts"], named["namespace"], named["serviceaccount"]["name"])
     lives = account is not None and account["metadata"]["uid"] == named["serviceaccount"]["uid"]
-    is_meant = _AUDIENCE in claims["aud"] and cluster.clock.now() < claims["exp"]
-    return user_named(claims["sub"]) if lives and is_meant else None
+    is_valid = _AUDIENCE in claims["aud"] and cluster.clock.now() < claims["exp"]
+    return user_named(claims["sub"]) if lives and is_valid else None
 
 
 def _signature(cluster: KubeCluster, signed: str) -> str:

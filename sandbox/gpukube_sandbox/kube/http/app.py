@@ -125,8 +125,8 @@ class _Api:
             return user
         if not name:
             raise problems.bad_request("requested to impersonate groups without a user")
-        for resource, meant in [("users", name), *(("groups", group) for group in groups)]:
-            self._require_allowed(user, Access("impersonate", resource, name=meant), request)
+        for resource, target in [("users", name), *(("groups", group) for group in groups)]:
+            self._require_allowed(user, Access("impersonate", resource, name=target), request)
         return user_named(name, groups)
 
     async def _route(self, request: Request, user: User) -> Response:
@@ -215,7 +215,7 @@ class _Api:
 
     def _form(self, request: Request, target: Target) -> tables.TableForm | None:
         """Return how to format tables; None if the client does not request them."""
-        if not tables.wanted(request):
+        if not tables.is_requested(request):
             return None
         include = request.query_params.get("includeObject", "Metadata")
         return tables.TableForm(target.kind, self._store.definition_of(target.kind), self._cluster.clock.now(), include)

@@ -34,7 +34,7 @@ class _Column:
     wide: bool = False
 
 
-def wanted(request: Request) -> bool:
+def is_requested(request: Request) -> bool:
     """Return whether the client requests a Table."""
     return "as=Table" in request.headers.get("accept", "") and "g=meta.k8s.io" in request.headers.get("accept", "")
 

@@ -1,1 +1,1 @@
-"""KubeRay's operator, imitated: definitions of its types, the objects that it makes, and its controller."""
+"""Emulates KubeRay's operator: its type definitions, the objects that it creates, and its controller."""

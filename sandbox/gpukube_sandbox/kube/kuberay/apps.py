@@ -1,7 +1,7 @@
-"""RayJobs and RayServices: the clusters that they make, and what they say of them.
+"""RayJobs and RayServices: the clusters that they create, and their status.
 
-In scope: both. Out of scope: pods (`clusters`). No Ray program runs: a job has succeeded when its submitter has
-ended, an application of Ray Serve runs when the head does.
+Out of scope: pods (`clusters`). No Ray program runs: a job has succeeded once its submitter has finished, and a Ray
+Serve application is running if the head is.
 
 Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/rayjob_controller.go, rayservice_controller.go,
 common/job.go.
@@ -49,7 +49,7 @@ _ENDS = frozenset({"Complete", "Failed", "ValidationFailed"})
 
 
 def _suffix(*parts: object) -> str:
-    """Draw five letters as the API server does, the same for the same parts."""
+    """Return five letters like a generated name's suffix, deterministic for the same parts."""
     digest = hashlib.sha256(json.dumps(parts, default=str).encode()).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:5])
 
@@ -88,7 +88,7 @@ class RayJobs:
         self._events = Recorder(api, clock, "rayjob-controller")
 
     async def reconcile(self, job: JsonObject, clusters: list[JsonObject]) -> float | None:
-        """Take a job one step on; gives the time of its next step, if time alone brings one."""
+        """Advance a job by one step; return the time of the next step, if one is due without a change."""
         now, old = self._clock.now(), status(job)
         stage = old.get("jobDeploymentStatus") or ""
         if stage in _ENDS:
@@ -204,7 +204,7 @@ class RayServices:
         self._events = Recorder(api, clock, "rayservice-controller")
 
     async def reconcile(self, service: JsonObject, clusters: list[JsonObject], pods: list[JsonObject]) -> float | None:
-        """Take a service one step on; gives the time of its next step, if time alone brings one."""
+        """Advance a service by one step; return the time of the next step, if one is due without a change."""
         wrong = next(spec_faults(spec(service)["rayClusterConfig"]), "")
         if wrong:
             text = f"The RayService spec is invalid {namespace_of(service)}/{name_of(service)}: {wrong}"
@@ -280,7 +280,7 @@ class RayServices:
             await self._api.patch_status("rayservices", service, {**update, "lastUpdateTime": now})
 
     async def _clean_up(self, service: JsonObject, others: list[JsonObject]) -> float | None:
-        """Delete clusters that serve no more, a while after the last change of what serves."""
+        """Delete clusters that no longer serve, some time after the last switch."""
         delay = spec(service).get("rayClusterDeletionDelaySeconds")
         since = next(
             (one for one in status(service).get("conditions") or () if one["type"] == "UpgradeInProgress"), None
@@ -307,7 +307,7 @@ def _heads(cluster: JsonObject, pods: list[JsonObject]) -> list[JsonObject]:
 
 
 def _digest(body: JsonObject) -> str:
-    """Name the spec of a cluster by its content, but for what scaling changes."""
+    """Return a hash of a cluster's spec, without the fields that scaling changes."""
     kept: JsonObject = copied(body)
     for group in kept.get("workerGroupSpecs") or ():
         for key in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"):

@@ -1,4 +1,4 @@
-"""RayClusters: as many pods as they ask for, and their status.
+"""RayClusters: their pods and status.
 
 In scope: one reconciliation of a cluster. Out of scope: manifests, jobs and services (`apps`).
 
@@ -44,7 +44,7 @@ _RESOURCES = ("num-cpus", "num-gpus", "memory", "resources")
 
 
 def faults(cluster: JsonObject) -> Iterator[tuple[str, str]]:
-    """Describe what the operator does not take in a cluster that the API server took: reason of the event, and text."""
+    """Yield the operator's objections to a cluster that the API server accepted: reason and message of the event."""
     name = name_of(cluster)
     if len(name) > _LONGEST_NAME:
         yield "InvalidRayClusterMetadata", f"RayCluster name should be no more than {_LONGEST_NAME} characters"
@@ -55,7 +55,7 @@ def faults(cluster: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def spec_faults(body: JsonObject) -> Iterator[str]:
-    """Describe what the operator does not take in the spec of a cluster, alone or in a job or a service."""
+    """Yield the operator's objections to a cluster spec, standalone or in a job or service."""
     head = body["headGroupSpec"]
     if not head["template"].get("spec", {}).get("containers"):
         yield "headGroupSpec should have at least one container"
@@ -107,7 +107,7 @@ class RayClusters:
         self._events = Recorder(api, clock, "raycluster-controller")
 
     async def reconcile(self, cluster: JsonObject, pods: list[JsonObject]) -> None:
-        """Bring a cluster's pods in line with it, and its status with its pods.
+        """Reconcile a cluster's pods with its spec, and its status with its pods.
 
         Args:
             cluster: The RayCluster.
@@ -157,7 +157,7 @@ class RayClusters:
         missing = desired_pods(group) - len(running)
         for index in [next(free) for _ in range(missing)]:
             await self._make(cluster, worker_pod(cluster, group, index), "Worker")
-        # With Ray's autoscaler nobody else chooses which worker goes: it names them in workersToDelete.
+        # With Ray's autoscaler, only the autoscaler chooses workers to delete: it names them in workersToDelete.
         surplus = 0 if scales_itself(cluster) else max(0, -missing)
         for pod in running[:surplus]:
             await self._delete(cluster, pod, "DeletedWorkerPod")
@@ -226,7 +226,7 @@ def _head_info(cluster: JsonObject, head: JsonObject) -> JsonObject:
 def _new_conditions(
     cluster: JsonObject, head: JsonObject | None, *, whole: bool, gone: bool
 ) -> dict[str, tuple[bool, str, str]]:
-    """Give each condition as it is now: whether it is true, its reason and message."""
+    """Return the current conditions: whether each is true, its reason, and its message."""
     old, suspended = _conditions(status(cluster)), bool(spec(cluster).get("suspend"))
     ready = head is not None and is_ready(head)
     ready_as = ("HeadPodRunningAndReady", "") if ready else ("ContainersNotReady", "")
@@ -247,12 +247,12 @@ def _conditions(found: JsonObject) -> list[JsonObject]:
 
 
 def conditions(old: list[JsonObject], desired: dict[str, tuple[bool, str, str]], now: str) -> list[JsonObject]:
-    """Write conditions: those that say what they said keep the time of their last change.
+    """Return conditions; unchanged ones keep their last transition time.
 
     Args:
-        old: As they were.
+        old: The previous conditions.
         desired: Type -> status, reason, message.
-        now: The time of changes.
+        now: Transition time of changes.
     """
     known = {item["type"]: item for item in old}
     made = []

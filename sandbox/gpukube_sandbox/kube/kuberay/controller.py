@@ -1,6 +1,6 @@
-"""KubeRay's operator, imitated: it works while a pod of its Deployment runs anywhere.
+"""The controller of KubeRay's operator, which works while a pod of its Deployment is running.
 
-In scope: which objects it looks at, in what order. Out of scope: what it does with one (`clusters`, `apps`).
+In scope: which objects it reconciles, in which order. Out of scope: how (`clusters`, `apps`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHERS = "kueue.x-k8s.io/multikueue"
 
 
 class KubeRay:
-    """The operator of a cluster; does nothing where it is not installed.
+    """The operator of a cluster; does nothing unless it is installed.
 
     Args:
         api: The cluster's API.
@@ -43,7 +43,7 @@ class KubeRay:
         self._services = RayServices(api, clock)
 
     async def reconcile(self) -> float | None:
-        """Bring every Ray object one step on; gives the time of the next step that time alone brings."""
+        """Advance every Ray object by one step; return the time of the next step that no change triggers."""
         services, jobs, clusters = [await self._mine(plural) for plural in ("rayservices", "rayjobs", "rayclusters")]
         if not (services or jobs or clusters):
             return None
@@ -68,7 +68,7 @@ class KubeRay:
         ]
 
     def _watched(self, pods: list[JsonObject]) -> frozenset[str] | None:
-        """Return which namespaces it looks at, none of them meaning all; None while none of its pods runs."""
+        """Return the watched namespaces, empty for all; None if none of its pods is running."""
         running = {
             run.uid: item.body
             for machine in self._machines.values()

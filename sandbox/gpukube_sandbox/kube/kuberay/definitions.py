@@ -1,9 +1,9 @@
-"""The definitions of RayCluster, RayJob and RayService that the stand-in chart brings.
+"""The definitions of RayCluster, RayJob, and RayService in the stand-in chart.
 
 In scope: their schemas. Out of scope: what the operator does with the objects (`controller`).
 
-Pod templates have the fields of lightkube's models, as those of built-in workloads do. Options that the sandbox does
-not follow are taken whole, whatever is in them.
+Pod templates have the fields of lightkube's models, like those of built-in workloads. Options that the sandbox does not
+emulate are accepted with any content.
 
 Source: ray-project/kuberay v1.7.0 ray-operator/apis/ray/v1.
 """
@@ -204,7 +204,7 @@ _SPECS = {"RayCluster": _cluster_spec, "RayJob": _job_spec, "RayService": _servi
 
 
 def definitions() -> list[JsonObject]:
-    """Make the CustomResourceDefinitions."""
+    """Return the CustomResourceDefinitions."""
     return [_definition(kind) for kind in _SPECS]
 
 

@@ -1,6 +1,6 @@
-"""What the operator makes of a RayCluster: pods, the head's Service, and the rights of Ray's autoscaler.
+"""The objects that the operator creates for a RayCluster: pods, Services, and the RBAC of Ray's autoscaler.
 
-In scope: manifests as plain data. Out of scope: when they are made (`controller`).
+In scope: manifests as plain data. Out of scope: when they are created (`controller`).
 
 Source: ray-project/kuberay v1.7.0 ray-operator/controllers/ray/common (pod.go, service.go, rbac.go) and
 utils/resources.go.
@@ -31,7 +31,7 @@ _AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
 
 
 def owner_of(owner: JsonObject) -> JsonObject:
-    """Point at the Ray object that controls another."""
+    """Return the controller reference to a Ray object."""
     return {
         "apiVersion": "ray.io/v1",
         "kind": owner["kind"],
@@ -48,12 +48,12 @@ def groups_of(cluster: JsonObject) -> list[JsonObject]:
 
 
 def scales_itself(cluster: JsonObject) -> bool:
-    """Return whether Ray's autoscaler decides how many workers there are."""
+    """Return whether Ray's autoscaler sets the number of workers."""
     return bool(spec(cluster).get("enableInTreeAutoscaling"))
 
 
 def desired_pods(group: JsonObject) -> int:
-    """Count the pods that a worker group should have: its replicas within its bounds, times the hosts of each."""
+    """Return the desired pods of a worker group: replicas within bounds, times hosts per replica."""
     if group.get("suspend"):
         return 0
     replicas = max(group.get("replicas") or 0, group.get("minReplicas") or 0)
@@ -62,13 +62,13 @@ def desired_pods(group: JsonObject) -> int:
 
 
 def accelerators(limits: JsonObject) -> int:
-    """Count the GPUs that Ray takes a container for: of the first resource by name that is one, and is not zero."""
+    """Return the GPUs that Ray detects in a container: of the first nonzero GPU resource, sorted by name."""
     counts = (parse_quantity(limits[name]) for name in sorted(limits) if _GPU.search(name))
     return next((int(count) for count in counts if count), 0)
 
 
 def head_pod(cluster: JsonObject) -> JsonObject:
-    """Make the head."""
+    """Return the head pod."""
     group = spec(cluster)["headGroupSpec"]
     pod = _pod(cluster, group, "headgroup", "head")
     pod["metadata"]["name"] = _pod_name(name_of(cluster), "head")
@@ -78,7 +78,7 @@ def head_pod(cluster: JsonObject) -> JsonObject:
 
 
 def worker_pod(cluster: JsonObject, group: JsonObject, index: int) -> JsonObject:
-    """Make a worker; `index` is its replica's number in the group."""
+    """Return a worker pod; `index` is its replica's index in the group."""
     pod = _pod(cluster, group, group["groupName"], "worker")
     pod["metadata"]["generateName"] = _pod_name(f"{name_of(cluster)}-{group['groupName']}", "worker") + "-"
     pod["metadata"]["labels"]["ray.io/worker-group-replica-index"] = str(index)
@@ -114,7 +114,7 @@ def _pod(cluster: JsonObject, group: JsonObject, group_name: str, kind: str) -> 
         NODE_TYPE: kind,
         GROUP: group_name,
     }
-    if labels(cluster).get(ORIGIN_KIND) == "RayService":  # the head serves when the service says so
+    if labels(cluster).get(ORIGIN_KIND) == "RayService":  # the RayService sets whether the head serves
         own[SERVES] = "false" if kind == "head" else "true"
     ray = template["spec"]["containers"][0]
     _start_ray(cluster, group, ray, kind)
@@ -134,7 +134,7 @@ def _pod(cluster: JsonObject, group: JsonObject, group_name: str, kind: str) -> 
 
 
 def _start_ray(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: str) -> None:
-    """Give the container its command and its environment, in place."""
+    """Set the container's command and environment, in place."""
     command = f"ray start {'--head ' if kind == 'head' else ''}{_flags(cluster, group, ray, kind)}"
     own = " ".join([*(ray.get("command") or ()), *(ray.get("args") or ())])
     overwritten = (group["template"].get("metadata") or {}).get("annotations") or {}
@@ -187,7 +187,7 @@ def _up(amount: Any) -> int:  # noqa: ANN401 - a quantity
 
 
 def _share_memory(pod: JsonObject, ray: JsonObject) -> None:
-    """Mount memory for the object store, as large as the container's."""
+    """Mount shared memory for the object store, as large as the container's memory."""
     if any(mount.get("mountPath") == "/dev/shm" for mount in ray.get("volumeMounts") or ()):  # noqa: S108 - as it is
         return
     memory = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
@@ -231,13 +231,13 @@ def _field(path: str) -> JsonObject:
 
 
 def autoscaler_account(cluster: JsonObject) -> str:
-    """Name the account that the autoscaler in the head runs as."""
+    """Return the service account of the autoscaler in the head."""
     named = spec(cluster)["headGroupSpec"]["template"]["spec"].get("serviceAccountName")
     return str(named or name_of(cluster))
 
 
 def autoscaler_rights(cluster: JsonObject) -> list[tuple[str, JsonObject]]:
-    """Make the account, the role and the binding of Ray's autoscaler; plural and object."""
+    """Return service account, role, and binding of Ray's autoscaler, as plural and object."""
     place: JsonObject = {"namespace": namespace_of(cluster), "labels": {CLUSTER: name_of(cluster), **_COMMON}}
     place["ownerReferences"] = [owner_of(cluster)]
     account = autoscaler_account(cluster)
@@ -257,7 +257,7 @@ def autoscaler_rights(cluster: JsonObject) -> list[tuple[str, JsonObject]]:
 
 
 def head_service_name(owner: JsonObject) -> str:
-    """Name the Service of the head of a RayCluster or a RayService."""
+    """Return the name of the head Service of a RayCluster or RayService."""
     return f"{name_of(owner)}-head-svc"
 
 
@@ -279,7 +279,7 @@ def _ports(cluster: JsonObject) -> dict[str, int]:
 
 
 def head_service(cluster: JsonObject, owner: JsonObject) -> JsonObject:
-    """Make the Service of a cluster's head, for itself or for the RayService that it belongs to."""
+    """Return the head Service of a cluster, owned by the cluster or by its RayService."""
     own = {**_COMMON, CLUSTER: name_of(cluster), NODE_TYPE: "head", "ray.io/identifier": f"{name_of(cluster)}-head"}
     kind = spec(cluster)["headGroupSpec"].get("serviceType")
     ports = [{"name": name, "port": port, "appProtocol": "tcp"} for name, port in sorted(_ports(cluster).items())]
@@ -291,7 +291,7 @@ def head_service(cluster: JsonObject, owner: JsonObject) -> JsonObject:
 
 
 def serve_service(cluster: JsonObject, owner: JsonObject) -> JsonObject | None:
-    """Make the Service of Ray Serve; None where the head has no port for it."""
+    """Return the Service of Ray Serve; None if the head has no port for it."""
     ports = [{"name": name, "port": port} for name, port in _ports(cluster).items() if re.match(r"serve($|-)", name)]
     if not ports:
         return None
@@ -305,9 +305,9 @@ def serve_service(cluster: JsonObject, owner: JsonObject) -> JsonObject | None:
 
 
 def desired_resources(cluster: JsonObject) -> JsonObject:
-    """Add up what all pods of a cluster ask for, as its status tells it."""
+    """Return the requests of all pods of a cluster, as its status reports them."""
     pods = [(1, spec(cluster)["headGroupSpec"])]
-    # The number of replicas as it stands, outside of the bounds too, as the operator does it.
+    # Like the operator, use the replicas as specified, even outside of the bounds.
     pods += [
         (int(group.get("replicas") or 0) * int(group.get("numOfHosts") or 1), group)
         for group in groups_of(cluster)

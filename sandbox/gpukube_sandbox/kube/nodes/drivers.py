@@ -42,15 +42,15 @@ async def start_driver_part(process: Process) -> None:
         case "driver-validation":
             machine, root = process.machine, env_of(process.container.body).get("DRIVER_INSTALL_DIR", "")
             found = machine.has_driver and machine.driver_root in ("", root)
-            _hold_until(process, there=found, what="driver")
+            _wait_for(process, is_present=found, what="driver")
         case _:
             machine = process.machine
-            _hold_until(process, there=machine.has_driver and bool(machine.runtimes), what="container toolkit")
+            _wait_for(process, is_present=machine.has_driver and bool(machine.runtimes), what="container toolkit")
 
 
-def _hold_until(process: Process, *, there: bool, what: str) -> None:
-    process.container.holds = not there
-    if not there:
+def _wait_for(process: Process, *, is_present: bool, what: str) -> None:
+    process.container.holds = not is_present
+    if not is_present:
         process.log.append(f"waiting for nvidia {what} to be setup")
         process.container.retry_at = process.now + _POLL_S
 

@@ -106,8 +106,10 @@ class Kubelets:
             return await self._end(machine, run, pod)
         if not is_terminal(pod) and not run.refusal:
             await self._advance(machine, node, pod, run)
-        held_up = None if run.started or now < run.born + PULL_S else await self._held_up(machine, pod)
-        await record_events(self.events, run, pod, held_up)
+        creation_problem = (
+            None if run.started or now < run.born + PULL_S else await self._creation_problem(machine, pod)
+        )
+        await record_events(self.events, run, pod, creation_problem)
         await self._show(machine, run, pod)
         return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
 
@@ -124,7 +126,7 @@ class Kubelets:
     async def _advance(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun) -> None:
         now = self._clock.now()
         if not run.started:
-            if now < run.born + PULL_S or await self._held_up(machine, pod):
+            if now < run.born + PULL_S or await self._creation_problem(machine, pod):
                 return
             run.started = True
         for item in run.inits:
@@ -140,9 +142,9 @@ class Kubelets:
             await self._tend(item, self._process(machine, node, pod, run, item))
         for item in run.mains:  # deliver a container's signal now: nothing else may trigger another run
             if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
-                await self._try(item, self._process(machine, node, pod, run, item), again=True)
+                await self._try(item, self._process(machine, node, pod, run, item), reload=True)
 
-    async def _held_up(self, machine: Machine, pod: JsonObject) -> PodEvent | None:
+    async def _creation_problem(self, machine: Machine, pod: JsonObject) -> PodEvent | None:
         """Return why a pod's containers cannot be created; the kubelet retries."""
         if spec(pod).get("runtimeClassName") not in {None, *machine.runtimes}:
             return no_runtime(pod)
@@ -165,15 +167,15 @@ class Kubelets:
             if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + _takes(item):
                 item.finish(now)
             elif _must_reload(item, run, process.node, now):
-                await self._try(item, process, again=True)
+                await self._try(item, process, reload=True)
 
-    async def _try(self, item: ContainerRun, process: Process, *, again: bool = False) -> None:
-        if not again and process.now < item.retry_at:
+    async def _try(self, item: ContainerRun, process: Process, *, reload: bool = False) -> None:
+        if not reload and process.now < item.retry_at:
             return
         item.seen = process.run.reloads
         since = item.since
         item.run(process.now)
-        if again:
+        if reload:
             item.since = since
         try:
             await start(process)

@@ -22,16 +22,16 @@ PodEvent = tuple[str, str, bool]
 """Reason, message, and whether it is a warning."""
 
 
-async def record_events(events: Recorder, run: PodRun, pod: JsonObject, held_up: PodEvent | None) -> None:
+async def record_events(events: Recorder, run: PodRun, pod: JsonObject, creation_problem: PodEvent | None) -> None:
     """Record new events about a pod.
 
     Args:
         events: The kubelet's event recorder.
         run: The kubelet's state of the pod.
         pod: The pod.
-        held_up: Why its containers cannot be created; None if they can.
+        creation_problem: Why its containers cannot be created; None if they can.
     """
-    new = [*([held_up] if held_up and not run.started else []), *_events(run, pod)]
+    new = [*([creation_problem] if creation_problem and not run.started else []), *_events(run, pod)]
     for reason, message, warning in new:
         if (reason, message) not in run.reported:
             run.reported.add((reason, message))

@@ -1,1 +1,1 @@
-"""The scheduler's judgement: which nodes a pod fits, and what it says where none does. Pure."""
+"""Scheduling decisions: which nodes a pod fits, and why not the others. Pure functions."""

@@ -1,7 +1,7 @@
-"""Whether a pod fits a node: the filters of the default scheduler, in its order and its words.
+"""The default scheduler's filters, in its order and with its messages.
 
-In scope: every filter that looks at one node alone, and the order of all. Out of scope: filters that look at
-other nodes' pods (`topology`), messages (`verdicts`).
+In scope: every filter that depends on a single node, and the order of all filters. Out of scope: filters that depend on
+pods of other nodes (`topology`), combined messages (`verdicts`).
 
 Source: kubernetes pkg/scheduler/framework/plugins (1.36), pkg/scheduler/apis/config/v1/default_plugins.go.
 """
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 _UNNAMED_TAINTS = (1, 35)
-"""First version whose message no longer names the taint (seen in 1.36; 1.34 names it)."""
+"""First version whose message no longer names the taint (observed in 1.36; 1.34 names it)."""
 
 
 class Verdict(NamedTuple):
     """Why a pod does not fit a node.
 
     Attributes:
-        reasons: In the scheduler's words.
-        for_good: Taking pods off the node would not help.
+        reasons: Reasons as the scheduler words them.
+        for_good: Removing pods from the node would not help.
     """
 
     reasons: tuple[str, ...]
@@ -39,10 +39,10 @@ class Verdict(NamedTuple):
 
 
 class NodeFilters:
-    """Judges all nodes for one pod.
+    """The filters for one pod.
 
     Args:
-        pod: Without a node.
+        pod: An unbound pod.
         snapshot: The cluster.
         version: Minor version of Kubernetes, (1, 34).
     """
@@ -56,7 +56,7 @@ class NodeFilters:
         self._affinity = Affinity(pod, snapshot)
 
     def check(self, view: NodeView) -> Verdict | None:
-        """Explain why the pod does not fit; None when it does. The first filter that refuses decides."""
+        """Return why the pod does not fit a node, by the first filter that rejects it; None if it fits."""
         return self._of_node(view) or self._of_room(view) or self._of_neighbours(view)
 
     def _of_node(self, view: NodeView) -> Verdict | None:

@@ -1,6 +1,6 @@
-"""The cluster as the scheduler sees it in one turn.
+"""The scheduler's snapshot of the cluster in one cycle.
 
-In scope: nodes with their pods and what is taken. Out of scope: judgment (`filters`), writing to the API.
+In scope: nodes, their pods, and used resources. Out of scope: filters (`filters`), writing to the API.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class NodeView:
-    """One node and what runs on it.
+    """One node and its pods.
 
     Attributes:
-        node: The object.
-        pods: Those bound to it that have not ended.
-        room: What it can give in all, in the units of `pod_requests`.
-        used: What its pods take.
+        node: The Node object.
+        pods: Active pods bound to it.
+        room: Allocatable resources, in the units of `pod_requests`.
+        used: Sum of its pods' requests.
     """
 
     node: JsonObject
@@ -36,21 +36,21 @@ class NodeView:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the node."""
         return name_of(self.node)
 
     @property
     def marks(self) -> dict[str, str]:
-        """Its labels."""
+        """Labels of the node."""
         return labels(self.node)
 
     def take(self, pod: JsonObject) -> None:
-        """Count a pod that goes there."""
+        """Add a pod to the node."""
         self.pods.append(pod)
         self.used.update(pod_requests(pod))
 
     def without(self, gone: Iterable[JsonObject]) -> NodeView:
-        """Return the node as it would be without some of its pods."""
+        """Return the node without some of its pods."""
         uids = {id(pod) for pod in gone}
         view = NodeView(self.node, room=self.room)
         for pod in self.pods:
@@ -64,22 +64,22 @@ class Snapshot:
     """All nodes.
 
     Attributes:
-        nodes: By name.
-        namespaces: Name -> labels, for affinity terms that choose namespaces.
+        nodes: Name -> node.
+        namespaces: Name -> labels, for affinity terms that select namespaces.
     """
 
     nodes: dict[str, NodeView]
     namespaces: dict[str, dict[str, str]]
 
     def replaced(self, view: NodeView) -> Snapshot:
-        """Return the cluster with one node as another view has it."""
+        """Return the snapshot with one node replaced."""
         return Snapshot({**self.nodes, view.name: view}, self.namespaces)
 
 
 def take_snapshot(
     nodes: Iterable[JsonObject], pods: Iterable[JsonObject], namespaces: Iterable[JsonObject]
 ) -> Snapshot:
-    """Put nodes and their pods together."""
+    """Return a snapshot of nodes and pods."""
     views = {name_of(node): NodeView(node, room=allocatable_of(node)) for node in nodes}
     for pod in pods:
         view = views.get(spec(pod).get("nodeName") or "")

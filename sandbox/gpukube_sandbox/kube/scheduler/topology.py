@@ -1,6 +1,6 @@
-"""Filters that look at the pods of other nodes: topology spread, pod affinity and anti-affinity.
+"""Filters that depend on pods of other nodes: topology spread, pod affinity, and anti-affinity.
 
-In scope: counting matching pods per domain, once per pod that is to be placed. Out of scope: other filters.
+In scope: counting matching pods per domain, once per pod to schedule. Out of scope: other filters.
 
 Source: kubernetes pkg/scheduler/framework/plugins/{podtopologyspread,interpodaffinity}/filtering.go.
 """
@@ -24,11 +24,11 @@ _SPREAD = "node(s) didn't match pod topology spread constraints"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 Refusal = tuple[str, bool]
-"""The reason, and whether taking pods off the node would not help."""
+"""The reason, and whether removing pods from the node would not help."""
 
 
 class Spread:
-    """The constraints that must hold (`DoNotSchedule`) of one pod."""
+    """The hard spread constraints (`DoNotSchedule`) of one pod."""
 
     def __init__(self, pod: JsonObject, snapshot: Snapshot) -> None:
         given = spec(pod).get("topologySpreadConstraints") or ()
@@ -60,7 +60,7 @@ class Spread:
         return self._selects(rule, other, empty=False)
 
     def _selects(self, rule: JsonObject, other: JsonObject, *, empty: bool) -> bool:
-        """Test the selector with the pod's own values of `matchLabelKeys`; one without any test counts nothing."""
+        """Match the selector plus the pod's own values of `matchLabelKeys`; return `empty` for an empty selector."""
         selector = rule.get("labelSelector")
         own = labels(self._pod)
         keys = {key: own[key] for key in rule.get("matchLabelKeys") or () if key in own}
@@ -68,26 +68,26 @@ class Spread:
             return False
         if not selector.get("matchLabels") and not selector.get("matchExpressions") and not keys:
             return empty
-        there = labels(other)
-        return all(there.get(key) == value for key, value in keys.items()) and selects(selector, there)
+        found = labels(other)
+        return all(found.get(key) == value for key, value in keys.items()) and selects(selector, found)
 
     def refuses(self, view: NodeView) -> Refusal | None:
-        """Return which constraint the pod would break on a node."""
+        """Return the constraint that the pod would violate on a node."""
         for rule, counts in zip(self._rules, self._counts, strict=True):
             domain = view.marks.get(rule["topologyKey"])
             if domain is None:
                 return f"{_SPREAD} (missing required label)", True
-            least = min(counts.values(), default=2**31 - 1)
+            minimum = min(counts.values(), default=2**31 - 1)
             if len(counts) < int(rule.get("minDomains") or 1):
-                least = 0
+                minimum = 0
             itself = int(self._selects(rule, self._pod, empty=True))
-            if counts[domain] + itself - least > int(rule["maxSkew"]):
+            if counts[domain] + itself - minimum > int(rule["maxSkew"]):
                 return _SPREAD, False
         return None
 
 
 class Affinity:
-    """The pods that must, and those that must not, be near one pod; and those that do not want it near."""
+    """One pod's affinity and anti-affinity terms, and other pods' anti-affinity terms against it."""
 
     def __init__(self, pod: JsonObject, snapshot: Snapshot) -> None:
         self._pod = pod
@@ -107,20 +107,22 @@ class Affinity:
             self._away.update(_domains([term for term in self._apart if self._matches(term, self._pod, other)], marks))
             theirs = terms(other, "podAntiAffinity")
             if theirs:
-                meant = [term for term in theirs if self._matches(term, other, self._pod)]
-                self._unwanted.update(_domains(meant, marks))
+                matching = [term for term in theirs if self._matches(term, other, self._pod)]
+                self._unwanted.update(_domains(matching, marks))
 
     def _matches(self, term: JsonObject, owner: JsonObject, other: JsonObject) -> bool:
-        """Return whether a term of one pod means another."""
+        """Return whether a term of one pod matches another."""
         chosen, selector = term.get("namespaces") or [], term.get("namespaceSelector")
         if not chosen and selector is None:
             chosen = [namespace_of(owner)]
-        there = namespace_of(other)
-        in_place = there in chosen or (selector is not None and selects(selector, self._namespaces.get(there, {})))
+        namespace = namespace_of(other)
+        in_place = namespace in chosen or (
+            selector is not None and selects(selector, self._namespaces.get(namespace, {}))
+        )
         return in_place and term.get("labelSelector") is not None and selects(_with_keys(term, owner), labels(other))
 
     def refuses(self, view: NodeView) -> Refusal | None:
-        """Return which rule the pod would break on a node."""
+        """Return the rule that the pod would violate on a node."""
         marks = view.marks
         if not self._has_company(marks):
             return "node(s) didn't match pod affinity rules", True
@@ -135,7 +137,7 @@ class Affinity:
             return False
         if all(self._beside[pair] for pair in _domains(self._near, marks)):
             return True
-        # The first of several pods that want to be together may go anywhere.
+        # The first pod of a group with affinity to itself may run anywhere.
         return not +self._beside and all(self._matches(term, self._pod, self._pod) for term in self._near)
 
 
@@ -145,14 +147,14 @@ def terms(pod: JsonObject, kind: str) -> list[JsonObject]:
     return found
 
 
-def selects(selector: dict[str, Any], there: dict[str, str]) -> bool:
-    """Test a LabelSelector; one without tests selects everything."""
+def selects(selector: dict[str, Any], labels_of: dict[str, str]) -> bool:
+    """Return whether a LabelSelector matches labels; an empty one matches everything."""
     has_tests = selector.get("matchLabels") or selector.get("matchExpressions")
-    return matches_selector(there, selector) if has_tests else True
+    return matches_selector(labels_of, selector) if has_tests else True
 
 
 def _with_keys(term: JsonObject, owner: JsonObject) -> JsonObject:
-    """Add what (mis)matchLabelKeys make of the owner's labels, as the API server does."""
+    """Return the term with its (mis)matchLabelKeys resolved against the owner's labels, as the API server does."""
     own, selector = labels(owner), term["labelSelector"]
     added = [
         {"key": key, "operator": operator, "values": [own[key]]}

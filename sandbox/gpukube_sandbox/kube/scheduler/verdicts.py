@@ -1,6 +1,6 @@
-"""Where a pod may go, which pods would have to go for it, and what the scheduler says when neither helps.
+"""Feasible nodes for a pod, victims of preemption, and the message if neither exists.
 
-In scope: feasible nodes, preemption, the message of `FailedScheduling`.
+In scope: node selection, preemption, the message of `FailedScheduling`.
 Out of scope: single filters (`filters`, `topology`), writing to the API.
 
 Source: kubernetes pkg/scheduler/{schedule_one,framework/types}.go, framework/preemption, plugins/defaultpreemption.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 CLAIMS = (1, 34)
-"""First version with resource claims for everybody, which the message then speaks of."""
+"""First version with resource claims enabled by default, which its messages mention."""
 NO_NODES = "no nodes available to schedule pods"
 _HOPELESS = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -32,13 +32,13 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """What the scheduler makes of one pod.
+    """The scheduler's decision about one pod.
 
     Attributes:
-        nodes: Those it fits, the best first.
+        nodes: Nodes that it fits, best first.
         message: Why it fits none.
         makes_room: Node that would have room without `victims`; "" for none.
-        victims: Pods of lower priority on that node that have to go.
+        victims: Lower-priority pods to remove from that node.
     """
 
     nodes: tuple[str, ...] = ()
@@ -48,10 +48,10 @@ class Placing:
 
 
 def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Placing:
-    """Judge every node for a pod.
+    """Evaluate all nodes for a pod.
 
     Args:
-        pod: Without a node.
+        pod: An unbound pod.
         snapshot: The cluster.
         version: Minor version of Kubernetes, (1, 34).
     """
@@ -76,7 +76,7 @@ def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Plac
 
 
 def _named_nodes(pod: JsonObject) -> set[str] | None:
-    """Return the nodes that the required affinity names; None when it does not name any in one of its terms."""
+    """Return the nodes that the required affinity names; None if a term names no node."""
     required = _node_affinity(pod).get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     found: set[str] = set()
     for term in required.get("nodeSelectorTerms") or ():
@@ -96,7 +96,7 @@ def _node_affinity(pod: JsonObject) -> JsonObject:
 
 
 def _rank(pod: JsonObject, view: NodeView) -> tuple[int, int, int, str]:
-    """Prefer nodes without soft taints, then those the pod prefers, then those with few pods."""
+    """Sort key: fewest soft taints, then the pod's preference, then fewest pods."""
     taints = spec(view.node).get("taints") or ()
     soft = sum(item.get("effect") == "PreferNoSchedule" and not tolerates(spec(pod), item) for item in taints)
     preferred = _node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
@@ -107,7 +107,7 @@ def _rank(pod: JsonObject, view: NodeView) -> tuple[int, int, int, str]:
 def _refused(
     pod: JsonObject, snapshot: Snapshot, version: tuple[int, int], verdicts: dict[str, Verdict], before: str = ""
 ) -> Placing:
-    """Write the message of a pod that fits nowhere, as `kubectl describe pod` shows it; look for room by preemption."""
+    """Return the message about a pod that fits no node, as in `kubectl describe pod`, or the victims to preempt."""
     total = len(snapshot.nodes)
     refusal = before or _counted(reason for verdict in verdicts.values() for reason in verdict.reasons)
     message = f"0/{total} nodes are available: {refusal}."
@@ -139,7 +139,7 @@ def _counted(reasons: Iterable[str]) -> str:
 def _victims(
     pod: JsonObject, view: NodeView, snapshot: Snapshot, version: tuple[int, int]
 ) -> list[JsonObject] | Verdict:
-    """Find the pods of lower priority without which the pod fits; as few as possible, the least important ones."""
+    """Return the fewest, least important lower-priority pods without which the pod fits, or why it would not fit."""
     lower = sorted((item for item in view.pods if priority(item) < priority(pod)), key=_importance)
     if not lower:
         return Verdict((_NO_VICTIMS,))
@@ -147,7 +147,7 @@ def _victims(
     if refused:
         return refused
     gone = list(lower)
-    for item in reversed(lower):  # the most important ones may stay first
+    for item in reversed(lower):  # spare the most important ones first
         rest = [other for other in gone if other is not item]
         if not _without(pod, view, rest, snapshot, version):
             gone = rest
@@ -162,12 +162,12 @@ def _without(
 
 
 def priority(pod: JsonObject) -> int:
-    """Return a pod's priority, 0 where it has none."""
+    """Return a pod's priority; 0 if it has none."""
     return int(spec(pod).get("priority") or 0)
 
 
 def _importance(pod: JsonObject) -> tuple[int, str]:
-    """Order by priority; of equal ones the younger is less important."""
+    """Sort key: priority, then age; a younger pod is less important."""
     created = str(meta(pod).get("creationTimestamp", ""))
     return priority(pod), "".join(chr(126 - ord(character) + 32) for character in created)
 

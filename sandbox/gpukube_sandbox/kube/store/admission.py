@@ -1,4 +1,4 @@
-"""What the API server settles or refuses about a pod by looking at other objects.
+"""Pod admission that depends on other objects.
 
 In scope: priority, service account, runtime class, quotas. Out of scope: rules on the pod alone (`validation`),
 storage.
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 CRITICAL = ("system-node-critical", "system-cluster-critical")
-"""Priority classes that GKE admits outside kube-system only where a quota names them (NVIDIA/cloud-native-docs,
+"""Priority classes that GKE admits outside kube-system only if a quota names them (NVIDIA/cloud-native-docs,
 gpu-operator/google-gke)."""
 _COUNTED = frozenset({"pods", "count/pods"})
 
 
 def admit_pod(store: Holding, pod: JsonObject) -> None:
-    """Settle a pod's priority, and refuse it where it names what is not there or a quota is used up.
+    """Set a pod's priority and runtime overhead; reject the pod if an object it names is missing or a quota is used up.
 
     Raises:
         ApiProblem: 403.
@@ -49,13 +49,13 @@ def admit_pod(store: Holding, pod: JsonObject) -> None:
 
 
 def _refused(pod: JsonObject, message: str) -> ApiProblem:
-    """403: an admission plugin refuses a pod; one whose name is still to be made is called by its beginning."""
+    """403: an admission plugin rejects a pod; a pod without a name is identified by its generateName."""
     name = meta(pod).get("generateName") or name_of(pod)
     return ApiProblem(403, "Forbidden", f'pods "{name}" is forbidden: {message}', {"name": name, "kind": "pods"})
 
 
 def _settle_priority(store: Holding, pod: JsonObject) -> None:
-    """Take priority and preemption from the pod's class, or from the one that is everybody's default."""
+    """Set priority and preemption policy from the pod's priority class, or from the global default."""
     pod_spec = pod["spec"]
     named = pod_spec.get("priorityClassName")
     if named:
@@ -79,7 +79,7 @@ def _settle_priority(store: Holding, pod: JsonObject) -> None:
 
 
 def _settle_runtime(store: Holding, pod: JsonObject) -> None:
-    """Take what a pod costs beside its containers, and where it may run, from its runtime class."""
+    """Set overhead, node selector, and tolerations from the pod's runtime class."""
     pod_spec, named = pod["spec"], pod["spec"].get("runtimeClassName")
     found = store.find(kinds.CORE["runtimeclasses"], "", named) if named else {}
     if found is None:
@@ -109,7 +109,7 @@ def _amounts(resources: Mapping[str, str] | None) -> dict[str, Decimal]:
 
 
 def _limit_critical(store: Holding, pod: JsonObject) -> None:
-    """Outside kube-system a critical pod needs a quota that names its class.
+    """Reject a critical pod outside kube-system if no quota names its class.
 
     Source:
         docs: concepts/policy/resource-quotas (limit priority class consumption by default).
@@ -146,7 +146,7 @@ def _matches(scope: JsonObject, pod: JsonObject) -> bool:
 
 
 def usage(pods: Iterable[JsonObject], names: Iterable[str]) -> dict[str, Decimal]:
-    """Add up what pods take of the resources a quota names ("requests.nvidia.com/gpu", "limits.cpu", "pods")."""
+    """Return pods' usage of the resources in a quota ("requests.nvidia.com/gpu", "limits.cpu", "pods")."""
     living = [pod for pod in pods if status(pod).get("phase") not in {"Succeeded", "Failed"}]
     takes = [_takes(pod) for pod in living]
     return {name: sum((item[name] for item in takes), Decimal(0)) for name in names}
@@ -165,15 +165,15 @@ def _takes(pod: JsonObject) -> dict[str, Decimal]:
     for name, amount in _amounts(spec(pod).get("overhead")).items():
         found[f"requests.{name}"] += amount
         found[name] += amount
-        if found[f"limits.{name}"]:  # a pod without a limit has none with its overhead either
+        if found[f"limits.{name}"]:  # overhead does not add a limit to a pod without one
             found[f"limits.{name}"] += amount
     return found
 
 
 def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
     hard: dict[str, str] = spec(quota).get("hard") or {}
-    there = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _concerns(quota, item)]
-    used, requested = usage(there, hard), usage([pod], hard)
+    counted = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _concerns(quota, item)]
+    used, requested = usage(counted, hard), usage([pod], hard)
     missing = [name for name in sorted(hard) if _must_be_set(name) and not _is_set(pod, name)]
     if missing:
         first = spec(pod)["containers"][0]["name"]
@@ -188,7 +188,7 @@ def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
 
 
 def _must_be_set(name: str) -> bool:
-    """A quota on cores or memory needs a number from every container; one on devices does not."""
+    """Return whether a quota on a resource requires a value in every container: CPU and memory do, devices do not."""
     return name.removeprefix("requests.").removeprefix("limits.") in {"cpu", "memory"}
 
 

@@ -1,10 +1,10 @@
-"""Server-side apply, and who owns which field.
+"""Server-side apply, and field ownership.
 
-In scope: managedFields, applying with conflicts and pruning, and what an update takes from others. Out of scope: sets
-of fields (`fieldsets`), reading and writing the store.
+In scope: managedFields, applying with conflicts and pruning, ownership changes of an update. Out of scope: sets of
+fields (`fieldsets`), reading and writing the store.
 
-Source: docs reference/using-api/server-side-apply; sigs.k8s.io/structured-merge-diff v6, merge/update.go, whose steps
-these are; k8s.io/apimachinery pkg/util/managedfields.
+Source: docs reference/using-api/server-side-apply; sigs.k8s.io/structured-merge-diff v6, merge/update.go (the same
+steps); k8s.io/apimachinery pkg/util/managedfields.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ _ALWAYS_WRITTEN: frozenset[FieldPath] = frozenset(
         ("f:spec", "f:updateStrategy"),
     }
 )
-"""Fields that Go writes of an empty object too, so that who fills them has not added them."""
+"""Fields that Go writes even for an empty object, so that setting them does not add them."""
 _BEFORE_FIRST_APPLY = "before-first-apply"
-"""Owner of what was there before anybody's fields were tracked."""
+"""Owner of fields that existed before tracking started."""
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -96,14 +96,14 @@ _Owners = dict[_Id, _Owned]
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Who writes what kind of object, and when.
+    """One write: its manager, type, and time.
 
     Attributes:
         manager: Field manager.
-        structure: Of the object's type.
-        time: Written into managedFields.
-        part: Subresource, "" for the object.
-        has_status: The status has a subresource of its own, so that no other write owns it.
+        structure: Structure of the object's type.
+        time: Timestamp in managedFields.
+        part: Subresource; "" for the object.
+        has_status: The status is a subresource, so no other write owns it.
     """
 
     manager: str
@@ -113,17 +113,16 @@ class Write:
     has_status: bool = True
 
     def tracked(self, fields: frozenset[FieldPath]) -> frozenset[FieldPath]:
-        """Take out what this write cannot set."""
+        """Return the fields that this write can set."""
         if self.part == "status":
             return frozenset(path for path in fields if path[0] == "f:status")
         return frozenset(path for path in fields if path[0] != "f:status") if self.has_status else fields
 
 
 def record_update(old: JsonObject | None, new: JsonObject, write: Write) -> None:
-    """Write into `new` who owns what after a create, replace or patch.
+    """Set managedFields in `new` after a create, replace, or patch.
 
-    What changed belongs to that manager and to nobody else. A write may bring managedFields of its own; an empty list
-    ends their tracking.
+    Changed fields belong to this manager only. A write may contain its own managedFields; an empty list stops tracking.
     """
     sent = meta(new).get("managedFields")
     new["metadata"].pop("managedFields", None)
@@ -146,7 +145,7 @@ def _added_to_nothing(added: frozenset[FieldPath], write: Write) -> frozenset[Fi
 
 
 def _take(old: JsonObject, new: JsonObject, owners: _Owners, write: Write) -> frozenset[FieldPath]:
-    """Take what a write changed from all owners, and return it."""
+    """Remove the changed fields from all owners, and return them."""
     change = compare(_bare(old), _bare(new), write.structure)
     changed, removed = (write.tracked(paths) for paths in (change.modified | change.added, change.removed))
     for owner, owned in list(owners.items()):
@@ -158,16 +157,16 @@ def _take(old: JsonObject, new: JsonObject, owners: _Owners, write: Write) -> fr
 
 
 def apply_config(live: JsonObject | None, config: JsonObject, write: Write, *, force: bool) -> JsonObject:
-    """Apply a configuration, creating the object when `live` is None; gives the new object.
+    """Apply a configuration, creating the object if `live` is None, and return the new object.
 
     Args:
         live: The stored object.
-        config: What the manager wants to own; metadata.managedFields must not be in it.
-        write: Who applies it.
-        force: Take fields from other managers instead of refusing.
+        config: Fields that the manager applies; must not contain metadata.managedFields.
+        write: The manager and its write.
+        force: Take over fields from other managers instead of failing.
 
     Raises:
-        ApiProblem: 409 with one cause per field that another manager owns with another value.
+        ApiProblem: 409 with one cause per field that another manager owns with a different value.
     """
     structure = write.structure
     owners = _read_owners(meta(live or {}).get("managedFields"))
@@ -204,7 +203,7 @@ def apply_config(live: JsonObject | None, config: JsonObject, write: Write, *, f
 def _prune(
     merged: JsonObject, last: frozenset[FieldPath], claimed: frozenset[FieldPath], structure: Structure
 ) -> JsonObject:
-    """Remove what its manager applied last time and nobody claims now."""
+    """Remove fields that the manager applied before and no manager owns now."""
     before = with_named_fields(last, structure)
     pruned = remove(merged, before, structure)
     everything = with_named_fields(field_set(merged, structure), structure)
@@ -216,7 +215,7 @@ def _prune(
 
 
 def _is_migration(live: JsonObject | None, write: Write, conflicts: frozenset[FieldPath]) -> bool:
-    """Whether kubectl takes over only what it has applied itself, before it did so on the server."""
+    """Return whether kubectl migrates from client-side apply: it takes over only fields that it applied itself."""
     text = annotations_of(live or {}).get(_LAST_APPLIED)
     if write.manager != "kubectl" or not text:
         return False
@@ -250,7 +249,7 @@ def _read_owners(entries: list[JsonObject] | None) -> _Owners:
 
 
 def _write_owners(obj: JsonObject, owners: _Owners, live: JsonObject | None) -> None:
-    """Write managedFields; the old ones where nothing but a time is new, so that a write without effect is none."""
+    """Set managedFields; keep the old ones if only a time differs, so that a write without effect changes nothing."""
     entries: list[JsonObject] = [
         {
             "manager": owner.manager,

@@ -24,7 +24,7 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def fill_defaults(kind: Kind, obj: JsonObject) -> None:
-    """Fill in what the type's defaulting would, in place."""
+    """Set the type's defaults, in place."""
     fill = _DEFAULTS.get(kind.kind)
     if fill and not kind.custom:
         fill(obj)
@@ -65,10 +65,10 @@ def _fill_probe(probe: JsonObject) -> None:
 
 
 def tolerate_extended_resources(pod: JsonObject) -> None:
-    """Let a pod tolerate taints that are called as the extended resources it asks for.
+    """Add tolerations for taints whose keys are the extended resources that a pod requests.
 
     Source:
-        kubernetes plugin/pkg/admission/extendedresourcetoleration: by the resource's own name, of any container.
+        kubernetes plugin/pkg/admission/extendedresourcetoleration: resource names of all containers.
     """
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
@@ -132,7 +132,7 @@ def _replicaset(obj: JsonObject) -> None:
 
 def _job(obj: JsonObject) -> None:
     spec = obj.setdefault("spec", {})
-    if "parallelism" not in spec:  # with it alone, the Job is a work queue without a number of completions
+    if "parallelism" not in spec:  # with parallelism only, the Job is a work queue without completions
         spec.setdefault("completions", 1)
     for key, value in (("parallelism", 1), ("backoffLimit", 6), ("suspend", False)):
         spec.setdefault(key, value)
@@ -195,7 +195,7 @@ def _service(obj: JsonObject) -> None:
 
 
 def give_address(kind: Kind, obj: JsonObject) -> None:
-    """Give a Service its address, in place: the API server does so after it has noted who owns which field."""
+    """Set the address of a Service, in place; the API server does so after it has recorded field owners."""
     spec = obj.get("spec") or {}
     if kind.kind != "Service" or spec["type"] == "ExternalName":
         return
@@ -224,7 +224,7 @@ _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
 
 
 def count_template(kind: Kind, old: JsonObject | None, new: JsonObject) -> None:
-    """Number a DaemonSet's template, in place; what a client writes there does not count.
+    """Set the template generation of a DaemonSet, in place, ignoring the client's value.
 
     Source:
         kubernetes pkg/registry/apps/daemonset/strategy.go and pkg/apis/apps/v1/conversion.go.

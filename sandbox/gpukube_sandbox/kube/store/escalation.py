@@ -1,6 +1,6 @@
-"""Nobody grants more than they hold: the check of Roles, ClusterRoles and their bindings when they are written.
+"""Privilege escalation prevention: nobody may grant permissions that they lack.
 
-In scope: the check and its message. Out of scope: who may write them at all (`rbac`).
+In scope: the check of roles and bindings, and its message. Out of scope: who may write them (`rbac`).
 
 Source: kubernetes pkg/registry/rbac (role, clusterrole, rolebinding and clusterrolebinding policybased/storage.go) and
 validation/rule.go, ConfirmNoEscalation; docs reference/access-authn-authz/rbac, privilege escalation prevention.
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({"roles", "clusterroles"})
-"""The other types of the group are bindings."""
+"""Role types; the other types of the group are bindings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an object grants.
+    """The permissions that an object grants.
 
     Attributes:
-        without: Who may do this need not hold what is granted.
-        rights: Single rights, each with one verb, one resource or path, and one name.
-        problem: Why they cannot be told: the role that a binding names is not there.
+        without: Access that allows a user to grant permissions that they lack.
+        rights: Single permissions, each with one verb, one resource or path, and one name.
+        problem: Why the permissions are unknown: the role that a binding names does not exist.
     """
 
     without: Access
@@ -44,19 +44,19 @@ class Grant:
     problem: ApiProblem | None = None
 
     def accesses(self) -> Iterator[Access]:
-        """What its writer has to be allowed, in the namespace of the object."""
+        """Yield the accesses that its writer needs, in the namespace of the object."""
         for right in self.rights:
             yield replace(_as_access(right), namespace=self.without.namespace)
 
 
 def grant_of(store: Store, kind: Kind, new: JsonObject, old: JsonObject | None) -> Grant | None:
-    """Describe what an object grants that is about to be written; None of one that grants nothing new.
+    """Return what a new or changed object grants; None if it grants nothing new.
 
     Args:
-        store: Holds the role that a binding names.
-        kind: Its type; those of other groups grant nothing.
-        new: As it will be, with name and namespace.
-        old: As it is; None when it is created.
+        store: Contains the role that a binding names.
+        kind: The object's type; types of other groups grant nothing.
+        new: The new object, with name and namespace.
+        old: The current object; None if it is created.
     """
     if kind.group != _GROUP:
         return None
@@ -78,10 +78,10 @@ def grant_of(store: Store, kind: Kind, new: JsonObject, old: JsonObject | None) 
 
 
 def check_grant(store: Store, user: User, kind: Kind, name: str, grant: Grant) -> None:
-    """Refuse an object that grants what its writer does not hold.
+    """Reject an object that grants permissions that its writer lacks.
 
     Raises:
-        ApiProblem: 403; 404 of a role that a binding names, asked for only of those who may not bind any role.
+        ApiProblem: 403; 404 for a missing role, but only if the writer may not bind any role.
     """
     if MASTERS in user.groups or is_allowed(store, user, grant.without):
         return
@@ -94,7 +94,7 @@ def check_grant(store: Store, user: User, kind: Kind, name: str, grant: Grant) -
 
 
 def _as_access(single: JsonObject) -> Access:
-    """What one single right lets somebody do; a rule for all names of a resource needs one for all."""
+    """Return the access of a single permission; without resource names, it is access to all names."""
     verb, (path,) = single["verbs"][0], single.get("nonResourceURLs") or ("",)
     (group,), (resource,) = single.get("apiGroups") or ("",), single.get("resources") or ("",)
     (name,) = single.get("resourceNames") or ("",)
@@ -102,7 +102,7 @@ def _as_access(single: JsonObject) -> Access:
 
 
 def _singles(rules: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Break rules down to one verb, one group and resource, or one path, and one name."""
+    """Split rules into single permissions: one verb, one resource or path, and one name."""
     for rule in rules:
         of_types = product(*(rule.get(key) or () for key in ("verbs", "apiGroups", "resources")))
         for (verb, group, resource), name in product(of_types, rule.get("resourceNames") or [""]):
@@ -114,7 +114,7 @@ def _singles(rules: Iterable[JsonObject]) -> Iterator[JsonObject]:
 
 def _message(user: User, lacking: list[JsonObject]) -> str:
     compact: dict[str, JsonObject] = {}
-    for rule in lacking:  # verbs on one resource go together, as CompactRules does it
+    for rule in lacking:  # verbs on one resource are combined, as in CompactRules
         key = json.dumps({**rule, "verbs": []}, sort_keys=True)
         verbs = compact.setdefault(key, {**rule, "verbs": []})["verbs"]
         verbs += [verb for verb in rule["verbs"] if verb not in verbs]
@@ -140,5 +140,5 @@ def _written(rule: JsonObject) -> str:
 
 
 def _quoted(texts: Iterable[str]) -> str:
-    """A list as Go's %q writes it."""
+    """Format a list like Go's %q."""
     return "[" + " ".join(json.dumps(text) for text in texts) + "]"

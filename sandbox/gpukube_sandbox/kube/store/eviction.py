@@ -1,6 +1,6 @@
-"""The eviction API: a pod goes unless a disruption budget says it may not.
+"""The eviction API: deletes a pod unless a disruption budget forbids it.
 
-In scope: evicting, by the status of budgets. Out of scope: HTTP, working out that status (`disruptions`).
+In scope: evicting, based on the status of budgets. Out of scope: HTTP, computing that status (`disruptions`).
 
 Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.store import Store
 
 MAX_DISRUPTED: Final = 2000
-"""Evictions of one budget that its controller has not seen yet; more are refused."""
+"""Maximum number of evictions per budget that its controller has not processed yet."""
 _LATER_S: Final = 10
 _VIOLATES: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def covers(budget: JsonObject, pod: JsonObject) -> bool:
-    """Return whether a budget is about a pod; one with an empty selector is about all of its namespace."""
+    """Return whether a budget covers a pod; an empty selector covers all pods of the namespace."""
     selector = spec(budget).get("selector")
     if namespace_of(budget) != namespace_of(pod) or selector is None:
         return False
@@ -38,19 +38,19 @@ def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
     """Delete a pod if its budget allows it.
 
     Raises:
-        ApiProblem: 404; 409 where the pod has another uid than the precondition; 429 where a budget would be violated,
-            or its status is older than its spec; 403 where its status allows nothing; 500 where two cover the pod.
+        ApiProblem: 404; 409 if the pod's uid does not match the precondition; 429 if the budget would be violated, or
+            its status is older than its spec; 403 if its status rules out evictions; 500 if two budgets cover the pod.
     """
     pod = store.get(CORE["pods"], namespace, name)
-    if not _goes_unchecked(pod):
+    if not _skips_budget(pod):
         budgets = [item for item in store.all_of(CORE["poddisruptionbudgets"], namespace) if covers(item, pod)]
         if len(budgets) > 1:
             message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
             raise ApiProblem(500, "", message)
         for budget in budgets:
             if not _is_unhealthy_and_free(budget, pod):
-                _take_one(store, budget, pod, dry_run=dry_run)
-    if uid and uid != meta(pod)["uid"]:  # the budget has lost one by then, as upstream
+                _charge(store, budget, pod, dry_run=dry_run)
+    if uid and uid != meta(pod)["uid"]:  # the budget has been charged already, as upstream
         raise another_pod(name, uid, meta(pod)["uid"])
     if not dry_run:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
@@ -61,7 +61,7 @@ def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
     store.delete(CORE["pods"], namespace, name, grace_s=grace_s, dry_run=dry_run)
 
 
-def _goes_unchecked(pod: JsonObject) -> bool:
+def _skips_budget(pod: JsonObject) -> bool:
     return status(pod).get("phase") in {"Pending", "Succeeded", "Failed"} or bool(meta(pod).get("deletionTimestamp"))
 
 
@@ -74,8 +74,8 @@ def _is_unhealthy_and_free(budget: JsonObject, pod: JsonObject) -> bool:
     return bool(status(budget).get("currentHealthy", 0) >= needed > 0)
 
 
-def _take_one(store: Store, budget: JsonObject, pod: JsonObject, *, dry_run: bool) -> None:
-    """Take one of the evictions that a budget allows, and note the pod for its controller."""
+def _charge(store: Store, budget: JsonObject, pod: JsonObject, *, dry_run: bool) -> None:
+    """Use one of the evictions that a budget allows, and record the pod for its controller."""
     name, found = name_of(budget), status(budget)
     allowed, noted = found.get("disruptionsAllowed", 0), found.get("disruptedPods") or {}
     if found.get("observedGeneration", 0) < meta(budget).get("generation", 1):

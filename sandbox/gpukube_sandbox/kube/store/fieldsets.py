@@ -1,6 +1,6 @@
-"""Sets of fields, and objects merged, compared and cut by them.
+"""Sets of fields, and merging, comparing, and pruning objects by field.
 
-In scope: paths as managedFields spell them, and the walks over values by their structure. Out of scope: owners.
+In scope: paths as in managedFields, and traversal of values by their structure. Out of scope: owners.
 
 Source: sigs.k8s.io/structured-merge-diff v6, fieldpath and typed (tofieldset.go, compare.go, merge.go, remove.go).
 """
@@ -27,7 +27,7 @@ _ABSENT: Any = object()
 
 
 def from_fields(tree: JsonObject) -> frozenset[FieldPath]:
-    """Read fieldsV1."""
+    """Parse fieldsV1."""
     found: set[FieldPath] = set()
 
     def walk(node: JsonObject, path: FieldPath) -> None:
@@ -43,7 +43,7 @@ def from_fields(tree: JsonObject) -> frozenset[FieldPath]:
 
 
 def to_fields(paths: Iterable[FieldPath]) -> JsonObject:
-    """Write fieldsV1: a field with others below it that is a member itself has a "." in it."""
+    """Return fieldsV1; a member with other members below it contains a "."."""
     members = set(paths)
     tree: JsonObject = {}
     for path in sorted(members):
@@ -58,7 +58,7 @@ def to_fields(paths: Iterable[FieldPath]) -> JsonObject:
 
 
 def spell(path: FieldPath) -> str:
-    """Write a path as messages do: .spec.containers[name="main"].image."""
+    """Format a path as in messages: .spec.containers[name="main"].image."""
     text = ""
     for step in path:
         if step.startswith("f:"):
@@ -72,7 +72,7 @@ def spell(path: FieldPath) -> str:
 
 
 def with_named_fields(paths: Iterable[FieldPath], structure: Structure) -> frozenset[FieldPath]:
-    """Add the fields above that the type names: who owns `a.b` owns the struct `a`, but no map and no item."""
+    """Add parent fields that the type names: an owner of `a.b` owns the struct `a`, but no map and no list item."""
     found = set(paths)
     for path in list(found):
         at = structure
@@ -86,7 +86,7 @@ def with_named_fields(paths: Iterable[FieldPath], structure: Structure) -> froze
     return frozenset(found)
 
 
-# walks
+# traversal
 
 
 def _step(item: Any, structure: Structure) -> str:  # noqa: ANN401 -- any JSON value
@@ -103,7 +103,7 @@ def _by_step(items: list[Any], structure: Structure) -> dict[str, list[Any]]:
 
 
 def field_set(value: JsonObject, structure: Structure) -> frozenset[FieldPath]:
-    """List the fields of an object: its leaves, list items, and what the type does not name."""
+    """Return the fields of an object: leaves, list items, and fields that the type does not name."""
     found: set[FieldPath] = set()
     _collect(value, structure, (), found)
     return frozenset(found)
@@ -116,10 +116,10 @@ def _collect(value: Any, structure: Structure, path: FieldPath, found: set[Field
             _collect(item, structure.field(key), below, found)
             if item == {} or not structure.declares(key):
                 found.add(below)
-    elif isinstance(value, list) and not structure.is_one_list:
+    elif isinstance(value, list) and not structure.is_atomic_list:
         for step, items in _by_step(value, structure).items():
             found.add((*path, step))
-            if len(items) == 1:  # of items that cannot be told apart only the place is known
+            if len(items) == 1:  # for items with the same key, only the key is recorded
                 _collect(items[0], structure.item(), (*path, step), found)
     else:
         found.add(path)
@@ -127,7 +127,7 @@ def _collect(value: Any, structure: Structure, path: FieldPath, found: set[Field
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What differs between two objects."""
+    """The differences between two objects."""
 
     removed: frozenset[FieldPath]
     modified: frozenset[FieldPath]
@@ -142,7 +142,7 @@ class _Differences:
 
 
 def compare(old: JsonObject, new: JsonObject, structure: Structure) -> Comparison:
-    """List what differs; of a subtree that only one has, its root and all below."""
+    """Return the differences; for a subtree in one object only, its root and all fields below."""
     found = _Differences()
     _compare(old, new, structure, (), found)
     return Comparison(frozenset(found.removed), frozenset(found.modified), frozenset(found.added))
@@ -163,9 +163,9 @@ def _compare(old: Any, new: Any, structure: Structure, path: FieldPath, found: _
 
 
 def _pairs(old: Any, new: Any, structure: Structure) -> list[tuple[str, Any, Any, Structure]] | None:  # noqa: ANN401 -- any JSON
-    """Pair the parts of two values; None where they are compared and replaced as a whole."""
+    """Pair the parts of two values; None if they are compared and replaced as a whole."""
     values = [value for value in (old, new) if value is not _ABSENT]
-    if not any(values):  # both empty: that they are is a value
+    if not any(values):  # both empty: compared as values
         return None
     if all(isinstance(value, dict) for value in values) and not structure.is_atomic:
         before, after = ({} if value is _ABSENT else value for value in (old, new))
@@ -173,7 +173,7 @@ def _pairs(old: Any, new: Any, structure: Structure) -> list[tuple[str, Any, Any
             (f"f:{key}", before.get(key, _ABSENT), after.get(key, _ABSENT), structure.field(key))
             for key in {**before, **after}
         ]
-    if all(isinstance(value, list) for value in values) and not structure.is_one_list:
+    if all(isinstance(value, list) for value in values) and not structure.is_atomic_list:
         known = [_by_step([] if value is _ABSENT else value, structure) for value in (old, new)]
         return [
             (
@@ -187,14 +187,14 @@ def _pairs(old: Any, new: Any, structure: Structure) -> list[tuple[str, Any, Any
 
 
 def _only(items: list[Any] | None, others: list[Any] | None) -> Any:  # noqa: ANN401 -- any JSON value
-    """The one item of a key; all of them, as one value, where either side has several."""
+    """Return the only item with a key; all items, as one value, if either side has several."""
     if items is None:
         return _ABSENT
     return items[0] if max(len(items), len(others or ())) == 1 else items
 
 
 def merge(old: Any, new: Any, structure: Structure) -> Any:  # noqa: ANN401 -- any JSON value
-    """Lay one value over another; neither is changed."""
+    """Return one value merged over another; neither is changed."""
     if old is _ABSENT:
         return new
     if new is _ABSENT:
@@ -203,13 +203,13 @@ def merge(old: Any, new: Any, structure: Structure) -> Any:  # noqa: ANN401 -- a
         return {
             key: merge(old.get(key, _ABSENT), new.get(key, _ABSENT), structure.field(key)) for key in {**old, **new}
         }
-    if isinstance(old, list) and isinstance(new, list) and not structure.is_one_list:
+    if isinstance(old, list) and isinstance(new, list) and not structure.is_atomic_list:
         return _merge_lists(old, new, structure)
     return new
 
 
 def _merge_lists(old: list[Any], new: list[Any], structure: Structure) -> list[Any]:
-    """Merge by keys: the new list's order counts for its items, the others stay before what they stood before."""
+    """Merge by keys: new items keep their order, the others stay before their previous successors."""
     before = [(_step(item, structure), item) for item in old]
     known, after = dict(reversed(before)), {_step(item, structure): item for item in new}
     shared = [step for step in after if step in known]
@@ -249,7 +249,7 @@ def _merge_lists(old: list[Any], new: list[Any], structure: Structure) -> list[A
 
 
 def remove(value: Any, paths: Iterable[FieldPath], structure: Structure) -> Any:  # noqa: ANN401 -- any JSON value
-    """Cut fields out of a value, which is left alone; what becomes empty stays."""
+    """Return a value without some fields; containers that become empty stay, and the original is unchanged."""
     ends = {path[0] for path in paths if len(path) == 1}
     below: dict[str, list[FieldPath]] = {}
     for path in paths:
@@ -261,7 +261,7 @@ def remove(value: Any, paths: Iterable[FieldPath], structure: Structure) -> Any:
             for key, item in value.items()
             if f"f:{key}" not in ends
         }
-    if isinstance(value, list) and not structure.is_one_list:
+    if isinstance(value, list) and not structure.is_atomic_list:
         return [
             remove(item, below[step], structure.item()) if step in below else item
             for step, item in ((_step(item, structure), item) for item in value)

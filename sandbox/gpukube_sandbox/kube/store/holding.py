@@ -1,6 +1,6 @@
-"""What rules need of the store that they are asked by.
+"""The part of the store's interface that rules use.
 
-In scope: that face of it, so that a rule does not know the store. Out of scope: a rule, or an object.
+It is separate so that rules do not depend on the store.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ class Holding(Protocol):
     """The objects of a cluster (`store.Store`).
 
     Attributes:
-        limits_critical_pods: Critical pods outside kube-system need a quota that names their class, as on GKE.
+        limits_critical_pods: Critical pods outside kube-system require a quota that names their class, as on GKE.
     """
 
     limits_critical_pods: bool
 
     def find(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """Look one object up."""
+        """Return an object, if it exists."""
 
     def all_of(self, kind: Kind, namespace: str = "") -> list[JsonObject]:
         """Return the objects of a type."""

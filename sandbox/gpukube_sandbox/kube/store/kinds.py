@@ -1,6 +1,6 @@
-"""The resource types this API serves, as a table.
+"""The resource types that this API serves, as a table.
 
-In scope: group, version, names and scope of every type; a CustomResourceDefinition adds a row at run time.
+In scope: group, version, names, and scope of every type; a CustomResourceDefinition adds a row at run time.
 Out of scope: behavior of a type.
 """
 
@@ -14,15 +14,15 @@ class Kind:
     """One resource type.
 
     Attributes:
-        group: API group, "" for the core.
-        version: The one version that is served.
+        group: API group; "" for the core group.
+        version: The only served version.
         kind: "DaemonSet".
         plural: "daemonsets", as in the path.
-        namespaced: Lives in a namespace.
+        namespaced: Whether objects belong to a namespace.
         short: Short names for kubectl.
-        subresources: Paths below an object: status, scale, log, eviction, binding, exec and the like.
-        custom: Made by a CustomResourceDefinition.
-        idle: Listed as every cluster lists it, but nothing here acts on it, so no object is taken.
+        subresources: Paths below an object, such as status, scale, log, eviction, binding, exec.
+        custom: Defined by a CustomResourceDefinition.
+        idle: Listed in discovery as in every cluster, but without a controller here, so objects are rejected.
     """
 
     group: str
@@ -37,12 +37,12 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """Group and version as objects carry them."""
+        """Value of apiVersion in its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def key(self) -> tuple[str, str]:
-        """What the store files it under."""
+        """Its key in the store."""
         return (self.group, self.plural)
 
 
@@ -119,7 +119,7 @@ BUILT_IN: tuple[Kind, ...] = (
 )  # fmt: skip
 
 CORE: dict[str, Kind] = {kind.plural: kind for kind in BUILT_IN}
-"""Plural -> type; the plurals of the built-in types do not collide."""
+"""Plural -> type; plurals of built-in types are unique."""
 
 NOT_EMULATED = frozenset({
     ("", "podtemplates"), ("", "bindings"), (_ADMISSION, "validatingadmissionpolicies"),
@@ -131,31 +131,31 @@ NOT_EMULATED = frozenset({
     ("storage.k8s.io", "csistoragecapacities"), ("storage.k8s.io", "volumeattachments"),
     ("storage.k8s.io", "volumeattributesclasses"),
 })  # fmt: skip
-"""Group and plural of types that every cluster has and the sandbox has not.
+"""Group and plural of types that every real cluster has but the sandbox lacks.
 
 Source: `kubectl get --raw /apis/GROUP/VERSION` of a kube-apiserver 1.36.2.
 """
 NOT_EMULATED_PARTS = frozenset({("pods", "ephemeralcontainers"), ("pods", "resize"), ("pods", "proxy"),
                                 ("services", "proxy"), ("nodes", "proxy")})  # fmt: skip
-"""Likewise parts of objects."""
+"""Subresources that the sandbox lacks."""
 
 NODE_FEATURE = Kind("nfd.k8s-sigs.io", "v1alpha1", "NodeFeature", "nodefeatures", custom=True)
-"""Node Feature Discovery's own type; exists once its chart has installed the CustomResourceDefinition."""
+"""Node Feature Discovery's type; served once its chart has installed the CustomResourceDefinition."""
 
 CLUSTER_POLICY = Kind(
     "nvidia.com", "v1", "ClusterPolicy", "clusterpolicies", namespaced=False, subresources=_STATUS, custom=True
 )
-"""The GPU Operator's own type; exists once its chart has installed the CustomResourceDefinition."""
+"""The GPU Operator's type; served once its chart has installed the CustomResourceDefinition."""
 
 RAY = tuple(
     Kind("ray.io", "v1", kind, f"{kind.lower()}s", subresources=_STATUS, custom=True)
     for kind in ("RayCluster", "RayJob", "RayService")
 )
-"""KubeRay's own types; exist once its chart has installed their CustomResourceDefinitions."""
+"""KubeRay's types; served once its chart has installed their CustomResourceDefinitions."""
 
 _CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY, *RAY)}
 
 
 def kind_named(plural: str) -> Kind:
-    """Find a type that the controllers work with."""
+    """Return a type that the controllers use."""
     return _CUSTOM.get(plural) or CORE[plural]

@@ -1,8 +1,8 @@
-"""What controllers and kubelets may do with the API: a port, and its form for the store in memory.
+"""The API client of controllers and kubelets: a protocol, and its implementation for the store in memory.
 
 In scope: the `ObjectApi` protocol and `StoreApi`. Out of scope: HTTP (`remote`), controllers.
 
-Controllers are written against the port, so that they run on a real API server just as well.
+Controllers use the protocol, so they also run against a real API server.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
 
 
 class Wakeup(Protocol):
-    """Rings when something of interest was written."""
+    """Wakes a controller when a watched object was written."""
 
     def wake(self) -> None:
-        """Ring it by hand."""
+        """Wake the waiter."""
         ...
 
     async def wait(self) -> None:
-        """Wait for the next ring; one since the last wait counts."""
+        """Wait for the next write; one since the last wait counts."""
         ...
 
 
 class ObjectApi(Protocol):
-    """The calls controllers make. Types are named by their plural ("daemonsets").
+    """The API calls of controllers. Types are named by their plural ("daemonsets").
 
-    Absence is no error: `get` gives None, `list` of an unknown type gives nothing, patch and delete of a missing object
-    do nothing. A lost race (409) does nothing either: the write that won rings the bell again.
+    A missing object is not an error: `get` returns None, `list` of an unknown type is empty, patch and delete do
+    nothing. A lost race (409) also does nothing: the write that won wakes the controller again.
     """
 
     async def list(self, plural: str, namespace: str = "", *, where: str = "", fields: str = "") -> list[JsonObject]:
-        """List objects by label selector and field selector; of all namespaces for ""."""
+        """List objects of a namespace ("" for all) by label selector and field selector."""
         ...
 
     async def get(self, plural: str, name: str, namespace: str = "") -> JsonObject | None:
-        """Read one object."""
+        """Read an object."""
         ...
 
     async def create(
         self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
     ) -> JsonObject | None:
-        """Create; None when the name is taken or the API refuses, which is then added to `refusals`."""
+        """Create an object; return None if the name exists or the API refuses, and add the refusal to `refusals`."""
         ...
 
     async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
@@ -62,31 +62,31 @@ class ObjectApi(Protocol):
         ...
 
     async def patch_status(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
-        """Merge a change into the object's status; `change` is the status part alone."""
+        """Merge a change into the object's status; `change` contains only the status."""
         ...
 
     async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
-        """Delete the object, pods with the given grace."""
+        """Delete the object; pods with the given grace period."""
         ...
 
     async def bind(self, pod: JsonObject, node: str) -> None:
-        """Give a pod its node; nothing if the pod is gone."""
+        """Bind a pod to a node; do nothing if the pod is deleted."""
         ...
 
     async def evict(self, pod: JsonObject) -> str:
-        """Evict a pod; gives why not, and "" when it goes or is gone."""
+        """Evict a pod; return the refusal, or "" if it was evicted or is deleted."""
         ...
 
     def watching(self, *plurals: str) -> AbstractContextManager[Wakeup]:
-        """Hold a bell that rings when objects of these types change."""
+        """Return a wakeup for changes to objects of these types."""
         ...
 
 
 class StoreApi:
-    """The port on a store in the same process; no call really waits, so a reconciliation sees one state.
+    """The API of a store in the same process; no call waits, so a reconciliation sees a consistent state.
 
     Args:
-        store: Where the objects are.
+        store: Contains the objects.
     """
 
     def __init__(self, store: Store) -> None:
@@ -107,13 +107,13 @@ class StoreApi:
         return found
 
     async def get(self, plural: str, name: str, namespace: str = "") -> JsonObject | None:
-        """Read one object."""
+        """Read an object."""
         return self._store.find(kind_named(plural), namespace, name)
 
     async def create(
         self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
     ) -> JsonObject | None:
-        """Create; None when refused."""
+        """Create an object; return None if the store refuses."""
         try:
             return self._store.create(kind_named(plural), obj)
         except problems.ApiProblem as problem:
@@ -122,15 +122,15 @@ class StoreApi:
             return None
 
     async def patch(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
-        """Merge a change into the object as it is now."""
+        """Merge a change into the current object."""
         self._merge(plural, obj, change, "")
 
     async def patch_status(self, plural: str, obj: JsonObject, change: JsonObject) -> None:
-        """Merge a change into the status as it is now."""
+        """Merge a change into the current status."""
         self._merge(plural, obj, {"status": change}, "status")
 
     async def bind(self, pod: JsonObject, node: str) -> None:
-        """Give a pod its node."""
+        """Bind a pod to a node."""
         if self._store.find(kind_named("pods"), namespace_of(pod), name_of(pod)) is not None:
             self._store.bind(namespace_of(pod), name_of(pod), node)
 
@@ -141,7 +141,7 @@ class StoreApi:
             self._store.update(kind, merge_patch(live, change), part=part)
 
     async def delete(self, plural: str, obj: JsonObject, *, grace_s: int | None = None) -> None:
-        """Delete the object if it is still there."""
+        """Delete the object if it still exists."""
         kind = kind_named(plural)
         if kind.key in self._store.kinds and self._store.find(kind, namespace_of(obj), name_of(obj)) is not None:
             self._store.delete(kind, namespace_of(obj), name_of(obj), grace_s=grace_s)
@@ -155,7 +155,7 @@ class StoreApi:
         return ""
 
     def watching(self, *plurals: str) -> AbstractContextManager[Wakeup]:
-        """Hold a bell."""
+        """Return a wakeup for these types."""
         return self._store.subscribed(*(kind_named(plural) for plural in plurals))
 
 

@@ -1,6 +1,6 @@
-"""Kubernetes objects as they travel: trees of JSON.
+"""Kubernetes objects as JSON trees.
 
-In scope: the type of such a tree and the few ways of reading it that every module needs. Out of scope: rules.
+In scope: their type, and accessors that every module needs. Out of scope: rules.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 JsonObject: TypeAlias = dict[str, Any]
-"""One object or a part of it. The shape is the API's and only known at run time, hence the open value type."""
+"""An object or a part of it. The API defines its shape, which is known only at run time, hence the open value type."""
 
 
 AnyJson = TypeVar("AnyJson")
 
 
 def copied(tree: AnyJson) -> AnyJson:
-    """Copy a tree of JSON; `copy.deepcopy`, which is made for anything, takes five times as long."""
+    """Return a deep copy of a JSON tree; the general `copy.deepcopy` takes five times as long."""
     if isinstance(tree, dict):
         copy = {key: copied(value) if isinstance(value, dict | list) else value for key, value in tree.items()}
         return cast("AnyJson", copy)
@@ -28,17 +28,17 @@ def copied(tree: AnyJson) -> AnyJson:
 
 
 def meta(obj: JsonObject) -> JsonObject:
-    """Return the metadata, empty when there is none."""
+    """Return the metadata; empty if missing."""
     return obj.get("metadata") or {}
 
 
 def spec(obj: JsonObject) -> JsonObject:
-    """Return the spec, empty when there is none."""
+    """Return the spec; empty if missing."""
     return obj.get("spec") or {}
 
 
 def status(obj: JsonObject) -> JsonObject:
-    """Return the status, empty when there is none."""
+    """Return the status; empty if missing."""
     return obj.get("status") or {}
 
 
@@ -48,17 +48,17 @@ def name_of(obj: JsonObject) -> str:
 
 
 def namespace_of(obj: JsonObject) -> str:
-    """Return metadata.namespace; "" for what belongs to the cluster."""
+    """Return metadata.namespace; "" for cluster-scoped objects."""
     return str(meta(obj).get("namespace", ""))
 
 
 def labels(obj: JsonObject) -> dict[str, str]:
-    """Return the labels, empty when there are none."""
+    """Return the labels; empty if there are none."""
     return meta(obj).get("labels") or {}
 
 
 def annotations_of(obj: JsonObject) -> dict[str, str]:
-    """Return the annotations, empty when there are none."""
+    """Return the annotations; empty if there are none."""
     return meta(obj).get("annotations") or {}
 
 

@@ -1,6 +1,6 @@
-"""The patch formats that change a part of an object.
+"""Patches of objects.
 
-In scope: merge patch (RFC 7396), JSON patch (RFC 6902), and which format a request has. Out of scope: strategic
+In scope: merge patch (RFC 7396), JSON patch (RFC 6902), and the format of a request. Out of scope: strategic
 merge patch (`strategic`), server-side apply (`apply`).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def merge_patch(target: Any, patch: Any) -> Any:  # noqa: ANN401 -- any JSON value on both sides, by RFC 7396
-    """Apply RFC 7396: null removes, objects merge, everything else replaces. The target is left alone."""
+    """Apply RFC 7396: null removes, objects merge, everything else replaces. The target is unchanged."""
     if not isinstance(patch, dict):
         return copied(patch)
     merged = dict(target) if isinstance(target, dict) else {}

@@ -1,7 +1,6 @@
-"""Refusals in the form of Kubernetes: a Status object and its HTTP code.
+"""Kubernetes API errors: a Status object and its HTTP code.
 
-In scope: the exception every refusal is raised as, and one constructor per reason.
-Out of scope: when to refuse.
+In scope: the exception for all errors, and one constructor per reason. Out of scope: when to raise them.
 
 Source: k8s.io/apimachinery pkg/api/errors.
 """
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ApiProblem(Exception):
-    """A refusal, as the API server would word it.
+    """An error, worded like the API server's.
 
     Attributes:
         code: HTTP status.
-        reason: Machine-readable word ("NotFound"); "" for internal errors.
-        details: The details part of the Status; {} where it has none.
+        reason: Machine-readable reason ("NotFound"); "" for internal errors.
+        details: Details of the Status; {} if it has none.
     """
 
     def __init__(self, code: int, reason: str, message: str, details: JsonObject | None = None) -> None:
@@ -35,7 +34,7 @@ class ApiProblem(Exception):
         self._has_details = details is not None
 
     def as_status(self) -> JsonObject:
-        """Render the Status object."""
+        """Return the Status object."""
         found: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -52,7 +51,7 @@ class ApiProblem(Exception):
 
 
 def refusal_words(message: str, details: JsonObject | None) -> str:
-    """Word a refusal with its causes, such as the budget that forbids an eviction."""
+    """Return an error message with its causes, such as the budget that forbids an eviction."""
     return " ".join([message, *(str(cause.get("message", "")) for cause in (details or {}).get("causes") or ())])
 
 
@@ -68,24 +67,24 @@ def not_found(plural: str, name: str, group: str = "") -> ApiProblem:
 
 def no_such_path() -> ApiProblem:
     """404: no such resource type."""
-    # With details, though there are none: kubectl debug reads them without a look whether they are there.
+    # With empty details: kubectl debug reads them without checking whether they exist.
     return ApiProblem(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def not_emulated(plural: str, group: str = "", why: str = "") -> ApiProblem:
-    """501: a real cluster has it, the sandbox has not."""
+    """501: a real cluster has it, the sandbox does not."""
     message = f"the sandbox does not emulate {_resource(plural, group)}{why and ': '}{why}"
     return ApiProblem(501, "NotImplemented", message, {"kind": plural} | ({"group": group} if group else {}))
 
 
 def not_allowed() -> ApiProblem:
-    """405: such a thing cannot be done there."""
+    """405: the resource does not allow this method."""
     message = "the server does not allow this method on the requested resource"
     return ApiProblem(405, "MethodNotAllowed", message, {})
 
 
 def already_exists(plural: str, name: str, group: str = "") -> ApiProblem:
-    """409: the name is taken."""
+    """409: the name exists already."""
     details: JsonObject = {"name": name, "kind": plural} | ({"group": group} if group else {})
     return ApiProblem(409, "AlreadyExists", f'{_resource(plural, group)} "{name}" already exists', details)
 
@@ -100,7 +99,7 @@ def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
 
 
 def another_pod(name: str, sent: str, found: str) -> ApiProblem:
-    """409: a pod of this name has another uid than the precondition of an eviction.
+    """409: the pod's uid does not match the precondition of an eviction.
 
     Source: kubernetes pkg/registry/core/pod/storage/eviction.go, addConditionAndDeletePod.
     """
@@ -112,7 +111,7 @@ def another_pod(name: str, sent: str, found: str) -> ApiProblem:
 
 
 def another(kind: str, name: str, key: str, sent: str, found: str) -> ApiProblem:
-    """409: the object is not the one that a delete is meant for.
+    """409: the object does not match the preconditions of a delete.
 
     Source: k8s.io/apiserver pkg/storage/interfaces.go, Preconditions.Check.
     """
@@ -125,10 +124,10 @@ def another(kind: str, name: str, key: str, sent: str, found: str) -> ApiProblem
 
 
 def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
-    """409: server-side apply met fields of other managers.
+    """409: other managers own fields of a server-side apply.
 
     Args:
-        causes: Manager as messages describe it, and field path, of each conflict.
+        causes: Manager, as described in messages, and field path of each conflict.
 
     Source: k8s.io/apimachinery managedfields/internal/conflict.go.
     """
@@ -152,7 +151,7 @@ def field_conflict(causes: Sequence[tuple[str, str]]) -> ApiProblem:
 
 
 def forbidden(user: str, access: Access) -> ApiProblem:
-    """403: RBAC says no to a user."""
+    """403: RBAC denies a user's access."""
     if access.path:
         return ApiProblem(403, "Forbidden", f'forbidden: User "{user}" cannot {access.verb} path "{access.path}"')
     plural = access.resource.partition("/")[0]
@@ -170,13 +169,13 @@ def forbidden(user: str, access: Access) -> ApiProblem:
 
 
 def escalation(plural: str, name: str, group: str, why: str) -> ApiProblem:
-    """403: a role or a binding grants more than its writer holds."""
+    """403: a role or binding grants permissions that its writer lacks."""
     details: JsonObject = {"name": name, "group": group, "kind": plural}
     return ApiProblem(403, "Forbidden", f'{_resource(plural, group)} "{name}" is forbidden: {why}', details)
 
 
 def unauthorized() -> ApiProblem:
-    """401: no token, or not ours."""
+    """401: no token, or an unknown one."""
     return ApiProblem(401, "Unauthorized", "Unauthorized")
 
 
@@ -201,15 +200,15 @@ def invalid(kind: str, name: str, message: str, group: str = "") -> ApiProblem:
 
 
 def bad_request(message: str) -> ApiProblem:
-    """400: the request cannot be read."""
+    """400: the request cannot be parsed."""
     return ApiProblem(400, "BadRequest", message)
 
 
 def unsupported_body(content_type: str) -> ApiProblem:
-    """415: this encoding is not known here."""
+    """415: the encoding is unknown."""
     return ApiProblem(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - {content_type}")
 
 
 def gone(version: str) -> ApiProblem:
-    """410: the watch starts before what is remembered."""
+    """410: the watch starts before the oldest version in the log."""
     return ApiProblem(410, "Expired", f"too old resource version: {version}")

@@ -1,6 +1,6 @@
-"""Quantities and names of resources, as the API server reads them.
+"""Quantities and names of resources, as the API server parses them.
 
-In scope: the number behind "500m" or "4Gi", how it is written back, which names are extended resources.
+In scope: the number behind "500m" or "4Gi", its canonical format, which names are extended resources.
 Out of scope: what a pod asks for in sum (`scheduling`), refusals (`validation`).
 
 Source: k8s.io/apimachinery pkg/api/resource; kubernetes pkg/apis/core/helper (IsExtendedResourceName).
@@ -54,7 +54,7 @@ def parse_quantity(value: str | float) -> Decimal:
 
 
 def written(value: str | float) -> str:
-    """Write a quantity as the API server does: halves in thousandths, binary suffixes as they came."""
+    """Format a quantity like the API server: fractions in thousandths, binary suffixes unchanged."""
     amount = parse_quantity(value)
     if amount == amount.to_integral_value():
         return str(value) if str(value).endswith("i") else f"{amount:f}".partition(".")[0]
@@ -62,16 +62,16 @@ def written(value: str | float) -> str:
 
 
 def is_native(name: str) -> bool:
-    """Return whether Kubernetes itself knows the resource; only what it does not know may not be overcommitted."""
+    """Return whether Kubernetes itself defines the resource; only native resources can be overcommitted."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_qualified(name: str) -> bool:
-    """Return whether a resource's name has the form domain/name."""
+    """Return whether a resource name has the format domain/name."""
     prefix, _, rest = name.partition("/")
     return len(prefix) <= _LONGEST_PREFIX and len(rest) <= _LONGEST_NAME and bool(_QUALIFIED.fullmatch(name))
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
+    """Return whether a name is an extended resource: one of a device plugin, counted in integers."""
     return not is_native(name) and not name.startswith(_QUOTA) and is_qualified(_QUOTA + name)

@@ -1,10 +1,9 @@
-"""Who may do what: Roles, ClusterRoles and their bindings, as the API server judges by them.
+"""RBAC authorization: Roles, ClusterRoles, and their bindings.
 
-In scope: users, the judgment, and the roles that every cluster has from the start. Out of scope: tokens and
-headers (`http`).
+In scope: users, authorization, and the default roles of every cluster. Out of scope: tokens and headers (`http`).
 
 Source: docs reference/access-authn-authz/rbac; kubernetes plugin/pkg/auth/authorizer/rbac. The user-facing roles are
-shorter than the real ones: they name the types that are emulated.
+shorter than the real ones: they contain only the emulated types.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ _RBAC = "rbac.authorization.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who sends a request."""
+    """The sender of a request."""
 
     name: str
     groups: tuple[str, ...]
 
 
 SANDBOX_ADMIN = User("sandbox-user", (MASTERS, AUTHENTICATED))
-"""Who every bearer of the cluster's token is."""
+"""User that the cluster's token authenticates."""
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 
 def user_named(name: str, groups: Iterable[str] = ()) -> User:
-    """Make the user that somebody is to be taken for; groups that a name implies are added."""
+    """Return the user with a name, for impersonation, including the groups that the name implies."""
     implied: list[str] = []
     if name.startswith(_ACCOUNT):
         implied = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
@@ -50,7 +49,7 @@ def user_named(name: str, groups: Iterable[str] = ()) -> User:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What somebody wants to do: to a resource ("pods", "pods/log"), or to a path."""
+    """A verb on a resource ("pods", "pods/log") or a path."""
 
     verb: str
     resource: str = ""
@@ -61,12 +60,12 @@ class Access:
 
 
 def is_allowed(store: Holding, user: User, access: Access) -> bool:
-    """Judge by the bindings of the cluster and, where the access is in a namespace, of that one."""
+    """Return whether bindings of the cluster, or of the access's namespace, allow an access."""
     return MASTERS in user.groups or any(rule_covers(rule, access) for rule in rules_of(store, user, access.namespace))
 
 
 def rules_of(store: Holding, user: User, namespace: str) -> Iterator[JsonObject]:
-    """List the rules that hold for a user, in a namespace or ("") for all."""
+    """Yield the rules that apply to a user in a namespace, or cluster-wide ("")."""
     if MASTERS in user.groups:
         yield {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
         yield {"verbs": ["*"], "nonResourceURLs": ["*"]}
@@ -90,7 +89,7 @@ def _is_of(subject: JsonObject, user: User, namespace: str) -> bool:
 
 
 def rule_covers(rule: JsonObject, access: Access) -> bool:
-    """Whether one rule lets somebody do something."""
+    """Return whether a rule allows an access."""
     if not _has(rule.get("verbs"), access.verb):
         return False
     if access.path:
@@ -110,7 +109,7 @@ def _has(listed: Iterable[str] | None, value: str) -> bool:
     return bool({"*", value} & set(listed or ()))
 
 
-# what every cluster has
+# default roles
 
 
 _READ = ["get", "list", "watch"]
@@ -152,7 +151,7 @@ _EDIT = [
 ]
 _PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 _DISCOVERED = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC]
-_ASKED = [
+_SELF_REVIEWS = [
     _rule(["create"], "authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
     _rule(["create"], "authentication.k8s.io", ["selfsubjectreviews"]),
 ]
@@ -160,7 +159,7 @@ _ROLES: dict[str, list[JsonObject]] = {
     "admin": [*_EDIT, _rule([*_READ, *_WRITE], _RBAC, ["roles", "rolebindings"])],
     "cluster-admin": [_rule(["*"], "*", ["*"]), {"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "edit": _EDIT,
-    "system:basic-user": _ASKED,
+    "system:basic-user": _SELF_REVIEWS,
     "system:discovery": [{"verbs": ["get"], "nonResourceURLs": _DISCOVERED}],
     "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": _PUBLIC}],
     "view": _VIEW,
@@ -174,7 +173,7 @@ _BOUND = {
 
 
 def seed_roles(store: Holding) -> None:
-    """Make the roles and bindings that the API server makes when it starts."""
+    """Create the roles and bindings that the API server creates at startup."""
     marks = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     for name, rules in _ROLES.items():
         store.create(kinds.CORE["clusterroles"], {"metadata": {"name": name, "labels": marks}, "rules": rules})

@@ -1,6 +1,6 @@
 """Field validation against the published Kubernetes types.
 
-In scope: finding unknown fields and values of another type in an object. Out of scope: rules about values.
+In scope: finding unknown fields and values of the wrong type. Out of scope: rules about values.
 
 The types are those of lightkube-models, which are generated from the OpenAPI document of Kubernetes.
 """
@@ -31,24 +31,24 @@ _MODULES: dict[str, str] = {
 """Group -> module of lightkube.models; groups not listed are not checked."""
 
 STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"})
-"""Fields that are maps of strings; of other maps the models do not know what is in them."""
+"""Fields that are maps of strings; for other maps, the models do not declare the content."""
 
 
 @functools.cache
 def model_of(group: str, kind: str) -> type | None:
-    """Find the class of a type; None for a type that is not checked."""
+    """Return the class of a type; None if the type is not checked."""
     module = _MODULES.get(group)
     return getattr(importlib.import_module(f"lightkube.models.{module}"), kind, None) if module else None
 
 
 @functools.cache
 def field_hints(model: type) -> dict[str, Any]:
-    """Map the fields of a class, named as in JSON, to their type hints."""
+    """Return JSON field name -> type hint of a class."""
     return {name.rstrip("_"): hint for name, hint in get_type_hints(model).items()}
 
 
 def required_hint(hint: Any) -> Any:  # noqa: ANN401 -- any type hint in and out
-    """Take the None out of an optional hint; leave a choice of several types as it is."""
+    """Return an optional hint without None; a union of several types stays unchanged."""
     if get_origin(hint) not in {Union, types.UnionType}:
         return hint
     choices = [arg for arg in get_args(hint) if arg is not type(None)]
@@ -56,12 +56,12 @@ def required_hint(hint: Any) -> Any:  # noqa: ANN401 -- any type hint in and out
 
 
 def is_optional(hint: Any) -> bool:  # noqa: ANN401 -- any type hint
-    """Whether a field may be absent."""
+    """Return whether a field is optional."""
     return type(None) in get_args(hint)
 
 
 def findings(group: str, kind: str, obj: JsonObject) -> list[tuple[str, str]]:
-    """List field path and fault ("unknown", or the type that was expected) of what the type does not declare."""
+    """Return path and fault ("unknown", or the expected type) of each field that does not match the type."""
     model = model_of(group, kind)
     found: list[tuple[str, str]] = []
     if model:
@@ -107,7 +107,7 @@ def _walk_map(value: Any, path: str, found: list[tuple[str, str]]) -> None:  # n
 
 
 def _check_scalar(value: Any, hint: type, path: str, found: list[tuple[str, str]]) -> None:  # noqa: ANN401 -- any JSON
-    # Quantities are strings in the models and may be numbers on the wire.
+    # Quantities are strings in the models but may be numbers on the wire.
     if hint is str and not isinstance(value, str) and not _may_be_number(path, value):
         found.append((path, "string"))
     elif hint is bool and not isinstance(value, bool):
@@ -121,12 +121,12 @@ def _may_be_number(path: str, value: Any) -> bool:  # noqa: ANN401 -- any JSON
 
 
 def check_applied(group: str, kind: str, obj: JsonObject) -> None:
-    """Refuse a server-side apply configuration with fields the type does not have.
+    """Reject a server-side apply configuration with fields that the type does not have.
 
     Raises:
-        ApiProblem: 500 as the real server does, "field not declared in schema" or "expected string".
+        ApiProblem: 500 like the real server, "field not declared in schema" or "expected string".
 
-    Source: k8s.io/apimachinery managedfields/internal/structuredmerge.go; seen on Kubernetes 1.36.
+    Source: k8s.io/apimachinery managedfields/internal/structuredmerge.go; observed on Kubernetes 1.36.
     """
     found = findings(group, kind, obj)
     if not found:
@@ -152,13 +152,13 @@ def _got(obj: JsonObject, path: str) -> str:
 
 
 def check_sent(group: str, kind: str, obj: JsonObject, validation: str) -> list[str]:
-    """Check a created, replaced or patched object as `fieldValidation` asks.
+    """Check a created, replaced, or patched object as `fieldValidation` requests.
 
     Returns:
         Texts for Warning headers (fieldValidation=Warn).
 
     Raises:
-        ApiProblem: 400 for an unknown field under Strict, or for a value of another type under any.
+        ApiProblem: 400 for an unknown field under Strict, or for a value of the wrong type.
     """
     found = findings(group, kind, obj)
     for path, fault in found:

@@ -1,6 +1,6 @@
 """Label and field selectors.
 
-In scope: reading the query form and the object form of selectors, and matching. Out of scope: stores.
+In scope: parsing selectors in query and object form, and matching. Out of scope: stores.
 
 Source: docs concepts/overview/working-with-objects/labels and field-selectors.
 """
@@ -24,10 +24,10 @@ _TERM = re.compile(
 
 
 def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
-    """Read a labelSelector of a query.
+    """Parse a labelSelector of a query.
 
     Raises:
-        ApiProblem: 400 when it cannot be read.
+        ApiProblem: 400 if it cannot be parsed.
     """
     tests: list[tuple[str, str, frozenset[str]]] = []
     at = 0
@@ -68,7 +68,7 @@ def _holds(labels: Mapping[str, str], key: str, operator: str, values: frozenset
 
 
 def matches_expressions(labels: Mapping[str, str], expressions: list[JsonObject]) -> bool:
-    """Test matchExpressions of a label or node selector (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
+    """Return whether labels match the matchExpressions (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
     return all(
         _holds(labels, item["key"], item.get("operator", "In"), frozenset(item.get("values") or ()))
         for item in expressions
@@ -76,7 +76,7 @@ def matches_expressions(labels: Mapping[str, str], expressions: list[JsonObject]
 
 
 def matches_term(term: JsonObject, labels: Mapping[str, str], name: str) -> bool:
-    """Test one term of a node selector; a term without tests matches nothing."""
+    """Return whether a node selector term matches; an empty term matches nothing."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False
@@ -84,7 +84,7 @@ def matches_term(term: JsonObject, labels: Mapping[str, str], name: str) -> bool
 
 
 def matches_selector(labels: Mapping[str, str], selector: JsonObject | None) -> bool:
-    """Test a LabelSelector object; nothing given matches nothing."""
+    """Return whether a LabelSelector object matches; a missing selector matches nothing."""
     if not selector:
         return False
     desired: dict[str, str] = selector.get("matchLabels") or {}
@@ -110,7 +110,7 @@ FIELD_LABELS: Mapping[str, tuple[str, ...]] = {
     "ReplicationController": ("status.replicas",),
     "Secret": ("type",),
 }  # fmt: skip
-"""Type -> what its lists can be narrowed by, besides name and namespace.
+"""Type -> supported field selectors, in addition to name and namespace.
 
 Source: kubernetes pkg/apis/core/v1/conversion.go, pkg/apis/{apps,batch}/v1/conversion.go.
 """
@@ -118,14 +118,14 @@ _OF_ALL = ("metadata.name", "metadata.namespace")
 
 
 def field_test(text: str, known: Sequence[str] | None = None) -> Callable[[JsonObject], bool]:
-    """Read a fieldSelector of a query; an absent value is "".
+    """Parse a fieldSelector of a query; an absent value is "".
 
     Args:
-        text: As sent.
-        known: Paths that may be named besides those of all objects; None: any.
+        text: The fieldSelector.
+        known: Allowed paths in addition to those of all objects; None allows any.
 
     Raises:
-        ApiProblem: 400 when it cannot be read.
+        ApiProblem: 400 if it cannot be parsed.
     """
     tests: list[tuple[list[str], bool, str]] = []
     for term in filter(None, (part.strip() for part in text.split(","))):

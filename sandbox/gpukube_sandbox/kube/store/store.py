@@ -1,7 +1,7 @@
 """The objects of one cluster, in memory.
 
-In scope: versions, uids, generations, writes with their checks, cascading deletion, and the log that watches read.
-Out of scope: HTTP, controllers. A stored object is never changed in place: every write puts a new one there.
+In scope: versions, uids, generations, writes with their checks, cascading deletion, and the log for watches.
+Out of scope: HTTP, controllers. A stored object never changes in place: every write stores a new one.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 _REMEMBERED = 4000
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
-"""Namespaces that the API server lets nobody delete (plugin/pkg/admission/namespace/lifecycle)."""
+"""Namespaces that cannot be deleted (plugin/pkg/admission/namespace/lifecycle)."""
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _WITHOUT_GENERATION = frozenset(
     {"LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Service"}
 )
-"""Types with a spec whose changes the API server does not count."""
+"""Types with a spec but without a generation."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 Verb = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -47,7 +47,7 @@ Verb = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write, as watches see it; `old` is what was there before."""
+    """One write, as watches see it; `old` is the previous object."""
 
     version: int
     verb: Verb
@@ -56,18 +56,18 @@ class Change:
 
 
 class Subscription:
-    """A bell that rings when an object of the given types is written."""
+    """A wakeup for writes to objects of the given types."""
 
     def __init__(self, keys: frozenset[tuple[str, str]]) -> None:
         self.keys = keys
         self._event = asyncio.Event()
 
     def wake(self) -> None:
-        """Wake whoever waits."""
+        """Wake the waiter."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Wait for the next ring; one that came since the last wait counts."""
+        """Wait for the next write; one since the last wait counts."""
         await self._event.wait()
         self._event.clear()
 
@@ -76,8 +76,8 @@ class Store:
     """All objects of a cluster.
 
     Args:
-        clock: Gives the timestamps.
-        seed: Makes generated names repeatable.
+        clock: Source of timestamps.
+        seed: Makes generated names reproducible.
     """
 
     def __init__(self, clock: Clock, seed: int = 1) -> None:
@@ -98,7 +98,7 @@ class Store:
         rbac.seed_roles(self)
 
     def copied(self) -> Store:
-        """A store with the same objects, which nobody watches yet; objects are shared, as none changes in place."""
+        """Return a store with the same objects and no watches; they are shared because they never change in place."""
         twin = Store(self._clock)
         twin._objects.clear()
         twin._objects.update({key: dict(held) for key, held in self._objects.items()})
@@ -111,18 +111,18 @@ class Store:
         twin.limits_critical_pods = self.limits_critical_pods
         return twin
 
-    # reading
+    # reads
 
     def now(self) -> str:
-        """Return the timestamp objects get now."""
+        """Return the current timestamp."""
         return timestamp(self._clock.now())
 
     def find(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        """Look one object up."""
+        """Return an object, if it exists."""
         return self._objects[kind.key].get((namespace if kind.namespaced else "", name))
 
     def get(self, kind: Kind, namespace: str, name: str) -> JsonObject:
-        """Look one object up.
+        """Return an object.
 
         Raises:
             ApiProblem: 404.
@@ -133,7 +133,7 @@ class Store:
         return found
 
     def all_of(self, kind: Kind, namespace: str = "") -> list[JsonObject]:
-        """Return the objects of a type in order of namespace and name; of one namespace, or of all for ""."""
+        """Return the objects of a type in a namespace ("" for all), sorted by namespace and name."""
         held = self._objects[kind.key]
         return [obj for key, obj in sorted(held.items()) if not namespace or key[0] == namespace]
 
@@ -141,7 +141,7 @@ class Store:
         """Return the writes of a type after a version.
 
         Raises:
-            ApiProblem: 410 when some of them are forgotten.
+            ApiProblem: 410 if some of them are no longer in the log.
         """
         log = self._log[kind.key]
         if len(log) == _REMEMBERED and log[0].version > version + 1:
@@ -150,7 +150,7 @@ class Store:
 
     @contextmanager
     def subscribed(self, *expected: Kind) -> Iterator[Subscription]:
-        """Hold a bell for these types."""
+        """Yield a subscription to these types."""
         subscription = Subscription(frozenset(kind.key for kind in expected))
         self._subscriptions.add(subscription)
         try:
@@ -158,13 +158,13 @@ class Store:
         finally:
             self._subscriptions.discard(subscription)
 
-    # writing
+    # writes
 
     def create(self, kind: Kind, obj: JsonObject, *, manager: str = "", dry_run: bool = False) -> JsonObject:
         """Store a new object.
 
         Raises:
-            ApiProblem: 404 without its namespace, 409 when the name is taken, 422 and 403 for what is refused.
+            ApiProblem: 404 if its namespace is missing, 409 if the name exists, 422 or 403 if it is rejected.
         """
         write = self._write(kind, manager) if manager else None
         new: JsonObject = tidied(obj, write.structure) if write else copied(obj)
@@ -207,15 +207,15 @@ class Store:
             raise problems.not_found("namespaces", details["namespace"])
 
     def suffix(self, length: int = 5) -> str:
-        """Invent the end of a generated name."""
+        """Return a random suffix for a generated name."""
         return "".join(self._random.choices(_SUFFIX, k=length))
 
     def update(
         self, kind: Kind, obj: JsonObject, *, part: str = "", manager: str = "", dry_run: bool = False
     ) -> JsonObject:
-        """Replace an object; with `part` "status" only its status, else everything but its status.
+        """Replace an object: with `part` "status" only its status, else everything except its status.
 
-        A resourceVersion in the object must be the current one.
+        If the object has a resourceVersion, it must be the current one.
 
         Raises:
             ApiProblem: 404, 409, 422.
@@ -241,7 +241,7 @@ class Store:
         return self._put(kind, old, new, dry_run=dry_run)
 
     def bind(self, namespace: str, name: str, node: str) -> None:
-        """Give a pod its node, which no update may.
+        """Bind a pod to a node, which an update cannot do.
 
         Raises:
             ApiProblem: 404.
@@ -289,7 +289,7 @@ class Store:
         force: bool = False,
         dry_run: bool = False,
     ) -> tuple[JsonObject, bool]:
-        """Server-side apply, to the object or to its status; gives the object and whether it was created.
+        """Apply (server-side) to an object or its status; return the object and whether it was created.
 
         Raises:
             ApiProblem: 409 for fields of other managers, 404, 422.
@@ -313,7 +313,7 @@ class Store:
         return self.find(definitions, "", f"{kind.plural}.{kind.group}") if kind.custom else None
 
     def _shaped(self, kind: Kind, new: JsonObject) -> JsonObject | None:
-        """Prune a custom resource and fill in its defaults; gives the definition."""
+        """Prune a custom resource and set its defaults; return the definition."""
         definition = self.definition_of(kind)
         if definition is not None:
             shape(new, schema_of(definition, kind.version))
@@ -341,13 +341,13 @@ class Store:
         dry_run: bool = False,
         preconditions: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        """Delete an object and, unless `orphan`, what it owned.
+        """Delete an object and, unless `orphan`, the objects that it owns.
 
-        A pod on a node stays, marked, until its kubelet has ended it (grace 0 removes it at once); an object with
-        finalizers stays, marked, until they are gone.
+        A pod on a node is only marked until its kubelet has terminated it (grace 0 removes it immediately); an object
+        with finalizers is only marked until they are removed.
 
         Raises:
-            ApiProblem: 404; 403 for the cluster's own namespaces.
+            ApiProblem: 404; 403 for protected namespaces.
         """
         old = self.get(kind, namespace, name)
         if kind.kind == "Namespace" and name in _IMMORTAL:
@@ -367,13 +367,13 @@ class Store:
         details = {**old["metadata"], "deletionTimestamp": self.now(), "deletionGracePeriodSeconds": grace}
         return self._commit(kind, "MODIFIED", {**old, "metadata": details}, old)
 
-    def _grace(self, kind: Kind, pod: JsonObject, asked_s: int | None) -> int:
+    def _grace(self, kind: Kind, pod: JsonObject, requested_s: int | None) -> int:
         node = (pod.get("spec") or {}).get("nodeName")
         if kind.kind != "Pod" or not node or self.find(kinds.CORE["nodes"], "", node) is None:
             return 0
         if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
             return 0
-        return int(pod["spec"].get("terminationGracePeriodSeconds", 30)) if asked_s is None else asked_s
+        return int(pod["spec"].get("terminationGracePeriodSeconds", 30)) if requested_s is None else requested_s
 
     def _remove(self, kind: Kind, old: JsonObject, *, orphan: bool = False) -> None:
         del self._objects[kind.key][namespace_of(old), name_of(old)]
@@ -420,7 +420,7 @@ class Store:
             self._after_create(kind, obj)
         return obj
 
-    # types with consequences
+    # side effects of types
 
     def _after_create(self, kind: Kind, obj: JsonObject) -> None:
         if kind.kind == "Namespace":

@@ -1,9 +1,9 @@
-"""Strategic merge patch: what kubectl sends for built-in types.
+"""Strategic merge patch, which kubectl sends for built-in types.
 
 In scope: merging by the published patch strategies, and the directives `$patch`, `$retainKeys`,
 `$deleteFromPrimitiveList` and `$setElementOrder`. Out of scope: which list has which strategy (`structure`).
 
-Source: k8s.io/apimachinery pkg/util/strategicpatch/patch.go; the order of lists is by its mergeSortedSlice.
+Source: k8s.io/apimachinery pkg/util/strategicpatch/patch.go; list order follows its mergeSortedSlice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DELETE = "$deleteFromPrimitiveList/"
 
 
 def strategic_merge(original: JsonObject, patch: JsonObject, structure: Structure) -> JsonObject:
-    """Merge a patch into an object, which is left alone.
+    """Return an object with a patch merged into it; the original is unchanged.
 
     Raises:
         ApiProblem: 400 for an unknown directive, or an item without its merge key.
@@ -43,7 +43,7 @@ def strategic_merge(original: JsonObject, patch: JsonObject, structure: Structur
                 merged[field] = [item for item in merged[field] or [] if item not in value]
         elif key.startswith(_ORDER):
             field = key.removeprefix(_ORDER)
-            if field not in patch and isinstance(merged.get(field), list):  # else it is for the list of that name
+            if field not in patch and isinstance(merged.get(field), list):  # else it orders the patch's list
                 merged[field] = _in_order(merged[field], value, merged[field], structure.field(field).merge_key)
         elif key.startswith("$"):
             continue
@@ -86,7 +86,7 @@ def _merge_lists(old: list[Any], patch: list[Any], structure: Structure) -> list
 
 
 def _in_order(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Sort a merged list: named items in the patch's order, each of the others before its follower in the live list."""
+    """Sort a merged list: named items in the patch's order, each other item before its live successor."""
 
     def name(item: Any) -> Any:  # noqa: ANN401 -- any JSON value
         return item.get(key) if key and isinstance(item, dict) else item
@@ -103,7 +103,7 @@ def _in_order(merged: list[Any], order: list[Any], live: list[Any], key: str) ->
 
 
 def _without_directives(value: Any) -> Any:  # noqa: ANN401 -- any JSON value
-    """Copy what a patch adds: fields that it would remove, and its directives, are not there to act on."""
+    """Copy an added value without directives and null fields, which have nothing to remove."""
     if isinstance(value, dict):
         return {
             key: _without_directives(item)

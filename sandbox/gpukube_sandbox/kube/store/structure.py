@@ -1,7 +1,7 @@
-"""How the parts of a type merge: which lists have keys, which maps are one value, what a patch does with each.
+"""How the parts of a type merge: list keys, atomic maps, and patch strategies.
 
-In scope: the facts that Kubernetes publishes about its types beside their fields, and the walk along them. Out of
-scope: merging itself (`strategic`, `apply`), the fields (`schema`).
+In scope: the metadata that Kubernetes publishes about fields of its types, and navigating it. Out of scope: merging
+(`strategic`, `apply`), the fields (`schema`).
 
 Source: x-kubernetes-patch-strategy, -patch-merge-key, -list-type, -list-map-keys and -map-type in /openapi/v3 of
 Kubernetes 1.36; a test compares the tables with a real server. For custom types: the schema of their definition.
@@ -68,7 +68,7 @@ PATCHES: dict[tuple[str, str], tuple[str, str]] = {
     ("ServiceSpec", "ports"): ("merge", "port"),
     **{(f"{kind}Status", "conditions"): ("merge", "type") for kind in _WITH_CONDITIONS},
 }
-"""Type and field -> strategy and merge key of a strategic merge patch; a list without is replaced as a whole."""
+"""Type and field -> strategy and merge key of a strategic merge patch; other lists are replaced as a whole."""
 
 LIST_KEYS: dict[tuple[str, str], tuple[str, ...]] = {
     **{place: (key,) for place, (strategy, key) in PATCHES.items() if key},
@@ -81,7 +81,7 @@ LIST_KEYS: dict[tuple[str, str], tuple[str, ...]] = {
     ("ResourceStatus", "resources"): ("resourceID",),
     ("ServiceSpec", "ports"): ("port", "protocol"),
 }
-"""Type and field -> what tells a list's items apart in server-side apply; empty, or no row: the list is one value."""
+"""Type and field -> keys of a list's items in server-side apply; if empty or missing, the list is atomic."""
 
 SETS = frozenset(
     {
@@ -94,7 +94,7 @@ SETS = frozenset(
         ("UncountedTerminatedPods", "succeeded"),
     }
 )
-"""Lists of scalars whose items have owners of their own."""
+"""Lists of scalars whose items are owned individually."""
 
 ATOMIC_TYPES = frozenset(
     {
@@ -119,7 +119,7 @@ ATOMIC_TYPES = frozenset(
         "TypedLocalObjectReference",
     }
 )
-"""Types whose fields have one owner together."""
+"""Atomic types: a single owner owns all of their fields."""
 
 MAPS = {
     ("PersistentVolumeClaimStatus", "allocatedResourceStatuses"): "granular",
@@ -129,23 +129,23 @@ MAPS = {
     ("Scheduling", "nodeSelector"): "atomic",
     ("ServiceSpec", "selector"): "atomic",
 }
-"""Fields that differ from their type, or whose type is no class of its own."""
+"""Map fields whose ownership differs from their type's, or whose type has no class."""
 
 _KEY_DEFAULTS = {"protocol": "TCP"}
-"""What an absent key of a list of `LIST_KEYS` counts as: of all keys only protocol has a default."""
+"""Defaults of absent keys in `LIST_KEYS`; only protocol has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What is known of the values at one place.
+    """The structure of a value at one place in a type.
 
     Attributes:
-        hint: A type hint of the models, a schema of a custom type's definition, or None where nothing is known.
-        keys: What tells the items of a list apart.
-        is_set: A list of scalars that are told apart by themselves.
-        is_atomic: A map that has one owner. (A list has one unless it has keys or is a set.)
-        strategies: Of a strategic merge patch.
-        merge_key: As above.
+        hint: A type hint of the models, a schema of a custom type's definition, or None if unknown.
+        keys: Keys that identify a list's items.
+        is_set: A list of scalars that are identified by value.
+        is_atomic: A map with a single owner. (A list is atomic unless it has keys or is a set.)
+        strategies: Strategies of a strategic merge patch.
+        merge_key: Merge key of a strategic merge patch.
     """
 
     hint: Any = None
@@ -156,18 +156,18 @@ class Structure:
     merge_key: str = ""
 
     @property
-    def is_one_list(self) -> bool:
-        """Whether a list at this place is one value."""
+    def is_atomic_list(self) -> bool:
+        """Whether a list at this place is atomic."""
         return not self.keys and not self.is_set
 
     def declares(self, field: str) -> bool:
-        """Whether the type names this field; a map with free keys names none."""
+        """Return whether the type names this field; a map with free keys names none."""
         if isinstance(self.hint, dict):
             return field in (self.hint.get("properties") or {})
         return _is_model(self.hint) and field in field_hints(self.hint)
 
     def field(self, name: str) -> Structure:
-        """What is known of a field, or of a key's value."""
+        """Return the structure of a field, or of a map value."""
         if isinstance(self.hint, dict):
             below = (self.hint.get("properties") or {}).get(name) or self.hint.get("additionalProperties")
             return _of_schema(below)
@@ -176,13 +176,13 @@ class Structure:
         return _UNKNOWN
 
     def item(self) -> Structure:
-        """What is known of a list's items."""
+        """Structure of a list's items."""
         if isinstance(self.hint, dict):
             return _of_schema(self.hint.get("items"))
         return _of_hint(get_args(self.hint)[0]) if get_origin(self.hint) is list else _UNKNOWN
 
     def key_of(self, item: JsonObject) -> dict[str, object]:
-        """What tells an item of a list with keys apart, in order of the keys' names."""
+        """Return the key values that identify a list item, sorted by key name."""
         values = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in sorted(self.keys)}
         return {key: value for key, value in values.items() if value is not None}
 
@@ -191,11 +191,11 @@ _UNKNOWN = Structure()
 
 
 def structure_of(kind: Kind, definition: JsonObject | None = None) -> Structure:
-    """What is known of a type.
+    """Return the structure of a type.
 
     Args:
         kind: The type.
-        definition: Of a custom type: its CustomResourceDefinition.
+        definition: CustomResourceDefinition of a custom type.
     """
     model = None if kind.custom else model_of(kind.group, kind.kind)
     if model:
@@ -230,7 +230,7 @@ def _of_field(model: type, field: str) -> Structure:
 
 def _of_hint(hint: Any) -> Structure:  # noqa: ANN401 -- any type hint
     hint = required_hint(hint)
-    if hint is dict:  # a map with free keys; a class would be asked for its fields
+    if hint is dict:  # a map with free keys, not a class with fields
         return _UNKNOWN
     return Structure(hint, is_atomic=_is_model(hint) and hint.__name__ in ATOMIC_TYPES)
 
@@ -249,7 +249,7 @@ def _of_schema(schema: object) -> Structure:
 
 
 def tidied(value: Any, structure: Structure) -> Any:  # noqa: ANN401 -- any JSON value
-    """Leave out what a built-in type does when Go writes it: empty lists and empty maps with free keys."""
+    """Return a value without what Go omits for built-in types: empty lists and empty maps with free keys."""
     if isinstance(value, list):
         return [tidied(item, structure.item()) for item in value]
     if not isinstance(value, dict):

@@ -1,1 +1,1 @@
-"""What the API server refuses in an object by its values; one module per idea, each rule with its source."""
+"""Validation of objects by the API server; one module per topic, with the source of its rules."""

@@ -20,7 +20,7 @@ _GROUP = "rbac.authorization.k8s.io"
 
 
 def check_role(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse rules that allow nothing, or resources and paths at once."""
+    """Reject rules that allow nothing, or that mix resources and paths."""
     del old
     for at, rule in enumerate(new.get("rules") or ()):
         field, paths = f"rules[{at}]", rule.get("nonResourceURLs")
@@ -43,7 +43,7 @@ def check_role(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def check_binding(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a binding of no role, to nobody there could be, and another role than before."""
+    """Reject a binding without a role or with invalid subjects, and changes of its role."""
     role, namespaced = new.get("roleRef") or {}, bool(namespace_of(new))
     if role.get("apiGroup") != _GROUP:
         yield unsupported("roleRef.apiGroup", role.get("apiGroup", ""), (_GROUP,))

@@ -30,12 +30,12 @@ _NEEDED = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
-"""Type of a Secret -> the keys without which it is none."""
+"""Type of a Secret -> its required keys."""
 _ACCOUNT = "kubernetes.io/service-account.name"
 
 
 def check_config_map(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse keys that are no file names, and more than 1 MiB."""
+    """Reject keys that are not file names, and more than 1 MiB."""
     size, binary = 0, new.get("binaryData") or {}
     for bag, sizes in (("data", _sizes(new)), ("binaryData", _decoded("ConfigMap", binary))):
         for key, length in sizes.items():
@@ -49,7 +49,7 @@ def check_config_map(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]
 
 
 def check_secret(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse keys that are no file names, more than 1 MiB, and a type without what it is of."""
+    """Reject keys that are not file names, more than 1 MiB, and a type without its required keys."""
     sizes, kind = _decoded("Secret", new.get("data") or {}), new.get("type") or "Opaque"
     for key in sizes:
         yield from _key(f"data[{key}]", key)
@@ -77,7 +77,7 @@ def _decoded(kind: str, bag: JsonObject) -> dict[str, int]:
     """Return the length of each value in bytes.
 
     Raises:
-        ApiProblem: 400 where a value is not base64.
+        ApiProblem: 400 if a value is not base64.
     """
     try:
         return {key: len(b64decode(value or "", validate=True)) for key, value in bag.items()}

@@ -1,4 +1,4 @@
-"""What a pod's containers may say.
+"""Validation of a pod's containers.
 
 In scope: names, images, variables, mounts, ports. Out of scope: probes and hooks (`handlers`), what they ask
 for (`resources`), what they may do (`security`).
@@ -41,11 +41,11 @@ _POD_FIELDS = re.compile(
     r"metadata\.(name|namespace|uid|labels|annotations)(\['[^']+'\])?"
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIP|hostIPs|podIP|podIPs)"
 )
-"""What the downward API gives to variables."""
+"""Fields that the downward API provides to variables."""
 
 
 def check_containers(pod: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse what is wrong with the containers of a pod, and names or ports that two of them share."""
+    """Reject invalid containers, and names or ports that two containers share."""
     volumes = {volume.get("name") for volume in pod.get("volumes") or ()}
     claims = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
     grace = pod.get("terminationGracePeriodSeconds", _GRACE_S)
@@ -150,7 +150,7 @@ def _mounts(container: JsonObject, path: str, volumes: set[Any]) -> Iterator[Cau
         if where in seen:
             yield invalid(f"{path}[{at}].mountPath", where, "must be unique")
         seen.add(where)
-        # The real server leaves the number out of these.
+        # The real server omits the index in these.
         for key in ("subPath", "subPathExpr"):
             yield from inside(f"{path}.{key}", mount.get(key) or "")
         if mount.get("subPath") and mount.get("subPathExpr"):

@@ -1,4 +1,4 @@
-"""Custom resources, by the schema of their own definition: pruned, filled with its defaults, and judged.
+"""Custom resources: pruning, defaulting, and validation by the schema of their definition.
 
 In scope: that, and what a definition itself must be. Out of scope: rules of built-in types. Rules in CEL
 (`x-kubernetes-validations`) are not evaluated.
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
 _KEPT = 100
 _compiled: dict[int, tuple[JsonObject, Draft4Validator]] = {}
-"""Identity of a schema -> it, so that no other has that identity, and it compiled: one of a megabyte takes a moment."""
+"""Schema id -> the schema (kept alive, so that the id stays unique) and its compiled form; compiling 1 MB is slow."""
 
 
 def schema_of(definition: JsonObject, version: str) -> JsonObject:
-    """Return the schema of a version; {} where the definition has none."""
+    """Return the schema of a version; {} if the definition has none."""
     versions = (definition.get("spec") or {}).get("versions") or ()
     found: JsonObject = next((one for one in versions if one.get("name") == version), {})
     schema: JsonObject = (found.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -47,7 +47,7 @@ def schema_of(definition: JsonObject, version: str) -> JsonObject:
 
 
 def unknown_fields(obj: Any, schema: JsonObject, path: str = "") -> Iterator[str]:  # noqa: ANN401 - any JSON value
-    """Name the fields that the schema has not, as they are pruned."""
+    """Yield the names of fields that are not in the schema, which are pruned."""
     if isinstance(obj, dict):
         known = schema.get("properties") or {}
         rest = schema.get("additionalProperties")
@@ -72,7 +72,7 @@ def _is_embedded(schema: JsonObject, key: str) -> bool:
 
 
 def shape(obj: JsonObject, schema: JsonObject) -> None:
-    """Take away what the schema has not, and fill in its defaults, in place."""
+    """Prune fields that are not in the schema, and set its defaults, in place."""
     if schema:
         _shape(obj, schema, top=True)
 
@@ -101,7 +101,7 @@ def _shape(value: Any, schema: JsonObject, *, top: bool = False) -> None:  # noq
 
 
 def check_custom(obj: JsonObject, definition: JsonObject, version: str) -> Iterator[Cause]:
-    """Refuse a custom resource that its schema refuses."""
+    """Reject a custom resource that does not match its schema."""
     schema = schema_of(definition, version)
     if not schema:
         return
@@ -115,16 +115,16 @@ def check_custom(obj: JsonObject, definition: JsonObject, version: str) -> Itera
 
 
 def _library() -> ModuleType:
-    """Load jsonschema: 50 ms, for clusters with custom resources alone, and when their definition comes."""
+    """Import jsonschema, which takes 50 ms, only when a cluster gets a custom resource definition."""
     import jsonschema  # noqa: PLC0415
 
     return jsonschema
 
 
 def _plain(schema: JsonObject, *, top: bool = False) -> JsonObject:
-    """Write a structural schema as one of JSON Schema: what Kubernetes adds to it is unfolded."""
+    """Return a structural schema as plain JSON Schema, with Kubernetes' extensions expanded."""
     made = {key: value for key, value in schema.items() if key not in {"default", "format"}}
-    if top:  # the API server's own
+    if top:  # validated by the API server itself
         made.pop("additionalProperties", None)
     for key in ("properties", "patternProperties"):
         if key in made:
@@ -154,7 +154,7 @@ def _path(error: ValidationError) -> str:
 
 
 def _type_of(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    """Name a type as Go's JSON has it."""
+    """Return the type name of a value in Go's JSON errors."""
     names = {bool: "boolean", int: "integer", float: "float64", str: "string", list: "array", dict: "object"}
     return names.get(type(value), "null")
 
@@ -168,8 +168,8 @@ def _causes(error: ValidationError) -> Iterator[Cause]:
             name = str(error.message).partition("'")[2].partition("'")[0]
             yield required(f"{path}.{name}" if path else name)
         case "type":
-            wanted = ",".join(one for one in limit if one != "null") if isinstance(limit, list) else limit
-            text = f'{path} in body must be of type {wanted}: "{_type_of(value)}"'
+            expected = ",".join(one for one in limit if one != "null") if isinstance(limit, list) else limit
+            text = f'{path} in body must be of type {expected}: "{_type_of(value)}"'
             yield invalid(path, _type_of(value), text)
         case "enum":
             yield unsupported(path, value, [str(one) for one in limit if one is not None])
@@ -192,7 +192,7 @@ def _causes(error: ValidationError) -> Iterator[Cause]:
 
 
 def _lists(value: Any, schema: JsonObject, path: str) -> Iterator[Cause]:  # noqa: ANN401 - any JSON value
-    """Refuse what is twice in a list that is a set or a map."""
+    """Reject duplicates in a list that is a set or a map."""
     if isinstance(value, dict):
         known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, below in value.items():
@@ -214,7 +214,7 @@ def _lists(value: Any, schema: JsonObject, path: str) -> Iterator[Cause]:  # noq
 
 
 def _structural(schema: JsonObject, path: str, where: str) -> Iterator[Cause]:
-    """Refuse a schema without the types that pruning and defaults go by.
+    """Reject a schema without the types that pruning and defaulting need.
 
     Source: apiextensions-apiserver pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionOpenAPISchema)
     and pkg/apiserver/schema/validation.go.
@@ -236,7 +236,7 @@ def _structural(schema: JsonObject, path: str, where: str) -> Iterator[Cause]:
 
 
 def check_definition(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a definition of another name than its type's, or without a schema."""
+    """Reject a definition whose name does not match its type, or without a schema."""
     del old
     _library()
     spec = new.get("spec") or {}

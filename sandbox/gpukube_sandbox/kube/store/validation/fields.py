@@ -1,7 +1,6 @@
-"""What can be wrong with a field, worded as the API server words it.
+"""Field errors, worded like the API server's.
 
-In scope: the kinds of faults, and rules on names and labels that many objects share. Out of scope: an object's
-own rules.
+In scope: types of errors, and rules on names and labels that many objects share. Out of scope: rules of one type.
 
 Source: k8s.io/apimachinery pkg/util/validation/field/errors.go, pkg/util/validation/validation.go.
 """
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Cause(NamedTuple):
-    """One thing that is wrong, as a Status tells it."""
+    """One cause in a Status."""
 
     reason: str
     field: str
@@ -62,55 +61,55 @@ _LABEL_VALUE_RULE = (
 
 
 def shown(value: Any) -> str:  # noqa: ANN401 -- any JSON value
-    """Write a value as a message has it."""
+    """Format a value for a message."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def invalid(field: str, value: Any, detail: str) -> Cause:  # noqa: ANN401 -- any JSON value
-    """A value that is not allowed."""
+    """Return the cause for a value that is not allowed."""
     return Cause("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """A field that is missing."""
+    """Return the cause for a missing field."""
     return Cause("FieldValueRequired", field, f"Required value{': ' if detail else ''}{detail}")
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    """A field that may not be set, or not be changed."""
+    """Return the cause for a field that must not be set or changed."""
     return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
 def duplicate(field: str, value: Any) -> Cause:  # noqa: ANN401 -- any JSON value
-    """A value that is there already."""
+    """Return the cause for a duplicate value."""
     return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
 
 
 def unsupported(field: str, value: Any, choices: Iterable[str]) -> Cause:  # noqa: ANN401 -- any JSON value
-    """A value that is none of those there are."""
+    """Return the cause for a value that is not one of the choices."""
     known = ", ".join(f'"{choice}"' for choice in sorted(choices))
     return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {known}")
 
 
 def not_found(field: str, value: str) -> Cause:
-    """A name of what is not there."""
+    """Return the cause for a name that does not exist."""
     return Cause("FieldValueNotFound", field, f"Not found: {shown(value)}")
 
 
 def one_of(field: str, value: Any, choices: Iterable[str]) -> Iterator[Cause]:  # noqa: ANN401 -- any JSON value
-    """Refuse a value that is set and none of these."""
+    """Reject a value that is set but not one of the choices."""
     if value is not None and value not in choices:
         yield unsupported(field, value, choices)
 
 
 def positive(field: str, value: Any, *, minimum: int = 0) -> Iterator[Cause]:  # noqa: ANN401 -- a number or nothing
-    """Refuse a number that is set and too small."""
+    """Reject a number that is set but too small."""
     if isinstance(value, int) and value < minimum:
         yield invalid(field, value, "must be greater than zero" if minimum else "must be greater than or equal to 0")
 
 
 def dns_label(field: str, value: str) -> Iterator[Cause]:
-    """Refuse what is no RFC 1123 label."""
+    """Reject a value that is not an RFC 1123 label."""
     if len(value) > _LONGEST_LABEL:
         yield invalid(field, value, f"must be no more than {_LONGEST_LABEL} bytes")
     if not _DNS_LABEL.fullmatch(value):
@@ -118,7 +117,7 @@ def dns_label(field: str, value: str) -> Iterator[Cause]:
 
 
 def subdomain(field: str, value: str) -> Iterator[Cause]:
-    """Refuse what is no RFC 1123 subdomain."""
+    """Reject a value that is not an RFC 1123 subdomain."""
     if len(value) > _LONGEST_NAME:
         yield invalid(field, value, f"must be no more than {_LONGEST_NAME} bytes")
     if not _SUBDOMAIN.fullmatch(value):
@@ -126,7 +125,7 @@ def subdomain(field: str, value: str) -> Iterator[Cause]:
 
 
 def port(field: str, value: Any) -> Iterator[Cause]:  # noqa: ANN401 -- a number or a name
-    """Refuse what is neither the number of a port nor a name that one may have."""
+    """Reject a value that is neither a port number nor a valid port name."""
     if isinstance(value, int):
         if not 0 < value <= _MAX_PORT:
             yield invalid(field, value, f"must be between 1 and {_MAX_PORT}, inclusive")
@@ -145,7 +144,7 @@ def port(field: str, value: Any) -> Iterator[Cause]:  # noqa: ANN401 -- a number
 
 
 def address(field: str, text: str) -> Iterator[Cause]:
-    """Refuse what is no IP address."""
+    """Reject a value that is not an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -153,20 +152,20 @@ def address(field: str, text: str) -> Iterator[Cause]:
 
 
 def no_way_up(field: str, path: str) -> Iterator[Cause]:
-    """Refuse a path with steps back."""
+    """Reject a path that contains ".."."""
     if ".." in path.split("/"):
         yield invalid(field, path, "must not contain '..'")
 
 
 def inside(field: str, path: str) -> Iterator[Cause]:
-    """Refuse a path that leads out of where it begins."""
+    """Reject a path that is absolute or leaves its base directory."""
     if path.startswith("/"):
         yield invalid(field, path, "must be a relative path")
     yield from no_way_up(field, path)
 
 
 def qualified_name(field: str, value: str) -> Iterator[Cause]:
-    """Refuse what is no key of a label, an annotation or a taint."""
+    """Reject a value that is not a key of a label, annotation, or taint."""
     parts = value.split("/")
     if len(parts) > 2:  # noqa: PLR2004 - prefix and name
         yield invalid(field, value, _TWO_PARTS_RULE)
@@ -186,7 +185,7 @@ def qualified_name(field: str, value: str) -> Iterator[Cause]:
 
 
 def label_value(field: str, value: str) -> Iterator[Cause]:
-    """Refuse what is no value of a label or a taint."""
+    """Reject a value that is not a value of a label or taint."""
     if len(value) > _LONGEST_LABEL:
         yield invalid(field, value, f"must be no more than {_LONGEST_LABEL} bytes")
     if not _LABEL_VALUE.fullmatch(value):
@@ -194,7 +193,7 @@ def label_value(field: str, value: str) -> Iterator[Cause]:
 
 
 def label_selector(field: str, selector: Any) -> Iterator[Cause]:  # noqa: ANN401 -- an object or nothing
-    """Refuse a selector of objects that could select nothing of sense.
+    """Reject an invalid label selector.
 
     Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, ValidateLabelSelectorRequirement.
     """

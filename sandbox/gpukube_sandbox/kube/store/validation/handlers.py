@@ -1,4 +1,4 @@
-"""How a kubelet asks a container: probes, and what is called when it starts and ends.
+"""Probes and lifecycle hooks of containers.
 
 Source: kubernetes pkg/apis/core/validation/validation.go (validateProbe, validateHandler, validateLifecycle).
 """
@@ -21,7 +21,7 @@ _TIMES = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThre
 
 
 def check_handlers(container: JsonObject, place: str, *, ends: bool, grace: int) -> Iterator[Cause]:
-    """Refuse probes and hooks of a container.
+    """Reject invalid probes and hooks of a container.
 
     Args:
         container: The container.

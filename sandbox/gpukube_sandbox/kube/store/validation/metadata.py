@@ -1,4 +1,4 @@
-"""What every object's metadata must be.
+"""Validation of metadata.
 
 Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, pkg/apis/meta/v1/validation.
 """
@@ -30,7 +30,7 @@ _MAX_ANNOTATIONS = 256 * 1024
 
 
 def check_metadata(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a name, labels, annotations, finalizers and owners that no API server keeps."""
+    """Reject invalid names, labels, annotations, finalizers, and owners."""
     yield from _name(new)
     meta, before = new.get("metadata") or {}, (old or {}).get("metadata") or {}
     yield from check_marks(meta, "metadata")
@@ -70,7 +70,7 @@ def _name(new: JsonObject) -> Iterator[Cause]:
 
 
 def check_marks(meta: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse labels and annotations, of an object or of a template."""
+    """Reject invalid labels and annotations of an object or a template."""
     for key, value in (meta.get("labels") or {}).items():
         yield from qualified_name(f"{path}.labels", key)
         yield from label_value(f"{path}.labels", str(value))

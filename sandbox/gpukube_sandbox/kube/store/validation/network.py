@@ -38,7 +38,7 @@ _FAMILIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
 
 def check_service(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a Service without ports, of ports that collide, and of fields that its type has not."""
+    """Reject a Service without ports, with conflicting ports, or with fields that its type does not allow."""
     yield from dns_label("metadata.name", str((new.get("metadata") or {}).get("name") or ""))
     spec = new.get("spec") or {}
     was = ((old or {}).get("spec") or {}).get("clusterIP")
@@ -103,7 +103,7 @@ def _port(field: str, one: JsonObject, *, several: bool) -> Iterator[Cause]:
 
 
 def check_ingress(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse an Ingress that leads nowhere."""
+    """Reject an Ingress without a valid backend."""
     del old
     spec = new.get("spec") or {}
     if not spec.get("rules") and spec.get("defaultBackend") is None:

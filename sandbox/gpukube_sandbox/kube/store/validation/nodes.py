@@ -1,4 +1,4 @@
-"""What a node may say.
+"""Validation of nodes.
 
 Source: kubernetes pkg/apis/core/validation/validation.go (ValidateNode, ValidateNodeUpdate, validateNodeTaints).
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_node(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse taints that are none, and changes of what a node is."""
+    """Reject invalid taints, and changes of immutable fields."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     yield from check_taints(spec.get("taints") or [], "metadata.taints")
     for at, block in enumerate(spec.get("podCIDRs") or filter(None, [spec.get("podCIDR")])):

@@ -1,4 +1,4 @@
-"""What a pod may say, alone or as a workload's template: policies, gates, claims.
+"""Validation of pods and pod templates: policies, gates, claims.
 
 In scope: the pod as a whole. Out of scope: its containers (`containers`), its volumes (`volumes`), where it may
 go (`scheduling`), what of a live one may change (`updates`), what depends on other objects (`store.admission`).
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 _RESTARTS = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _LONGEST_DEADLINE = 2**31 - 1
-_MOST_SERVERS = 3
+_MAX_SERVERS = 3
 
 
 def check_pod(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a pod whose spec no API server takes."""
+    """Reject a pod with an invalid spec."""
     pod = new.get("spec") or {}
     yield from check_pod_spec(pod, "spec")
     if old is None and pod.get("nodeName") and pod.get("schedulingGates"):
@@ -52,7 +52,7 @@ def check_pod(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def check_template(template: JsonObject, path: str, restarts: tuple[str, ...] = ("Always",)) -> Iterator[Cause]:
-    """Refuse a template whose pods would be refused, or whose restart policy its workload cannot have."""
+    """Reject a template whose pods would be rejected, or whose restart policy its workload does not allow."""
     yield from check_marks(template.get("metadata") or {}, f"{path}.metadata")
     pod = template.get("spec") or {}
     yield from check_pod_spec(pod, f"{path}.spec")
@@ -69,7 +69,7 @@ def check_template(template: JsonObject, path: str, restarts: tuple[str, ...] = 
 
 
 def check_pod_spec(pod: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse what is wrong with a pod's spec."""
+    """Reject an invalid pod spec."""
     yield from check_volumes(pod.get("volumes") or [], f"{path}.volumes")
     yield from check_containers(pod, path)
     yield from one_of(f"{path}.restartPolicy", pod.get("restartPolicy"), _RESTARTS)
@@ -79,7 +79,7 @@ def check_pod_spec(pod: JsonObject, path: str) -> Iterator[Cause]:
     if deadline is not None and not 0 < deadline <= _LONGEST_DEADLINE:
         text = f"must be between 1 and {_LONGEST_DEADLINE}, inclusive"
         yield invalid(f"{path}.activeDeadlineSeconds", deadline, text)
-    if grace is not None and grace < 0 and grace != -1:  # a negative one is stored as 1
+    if grace is not None and grace < 0 and grace != -1:  # -1 is stored as 1
         yield invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
     for key, value in (pod.get("nodeSelector") or {}).items():
         yield from qualified_name(f"{path}.nodeSelector", key)
@@ -113,8 +113,8 @@ def _dns(pod: JsonObject, path: str) -> Iterator[Cause]:
         yield required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
     elif pod.get("dnsPolicy") == "None" and not servers:
         yield required(f"{path}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")
-    if len(servers) > _MOST_SERVERS:
-        yield invalid(f"{path}.nameservers", servers, f"must not have more than {_MOST_SERVERS} nameservers")
+    if len(servers) > _MAX_SERVERS:
+        yield invalid(f"{path}.nameservers", servers, f"must not have more than {_MAX_SERVERS} nameservers")
     for at, server in enumerate(servers):
         yield from address(f"{path}.nameservers[{at}]", server)
 

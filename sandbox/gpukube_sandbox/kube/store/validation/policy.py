@@ -1,4 +1,4 @@
-"""What limits and ranks pods: disruption budgets, quotas, limit ranges, priority and runtime classes.
+"""Disruption budgets, quotas, limit ranges, priority classes, and runtime classes.
 
 Source: kubernetes pkg/apis/policy/validation, pkg/apis/core/validation (ValidateResourceQuota, ValidateLimitRange),
 pkg/apis/scheduling/validation, pkg/apis/node/validation.
@@ -47,12 +47,12 @@ _STANDARD = frozenset(
 _COUNTS = frozenset({"pods", "services", "secrets", "replicationcontrollers", "resourcequotas", "configmaps"})
 _COMPUTE = frozenset({"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
 _ORDER = {"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
-"""Amounts of a LimitRange, none above the next -> how messages call them."""
+"""Amounts of a LimitRange in ascending order -> their names in messages."""
 _HIGHEST = 1_000_000_000
 
 
 def check_budget(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a PodDisruptionBudget of two promises, or of one that cannot be read."""
+    """Reject a PodDisruptionBudget with both minAvailable and maxUnavailable, or with an invalid one."""
     del old
     spec = new.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
@@ -65,7 +65,7 @@ def check_budget(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def check_quota(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a ResourceQuota of what nobody counts, and other scopes than before."""
+    """Reject a ResourceQuota of resources that cannot be counted, and changes of its scopes."""
     spec = new.get("spec") or {}
     yield from _hard_limits(spec)
     yield from _scopes(spec)
@@ -124,7 +124,7 @@ def _scope_selector(spec: JsonObject) -> Iterator[Cause]:
 
 
 def check_limit_range(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a LimitRange of what nobody limits, or whose numbers contradict each other."""
+    """Reject a LimitRange of resources that cannot be limited, or with contradictory amounts."""
     del old
     seen = set()
     for at, limit in enumerate((new.get("spec") or {}).get("limits") or ()):
@@ -167,7 +167,7 @@ def _amounts(limit: JsonObject, path: str) -> Iterator[Cause]:
 
 
 def check_priority_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a PriorityClass of the system's rank or name, and changes of its value."""
+    """Reject a PriorityClass with a system name or value, and changes of its value."""
     name, value = str((new.get("metadata") or {}).get("name", "")), new.get("value") or 0
     if old is not None and (old.get("value") or 0) != value:
         yield forbidden("value", "may not be changed in an update.")
@@ -183,7 +183,7 @@ def check_priority_class(new: JsonObject, old: JsonObject | None) -> Iterator[Ca
 
 
 def check_runtime_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a RuntimeClass whose handler is none, and changes of it."""
+    """Reject a RuntimeClass with an invalid handler, and changes of the handler."""
     yield from dns_label("handler", str(new.get("handler") or ""))
     if old is not None and old.get("handler") != new.get("handler"):
         yield invalid("handler", new.get("handler"), "field is immutable")

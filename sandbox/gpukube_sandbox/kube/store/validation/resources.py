@@ -1,4 +1,4 @@
-"""What containers may ask for, and what names of resources may be.
+"""Resource requests and limits of containers, and resource names.
 
 Source: kubernetes pkg/apis/core/validation (validateResourceRequirements, validateContainerResourceName,
 validateResourceClaimNames).
@@ -29,7 +29,7 @@ _HUGE = "hugepages-"
 
 
 def check_resources(resources: JsonObject, path: str, claims: set[Any]) -> Iterator[Cause]:
-    """Refuse resources that are misnamed, fractions of devices, negative, or other than their limits.
+    """Reject resources that are misnamed, negative, fractions of devices, or inconsistent with their limits.
 
     Args:
         resources: A container's requests, limits and claims.
@@ -51,8 +51,8 @@ def check_resources(resources: JsonObject, path: str, claims: set[Any]) -> Itera
         if requested != maximum if not may_overcommit else requested > maximum:
             rule = "must be less than or equal to" if may_overcommit else "must be equal to"
             yield invalid(f"{path}.requests", written(value), f"{rule} {name} limit of {written(limits[name])}")
-    asked_for = {*limits, *requests}
-    if any(name.startswith(_HUGE) for name in asked_for) and not {"cpu", "memory"} & asked_for:
+    names = {*limits, *requests}
+    if any(name.startswith(_HUGE) for name in names) and not {"cpu", "memory"} & names:
         yield forbidden(path, "HugePages require cpu or memory")
     seen = set()
     for at, claim in enumerate(resources.get("claims") or ()):
@@ -67,7 +67,7 @@ def check_resources(resources: JsonObject, path: str, claims: set[Any]) -> Itera
 
 
 def check_amount(name: str, value: str, field: str) -> Iterator[Cause]:
-    """Refuse an amount of what a container cannot ask for, and one that there cannot be."""
+    """Reject a resource that a container cannot request, and an invalid amount."""
     yield from check_name(name, field)
     yield from check_count(name, value, field)
     if name.startswith(_HUGE) and parse_quantity(value) % parse_quantity(name.removeprefix(_HUGE)):
@@ -75,7 +75,7 @@ def check_amount(name: str, value: str, field: str) -> Iterator[Cause]:
 
 
 def check_count(name: str, value: str, field: str) -> Iterator[Cause]:
-    """Refuse less than nothing, and parts of what is counted."""
+    """Reject negative amounts, and fractions of resources that are counted in integers."""
     amount = parse_quantity(value)
     if amount < 0:
         yield invalid(field, written(value), "must be greater than or equal to 0")
@@ -84,7 +84,7 @@ def check_count(name: str, value: str, field: str) -> Iterator[Cause]:
 
 
 def check_name(name: str, field: str) -> Iterator[Cause]:
-    """Refuse a name that is no resource of containers."""
+    """Reject a name that is not a container resource."""
     faults = list(qualified_name(field, name))
     yield from faults
     if "/" not in name:

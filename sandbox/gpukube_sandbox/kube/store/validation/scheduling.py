@@ -1,4 +1,4 @@
-"""Where a pod may go: tolerations, affinity, spread; and the taints that nodes have.
+"""Scheduling rules of pods (tolerations, affinity, spread), and taints of nodes.
 
 Source: kubernetes pkg/apis/core/validation/validation.go (ValidateTolerations, validateAffinity,
 validateTopologySpreadConstraints, ValidateNodeSelectorRequirement, validateNodeTaints).
@@ -36,7 +36,7 @@ _POLICIES = ("Honor", "Ignore")
 
 
 def check_tolerations(tolerations: list[JsonObject], path: str) -> Iterator[Cause]:
-    """Refuse tolerations that match nothing as they are written."""
+    """Reject invalid tolerations."""
     for at, one in enumerate(tolerations):
         place, key, value = f"{path}[{at}]", one.get("key") or "", one.get("value") or ""
         operator, effect = one.get("operator") or "Equal", one.get("effect") or ""
@@ -59,7 +59,7 @@ def check_tolerations(tolerations: list[JsonObject], path: str) -> Iterator[Caus
 
 
 def check_taints(taints: list[JsonObject], path: str) -> Iterator[Cause]:
-    """Refuse taints that nobody could tolerate, and two of one key and effect."""
+    """Reject invalid taints, and two taints with the same key and effect."""
     seen = set()
     for at, taint in enumerate(taints):
         place, effect = f"{path}[{at}]", taint.get("effect") or ""
@@ -76,7 +76,7 @@ def check_taints(taints: list[JsonObject], path: str) -> Iterator[Cause]:
 
 
 def check_affinity(affinity: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse affinity terms that say nothing or nothing of sense."""
+    """Reject empty or invalid affinity terms."""
     of_nodes = affinity.get("nodeAffinity") or {}
     if of_nodes.get(_REQUIRED) is not None:
         yield from check_node_selector(of_nodes[_REQUIRED], f"{path}.nodeAffinity.{_REQUIRED}")
@@ -101,7 +101,7 @@ def _weight(preferred: JsonObject, place: str) -> Iterator[Cause]:
 
 
 def check_node_selector(selector: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse a node selector without terms, or with a term that cannot be read."""
+    """Reject a node selector without terms, or with an invalid term."""
     terms = selector.get("nodeSelectorTerms") or ()
     if not terms:
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
@@ -165,7 +165,7 @@ def _pod_term(term: JsonObject, path: str) -> Iterator[Cause]:
 
 
 def check_spread(constraints: list[JsonObject], path: str) -> Iterator[Cause]:
-    """Refuse constraints that lack a part, contradict themselves, or are there twice."""
+    """Reject constraints that are incomplete, contradictory, or duplicate."""
     seen: set[tuple[Any, Any]] = set()
     for at, one in enumerate(constraints):
         place, when = f"{path}[{at}]", one.get("whenUnsatisfiable") or ""

@@ -1,4 +1,4 @@
-"""What a pod and its containers may do: users, groups, profiles, privileges, sysctls.
+"""Security contexts of pods and containers: users, groups, profiles, privileges, sysctls.
 
 Source: kubernetes pkg/apis/core/validation/validation.go (validatePodSpecSecurityContext, ValidateSecurityContext,
 validateSeccompProfileField, validateSysctls).
@@ -25,7 +25,7 @@ _LONGEST_SYSCTL = 253
 
 
 def check_pod_rights(pod: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse what a pod may do in all its containers."""
+    """Reject an invalid security context of a pod."""
     rights, place = pod.get("securityContext") or {}, f"{path}.securityContext"
     yield from _common(rights, place)
     yield from _id(f"{place}.fsGroup", rights.get("fsGroup"))
@@ -48,7 +48,7 @@ def check_pod_rights(pod: JsonObject, path: str) -> Iterator[Cause]:
 
 
 def check_rights(container: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse what a container may do."""
+    """Reject an invalid security context of a container."""
     rights, place = container.get("securityContext") or {}, f"{path}.securityContext"
     yield from _common(rights, place)
     mount = rights.get("procMount")

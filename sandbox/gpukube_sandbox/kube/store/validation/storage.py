@@ -1,4 +1,4 @@
-"""Claims of volumes, and storage classes.
+"""Volume claims and storage classes.
 
 Source: kubernetes pkg/apis/core/validation (ValidatePersistentVolumeClaimSpec), pkg/apis/storage/validation.
 """
@@ -30,7 +30,7 @@ _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", _ALONE)
 
 
 def check_claim(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a PersistentVolumeClaim of no size or no access, and changes of one."""
+    """Reject a PersistentVolumeClaim without a size or access mode, and invalid changes."""
     spec = new.get("spec") or {}
     yield from check_claim_spec(spec, "spec")
     if old is None:
@@ -47,7 +47,7 @@ def check_claim(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def check_claim_spec(spec: JsonObject, path: str) -> Iterator[Cause]:
-    """Refuse a claim's spec, of its own or in a template."""
+    """Reject an invalid spec of a claim or a claim template."""
     modes, size = spec.get("accessModes") or [], ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if not modes:
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
@@ -67,7 +67,7 @@ def check_claim_spec(spec: JsonObject, path: str) -> Iterator[Cause]:
 
 
 def check_storage_class(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a StorageClass that nobody provisions, and changes of how its volumes are made."""
+    """Reject a StorageClass without a provisioner, and changes of how it creates volumes."""
     if not new.get("provisioner"):
         yield required("provisioner")
     else:

@@ -1,4 +1,4 @@
-"""What of a live pod may change.
+"""Allowed changes of a live pod.
 
 Source: kubernetes pkg/apis/core/validation/validation.go (ValidatePodUpdate, validatePodUpdateCommon,
 validateNodeSelectorMutation, validateSchedulingGates).
@@ -25,7 +25,7 @@ _FIXED = (
 
 
 def check_pod_update(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse changes of a live pod beyond images, deadline, gates, and tolerations that are added."""
+    """Reject changes of a live pod other than images, deadline, gates, and added tolerations."""
     if old is None:
         return
     was, pod = old.get("spec") or {}, new.get("spec") or {}
@@ -59,7 +59,7 @@ def _timeless(toleration: JsonObject) -> JsonObject:
 
 
 def _fixed(pod: JsonObject, *, gated: bool) -> JsonObject:
-    """What must stay of a pod's spec; gates keep where it may go open."""
+    """Return the immutable part of a pod's spec; while it has gates, its node selection can change."""
     rest = deepcopy(pod)
     for part in ("containers", "initContainers"):
         for container in rest.get(part) or ():

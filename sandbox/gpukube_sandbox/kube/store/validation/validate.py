@@ -1,8 +1,8 @@
-"""Whether an object may be stored, by its values.
+"""Validates an object before it is stored.
 
-In scope: which rules are for which type, and the refusal with all that is wrong. Out of scope: a rule.
+In scope: which rules apply to which type, and the refusal with all causes. Out of scope: the rules.
 
-Rules are generators of causes: of the new object, and of the one that it replaces, if any.
+A rule is a generator of causes; its arguments are the new object and the object that it replaces, if any.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 
 
 def validate(kind: Kind, new: JsonObject, old: JsonObject | None = None, definition: JsonObject | None = None) -> None:
-    """Refuse an object whose values the API server does not take.
+    """Reject an object with values that the API server does not accept.
 
     Args:
-        kind: Its type.
+        kind: The object's type.
         new: The object.
-        old: What it replaces, if anything.
-        definition: Of a custom type.
+        old: The object that it replaces, if any.
+        definition: CustomResourceDefinition of a custom type.
 
     Raises:
         ApiProblem: 422, with all causes.

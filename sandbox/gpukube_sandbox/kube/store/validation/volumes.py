@@ -1,4 +1,4 @@
-"""What a pod's volumes may be.
+"""Validation of a pod's volumes.
 
 Source: kubernetes pkg/apis/core/validation/validation.go (ValidateVolumes, validateVolumeSource and the functions of
 its sources, ValidateLocalNonReservedPath).
@@ -41,13 +41,13 @@ _NEEDED = {
     "secret": ("secretName",),
 }
 _FILE_FIELDS = re.compile(r"metadata\.(name|namespace|uid|labels|annotations)(\['[^']+'\])?")
-_MOST_MODE = 0o777
+_MAX_MODE = 0o777
 _OF_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _SHORTEST_TOKEN_S = 600
 
 
 def check_volumes(volumes: list[JsonObject], path: str) -> Iterator[Cause]:
-    """Refuse volumes of no source or of two, of one name, and sources that lack a part."""
+    """Reject volumes without exactly one source or with duplicate names, and incomplete sources."""
     seen = set()
     for at, volume in enumerate(volumes):
         place, name = f"{path}[{at}]", volume.get("name") or ""
@@ -70,7 +70,7 @@ def _source(kind: str, source: JsonObject, place: str) -> Iterator[Cause]:
         if not source.get(key):
             yield required(f"{place}.{key}")
     mode = source.get("defaultMode")
-    if mode is not None and not 0 <= mode <= _MOST_MODE:
+    if mode is not None and not 0 <= mode <= _MAX_MODE:
         yield invalid(f"{place}.defaultMode", mode, _OF_MODE)
     yield from _RULES[kind](source, place) if kind in _RULES else ()
 
@@ -104,7 +104,7 @@ def _items(items: list[JsonObject], path: str) -> Iterator[Cause]:
             if not item.get(key):
                 yield required(f"{place}.{key}")
         yield from inside(f"{place}.path", item.get("path") or "")
-        if mode is not None and not 0 <= mode <= _MOST_MODE:
+        if mode is not None and not 0 <= mode <= _MAX_MODE:
             yield invalid(f"{place}.mode", mode, _OF_MODE)
 
 
@@ -153,4 +153,4 @@ _RULES: Mapping[str, Callable[[JsonObject, str], Iterator[Cause]]] = {
     "projected": lambda source, place: _projected(source.get("sources") or [], place),
     "secret": lambda source, place: _items(source.get("items") or [], f"{place}.items"),
 }
-"""Source of a volume -> its own rules."""
+"""Source of a volume -> its rules."""

@@ -1,6 +1,6 @@
-"""What workloads may say: how many pods, of which template, replaced how.
+"""Validation of workloads: replicas, template, update strategy.
 
-Source: kubernetes pkg/apis/apps/validation, pkg/apis/batch/validation; schedules as robfig/cron reads them.
+Source: kubernetes pkg/apis/apps/validation, pkg/apis/batch/validation; schedules as robfig/cron parses them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OF_STATEFUL = (
 )
 _OF_JOBS = ("OnFailure", "Never")
 _LONGEST_CRON = 52
-_MOST_INDEXED = 100_000
+_MAX_INDEXED = 100_000
 _MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 _DAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 _CRON: tuple[tuple[int, int, Sequence[str]], ...] = (
@@ -54,18 +54,18 @@ _CRON: tuple[tuple[int, int, Sequence[str]], ...] = (
     (1, 12, _MONTHS),
     (0, 6, _DAYS),
 )
-"""Least, most and names of each field."""
+"""Minimum, maximum, and names of each field."""
 _ENDS = 2
 _NAMED = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|every ([0-9.]+(ns|us|ms|s|m|h))+)")
 _PART = re.compile(r"(\*|\?|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?")
 
 
 def share(field: str, value: Any, *, maximum: bool = True) -> Iterator[Cause]:  # noqa: ANN401 - a number or a text
-    """Refuse what is neither a number of pods nor a share of them."""
+    """Reject a value that is neither a number nor a percentage of pods."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             yield invalid(field, value, _NOT_PERCENT)
-        elif maximum and int(value[:-1]) > 100:  # noqa: PLR2004 - a whole
+        elif maximum and int(value[:-1]) > 100:  # noqa: PLR2004 - percent
             yield invalid(field, value, "must not be greater than 100%")
     else:
         yield from positive(field, value)
@@ -76,7 +76,7 @@ def _is_none(value: Any) -> bool:  # noqa: ANN401 - as above
 
 
 def check_deployment(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a Deployment, or how it replaces pods."""
+    """Reject an invalid Deployment or update strategy."""
     spec = new.get("spec") or {}
     yield from _replicated(new, old)
     strategy = spec.get("strategy") or {}
@@ -102,7 +102,7 @@ def _replicated(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def _selecting(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Check a template, and the selector that has to find its pods and stays."""
+    """Reject an invalid template, and a selector that does not match its pods or changes."""
     spec = new.get("spec") or {}
     selector, template = spec.get("selector"), spec.get("template") or {}
     yield from label_selector("spec.selector", selector)
@@ -118,12 +118,12 @@ def _selecting(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def check_replica_set(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a ReplicaSet."""
+    """Reject an invalid ReplicaSet."""
     yield from _replicated(new, old)
 
 
 def check_stateful_set(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a StatefulSet, and changes of what its pods are tied to."""
+    """Reject an invalid StatefulSet, and changes of immutable fields."""
     spec = new.get("spec") or {}
     yield from _replicated(new, None)
     yield from dns_label("metadata.name", str((new.get("metadata") or {}).get("name") or ""))
@@ -149,7 +149,7 @@ def check_stateful_set(new: JsonObject, old: JsonObject | None) -> Iterator[Caus
 
 
 def check_daemon_set(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a DaemonSet."""
+    """Reject an invalid DaemonSet."""
     spec = new.get("spec") or {}
     yield from _selecting(new, old)
     yield from positive("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -166,7 +166,7 @@ def check_daemon_set(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]
 
 
 def check_job(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a Job, and changes of what it runs."""
+    """Reject an invalid Job, and changes of its template."""
     spec = new.get("spec") or {}
     yield from _job_spec(spec, "spec")
     marks = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
@@ -196,8 +196,8 @@ def _job_spec(spec: JsonObject, path: str) -> Iterator[Cause]:
     for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(key) is not None and mode != "Indexed":
             yield invalid(f"{path}.{key}", spec[key], "requires indexed completion mode")
-    if mode == "Indexed" and (spec.get("parallelism") or 0) > _MOST_INDEXED:
-        text = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
+    if mode == "Indexed" and (spec.get("parallelism") or 0) > _MAX_INDEXED:
+        text = f"must be less than or equal to {_MAX_INDEXED} when completion mode is Indexed"
         yield invalid(f"{path}.parallelism", spec["parallelism"], text)
     template, failing = spec.get("template") or {}, spec.get("podFailurePolicy")
     instead = ("Failed",) if failing is not None else ("Failed", "TerminatingOrFailed")
@@ -232,7 +232,7 @@ def _failure_rule(rule: JsonObject, path: str, *, indexed: bool) -> Iterator[Cau
 
 
 def check_cron_job(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
-    """Refuse a CronJob: its schedule, its zone, its jobs."""
+    """Reject a CronJob with an invalid schedule, time zone, or Job template."""
     spec, name = new.get("spec") or {}, str((new.get("metadata") or {}).get("name", ""))
     if old is None and len(name) > _LONGEST_CRON:
         yield invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON} characters")
@@ -250,7 +250,7 @@ def check_cron_job(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
 
 
 def _schedule(text: str) -> str:
-    """Describe what is wrong with a schedule; "" for nothing."""
+    """Return the error in a schedule; "" if it is valid."""
     if text.startswith("@"):
         return "" if _NAMED.fullmatch(text) else f"unrecognized descriptor: {text}"
     fields = text.split()
