@@ -1,6 +1,6 @@
-"""The names of our two releases, of which a cluster has at most one, and of what their charts make.
+"""Names of gpukube's two releases, of which a cluster has at most one, and of the objects that their charts create.
 
-In scope: constants. Out of scope: values of the charts.
+In scope: constants. Out of scope: chart values.
 """
 
 from __future__ import annotations
@@ -9,34 +9,34 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 RUN_LABEL: Final = "gpukube.io/run"
-"""On the record of a revision: which run of ours wrote it."""
+"""Label of a release record: the gpukube run that wrote the revision."""
 CHART_LABEL: Final = "gpukube.io/chart"
-"""On the record of a revision: version and digest of the archive that NVIDIA's repository served, where no digest is
-pinned below; as much of it as a label holds. With the version, because Helm hands labels on to later revisions."""
+"""Label of a release record: version and digest of the archive that NVIDIA's repository served, if no digest is pinned
+below; truncated to a label's length. Includes the version because Helm copies labels to later revisions."""
 FIELD_MANAGER: Final = "gpukube"
-"""Who has written, in the metadata.managedFields of what gpukube and its embedded Helm write."""
+"""Manager name in metadata.managedFields of everything that gpukube and its embedded Helm write."""
 NAMESPACE: Final = "gpukube-system"
-"""Our own, for either release: the plugin's chart refuses `default`, and kube-system is the cloud's."""
+"""Namespace of either release: the plugin's chart rejects `default`, and kube-system belongs to the cloud."""
 NAMESPACE_LABELS: Final = {"pod-security.kubernetes.io/enforce": "privileged"}
-"""The plugin mounts hostPath and needs SYS_ADMIN, GFD is privileged (rendered chart 0.20.0); the operator's operands
-are privileged (NVIDIA/gpu-operator v26.7.0 assets)."""
+"""Privileged, because the plugin mounts hostPath and needs SYS_ADMIN, GFD is privileged (rendered chart 0.20.0), and
+the operator's operands are privileged (NVIDIA/gpu-operator v26.7.0 assets)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseKind:
-    """One of the two charts that can be a cluster's release.
+    """One of the two charts that can be installed as a cluster's release.
 
     Attributes:
-        advertiser: The owner (core.owners) that this chart stands for; also the value of the nodes' advertiser label.
-        name: Of the release.
+        advertiser: The owner (core.owners) that this chart implements; also the value of the nodes' advertiser label.
+        name: Name of the release.
         chart: Name of the chart.
-        repository: Where NVIDIA publishes it.
-        version: The one we pin.
-        digest: Of that version's archive in that repository, "sha256:..."; "" where NVIDIA publishes none.
-        title: For people.
-        plugin: DaemonSet that advertises.
-        container: Of the plugin in its pods.
-        config_map: Holds the config entries.
+        repository: URL where NVIDIA publishes it.
+        version: Pinned version.
+        digest: Digest of that version's archive in the repository, "sha256:..."; "" if NVIDIA publishes none.
+        title: Human-readable name.
+        plugin: Name of the DaemonSet that advertises devices.
+        container: Name of the plugin's container in its pods.
+        config_map: Name of the ConfigMap with the config entries.
         entries: Path of the entries in the values.
         nfd: Path of the bundled NFD's values.
     """
@@ -56,7 +56,7 @@ class ReleaseKind:
 
     @property
     def address(self) -> str:
-        """Where the release is, as messages name it."""
+        """Namespace and name of the release, as printed in messages."""
         return f"{NAMESPACE}/{self.name}"
 
 
@@ -74,10 +74,10 @@ DEVICE_PLUGIN: Final = ReleaseKind(
     entries=("config", "map"),
     nfd="nfd",
 )
-"""0.20.0 of 2026-08-19 matches MIG names exactly and carries NFD 0.19.0 (NVIDIA/k8s-device-plugin CHANGELOG). The
-release's name contains the chart's, so that the chart names its objects after the release alone
-(templates/_helpers.tpl). All its DaemonSets share their pod labels, so only the name tells them apart (#982). The
-digest is the one of index.yaml in NVIDIA/k8s-device-plugin, branch gh-pages (commit bf584288ed8c)."""
+"""0.20.0 of 2026-08-19 matches MIG names exactly and bundles NFD 0.19.0 (NVIDIA/k8s-device-plugin CHANGELOG). The
+release name contains the chart name, so the chart names its objects after the release alone (templates/_helpers.tpl).
+All its DaemonSets share their pod labels, so only the name tells them apart (#982). The digest comes from index.yaml in
+NVIDIA/k8s-device-plugin, branch gh-pages (commit bf584288ed8c)."""
 
 GPU_OPERATOR: Final = ReleaseKind(
     advertiser="operator",
@@ -93,22 +93,22 @@ GPU_OPERATOR: Final = ReleaseKind(
     entries=("devicePlugin", "config", "data"),
     nfd="node-feature-discovery",
 )
-"""v26.7.0 of 2026-08-20. Its operator, not its chart, makes the DaemonSets, under names of their own
-(NVIDIA/gpu-operator v26.7.0 assets/state-device-plugin/0500_daemonset.yaml). The repository publishes no digest of it:
-that of branch gh-pages of NVIDIA/gpu-operator is of an archive that another place serves."""
+"""v26.7.0 of 2026-08-20. The operator, not the chart, creates the DaemonSets, under fixed names
+(NVIDIA/gpu-operator v26.7.0 assets/state-device-plugin/0500_daemonset.yaml). The repository publishes no digest for it:
+the one in branch gh-pages of NVIDIA/gpu-operator belongs to an archive served elsewhere."""
 
 RELEASE_KINDS: Final = (DEVICE_PLUGIN, GPU_OPERATOR)
 
 OPERATOR_NAME: Final = "gpu-operator"
-"""Deployment of the operator, whatever the release is called (templates/operator.yaml)."""
+"""Name of the operator's Deployment, whatever the release name (templates/operator.yaml)."""
 CLUSTER_POLICY: Final = "cluster-policy"
-"""The object that tells the operator what to run (templates/clusterpolicy.yaml)."""
+"""Name of the object that configures the operator (templates/clusterpolicy.yaml)."""
 DRIVER_NAME: Final = "nvidia-driver-daemonset"
-"""DaemonSet that installs the driver, where the operator does (assets/state-driver/0500_daemonset.yaml)."""
+"""DaemonSet that installs the driver if the operator manages it (assets/state-driver/0500_daemonset.yaml)."""
 MIG_MANAGER_NAME: Final = "nvidia-mig-manager"
-"""DaemonSet that cuts (assets/state-mig-manager/0600_daemonset.yaml)."""
+"""DaemonSet that creates MIG instances (assets/state-mig-manager/0600_daemonset.yaml)."""
 
 
 def kind_of(advertiser: str) -> ReleaseKind | None:
-    """Return the release that makes an owner advertise; None for owners that need none of ours."""
+    """Return the release kind for an advertising owner; None for owners that need no gpukube release."""
     return next((kind for kind in RELEASE_KINDS if kind.advertiser == advertiser), None)

@@ -69,7 +69,7 @@ def test_drain_on_a_cloud_when_asked_then_ours_only_with_consent_only_and_undone
     assert "[not-ours]: it belongs to" in refused(pool, "-f", str(spec), "--set", "metadata.name=others")
     done = gpukube("pool", "drain", pool, "-f", spec, "--yes", "--allow-disruption", "-o", "json")
     assert (done.code, done.pools()[0]["outcome"]) == (0, "done"), done.out + done.err
-    assert "default/bare leaves only with --allow-disruption: nothing creates it again" in done.err
+    assert "default/bare leaves only with --allow-disruption: nothing recreates it" in done.err
     assert cordoned(kube, pool) == [True, True]
     assert "bare" not in {pod.metadata.name for pod in kube.list(Pod, namespace="default") if pod.metadata}
     undone = gpukube("pool", "drain", pool, "-f", spec, "--undo")

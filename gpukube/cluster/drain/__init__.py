@@ -1,1 +1,1 @@
-"""How nodes are emptied: which pods leave, what keeps them, what belongs together; cordoning."""
+"""Draining nodes: which pods leave, what blocks them, which belong together; cordoning."""

@@ -1,6 +1,6 @@
-"""Cordons nodes and uncordons those again that gpukube has cordoned.
+"""Cordons nodes, and uncordons those that gpukube cordoned.
 
-In scope: the mark of a drain on a node, and the calls. Out of scope: evicting (engine.change.draining).
+In scope: the drain annotation on a node, and the calls. Out of scope: evicting (engine.change.draining).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
 
 DRAIN: Final = "gpukube.io/drain"
-"""Annotation of a node that gpukube has cordoned: owner/pool. A node that somebody else cordoned has none."""
+"""Annotation on a node that gpukube cordoned: owner/pool. Nodes cordoned by anyone else lack it."""
 _ATTEMPTS: Final = 5
-"""To patch one node, when others write it at the same time."""
+"""Maximum attempts to patch a node while others write to it."""
 
 
 def pool_nodes(kube: Kube, pool: Observed, pool_label: str, *, thorough: bool = True) -> tuple[Tree, ...]:
-    """List the nodes of a live pool, by the rule of `belongs_to_pool`, as the objects that a cordon changes.
+    """List the nodes of a live pool (rule: `belongs_to_pool`), as the objects that a cordon changes.
 
     Args:
-        kube: Its cluster.
+        kube: The pool's cluster.
         pool: The live pool.
-        pool_label: Node label with the cloud's name of the pool; "" where the cloud has none.
-        thorough: Read all nodes of the cluster, so that one counts too that only our marks tell.
+        pool_label: Node label with the cloud's name of the pool; "" if the cloud sets none.
+        thorough: Read all nodes of the cluster, to include those that only gpukube's labels identify.
     """
     labels = {pool_label: pool.name} if pool_label and not thorough else None
     nodes = kube.objects(NODES, labels=labels) or ()
@@ -42,7 +42,7 @@ def pool_nodes(kube: Kube, pool: Observed, pool_label: str, *, thorough: bool = 
 
 
 def staying_nodes(nodes: Iterable[Tree]) -> frozenset[str]:
-    """Name the nodes with the sign that no autoscaler may remove them."""
+    """Return the names of nodes annotated so that no autoscaler may remove them."""
     return frozenset(
         text(node, "metadata", "name")
         for node in nodes
@@ -51,14 +51,14 @@ def staying_nodes(nodes: Iterable[Tree]) -> frozenset[str]:
 
 
 def is_cordoned(node: Tree) -> bool:
-    """Return whether the scheduler places no more pods on a node."""
+    """Return whether a node is closed to new pods."""
     return at(node, "spec", "unschedulable") is True
 
 
 def cordoned_at(node: Tree) -> float | None:
-    """Find when a node was cordoned, in seconds since the epoch by the cluster's clock; None where that is not noted.
+    """Return when a node was cordoned, in seconds since the epoch by the cluster's clock; None if not recorded.
 
-    Source: metadata.managedFields, whose time is that of the last change by the manager that cordoned it.
+    Source: metadata.managedFields, which has the time of the last change by the manager that cordoned the node.
     """
     entries = trees(node, "metadata", "managedFields")
     found = [text(item, "time") for item in entries if at(item, "fieldsV1", "f:spec", "f:unschedulable") is not None]
@@ -66,24 +66,24 @@ def cordoned_at(node: Tree) -> float | None:
 
 
 def is_marked(node: Tree, pool: Observed) -> bool:
-    """Return whether gpukube has cordoned a node for a drain of this pool."""
+    """Return whether gpukube cordoned a node to drain this pool."""
     return texts(node, "metadata", "annotations").get(DRAIN) == drain_mark(pool)
 
 
 def drain_mark(pool: Observed) -> str:
-    """Write the mark of a drain of a pool."""
+    """Return the value of the drain annotation for a pool."""
     return f"{pool.owner}/{pool.pool}"
 
 
 def cordon(kube: Kube, node: Tree, pool: Observed) -> bool:
-    """Cordon a node and mark it as ours; one that is cordoned already stays as it is.
+    """Cordon a node and annotate it as cordoned by gpukube; skip a node that is already cordoned.
 
     Returns:
-        Whether it was cordoned by this call.
+        Whether this call cordoned it.
 
     Raises:
         AccessError: Nodes may not be patched.
-        ClusterError: The API did not answer, or the node changed all the time.
+        ClusterError: The API did not answer, or the node changed during each attempt.
     """
 
     def operations(live: Tree) -> list[Tree]:
@@ -98,13 +98,13 @@ def cordon(kube: Kube, node: Tree, pool: Observed) -> bool:
 
 
 def uncordon(kube: Kube, node: Tree, pool: Observed) -> bool:
-    """Uncordon a node that gpukube has cordoned for a drain of this pool; others stay as they are.
+    """Uncordon a node that gpukube cordoned to drain this pool; skip any other node.
 
     Returns:
-        Whether it was uncordoned by this call.
+        Whether this call uncordoned it.
 
     Raises:
-        AccessError, ClusterError: As cordon.
+        AccessError, ClusterError: See cordon.
     """
 
     def operations(live: Tree) -> list[Tree]:
@@ -118,7 +118,7 @@ def uncordon(kube: Kube, node: Tree, pool: Observed) -> bool:
 
 def _change(kube: Kube, node: Tree, operations: Callable[[Tree], list[Tree]]) -> bool:
     name, live = text(node, "metadata", "name"), node
-    # The patch holds for the version that was read (change_object): kubelet and controllers write nodes all the time.
+    # The patch applies only to the version that was read (change_object): kubelet and controllers keep writing nodes.
     for _ in range(_ATTEMPTS):
         todo = operations(live)
         if not todo:

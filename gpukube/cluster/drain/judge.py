@@ -1,4 +1,4 @@
-"""What becomes of each pod when its node is emptied, and why; pure.
+"""Decides what happens to each pod when its node is drained, and why; pure.
 
 In scope: the rules. Out of scope: reading pods and budgets (reading), evicting (engine.change.draining).
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
     from gpukube.cluster.drain.pods import DisruptionBudget, Gang, NodePod
 
 Way = Literal["stays", "leaving", "free", "budget", "waits", "never"]
-"""stays: a drain leaves it. leaving: it is being deleted. free: no budget covers it, or none is asked. budget: its
-budget lets it go now. waits: its budget lets it go once other pods are ready again. never: nothing that happens by
-itself lets it go."""
+"""stays: a drain skips it. leaving: it is being deleted. free: no budget covers it, or none applies. budget: its budget
+allows the eviction now. waits: its budget will allow it once other pods are ready again. never: its budget will not
+allow it without a change by the user."""
 
 _STARTUP_S: Final = 60.0
-"""Of a replacement where no pod of the budget shows how long it takes."""
+"""Assumed startup time of a replacement pod if no pod of the budget shows the actual one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What becomes of a pod.
+    """What a drain does with a pod.
 
     Attributes:
         way: See Way.
-        why: What keeps it, in a line; "" where nothing does.
-        fix: What lets it go; "" where it goes by itself.
+        why: What blocks it, in one line; "" if nothing does.
+        fix: What unblocks it; "" if no action is needed.
         budgets: Disruption budgets that cover it, "namespace/name".
-        needs: Signs on the pod for which it leaves only with --allow-disruption.
-        held: Whether a sign on it asks to wait for a time, or until it has ended by itself.
+        needs: Reasons why it leaves only with --allow-disruption.
+        held: Whether an annotation or label requests to wait for a time, or until the pod has ended.
     """
 
     pod: NodePod
@@ -53,18 +53,18 @@ class Verdict:
 
     @property
     def leaves(self) -> bool:
-        """Whether the pool is not empty before it has gone."""
+        """Whether the pod must be gone before its pool is empty."""
         return self.way != "stays"
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A budget that lets pods go in turns.
+    """A budget that allows evictions only in batches.
 
     Attributes:
-        pods: That it covers and that are to leave.
-        allowed: That may go now.
-        seconds: About how long all of them take.
+        pods: Number of pods that it covers and that must leave.
+        allowed: Number of pods that may be evicted now.
+        seconds: Estimated time to evict all of them.
     """
 
     budget: str
@@ -81,14 +81,14 @@ def judge(
     staying: Collection[str] = (),
     allow_disruption: bool = False,
 ) -> tuple[Verdict, ...]:
-    """Judge pods of nodes that are to be emptied.
+    """Return a verdict for each pod on nodes that are about to be drained.
 
     Args:
-        pods: All of the nodes.
-        budgets: Of their namespaces.
+        pods: All pods of the nodes.
+        budgets: Disruption budgets of their namespaces.
         now: Seconds since the epoch.
-        staying: Names of nodes with the sign that no autoscaler may remove them.
-        allow_disruption: Whether pods are evicted against the signs on them and their nodes.
+        staying: Names of nodes annotated so that no autoscaler may remove them.
+        allow_disruption: Whether to evict pods regardless of annotations on them and their nodes.
     """
     known = tuple(budgets)
     verdicts = (_judged(pod, [b for b in known if b.covers(pod)]) for pod in pods)
@@ -101,10 +101,10 @@ def _judged(pod: NodePod, budgets: Sequence[DisruptionBudget]) -> Verdict:
         return Verdict(pod=pod, way="stays")
     if pod.terminating:
         return Verdict(pod=pod, way="leaving", why="it is being deleted")
-    if pod.phase == "Pending" or not budgets:  # the eviction of a pod that does not run yet asks no budget
+    if pod.phase == "Pending" or not budgets:  # evicting a pod that is not running yet skips budgets
         return Verdict(pod=pod, way="free", budgets=named)
     if len(budgets) > 1:
-        why = f"{len(budgets)} budgets cover it, {' and '.join(named)}; the eviction API refuses such pods"
+        why = f"{len(budgets)} budgets cover it, {' and '.join(named)}; the eviction API rejects such pods"
         return Verdict(pod=pod, way="never", why=why, fix="let one budget select it", budgets=named)
     verdict = _by_budget(pod, budgets[0])
     return replace(verdict, budgets=named)
@@ -124,9 +124,9 @@ def _by_budget(pod: NodePod, budget: DisruptionBudget) -> Verdict:
 
 
 def blocks_for_ever(budget: DisruptionBudget) -> str:
-    """Return why a budget never lets a healthy pod go, however long one waits; "" where it may."""
+    """Return why a budget never allows the eviction of a healthy pod; "" if it may."""
     if budget.failed:
-        return f"its controller cannot work it out ({budget.failed})"
+        return f"its controller cannot compute it ({budget.failed})"
     if budget.max_unavailable in ("0", "0%"):
         return f"maxUnavailable is {budget.max_unavailable}"
     if budget.min_available == "100%":
@@ -134,8 +134,8 @@ def blocks_for_ever(budget: DisruptionBudget) -> str:
     if not budget.current or budget.allowed > 0:
         return ""
     if not budget.expected:
-        # A share of pods that no controller keeps is a share of none (pkg/controller/disruption getExpectedScale).
-        return "no controller keeps its pods, so it counts none" if _is_share(budget) else ""
+        # A percentage of pods without a controller counts as zero (pkg/controller/disruption getExpectedScale).
+        return "its pods have no controller, so it counts none" if _is_share(budget) else ""
     if budget.needed >= budget.expected:
         rule = (
             f"minAvailable {budget.min_available}"
@@ -154,11 +154,11 @@ def _fix(budget: DisruptionBudget) -> str:
     name = f"kubectl -n {budget.namespace} edit pdb {budget.name}"
     if budget.failed or not budget.expected:
         return f"set an integer minAvailable: {name}"
-    return f"run one more replica than it needs, or lower it: {name}"
+    return f"run one more replica than it requires, or lower it: {name}"
 
 
 def _signed(verdict: Verdict, now: float, staying: Collection[str]) -> Verdict:
-    """Add the signs on a pod and its node that ask not to disturb it."""
+    """Add the annotations and labels on a pod and its node that request no disruption."""
     if verdict.way in ("stays", "leaving"):
         return verdict
     needs = tuple(_needs(verdict.pod))
@@ -172,9 +172,9 @@ def _signed(verdict: Verdict, now: float, staying: Collection[str]) -> Verdict:
 
 def _needs(pod: NodePod) -> Iterator[str]:
     if not pod.owner.kind:
-        yield "nothing creates it again (no controller)"
+        yield "nothing recreates it (no controller)"
     if pod.empty_dirs:
-        yield f"the data of emptyDir {', '.join(pod.empty_dirs)} is lost"
+        yield f"the data in emptyDir {', '.join(pod.empty_dirs)} is lost"
     if pod.annotations.get(SAFE_TO_EVICT) == "false":
         yield f"{SAFE_TO_EVICT}: false"
     if pod.annotations.get(DO_NOT_DISRUPT) == "true":
@@ -188,11 +188,11 @@ def _needs(pod: NodePod) -> Iterator[str]:
 
 
 def _held(pod: NodePod, now: float) -> str:
-    """Return until when a sign asks to wait, in words; "" where none does, or its time is over."""
+    """Return why and how long an annotation or label delays the eviction; "" if none does or its time has passed."""
     if pod.labels.get(CAPI_DRAIN) == "wait-completed":
-        return f"{CAPI_DRAIN}: wait-completed asks to wait until it has ended"
+        return f"{CAPI_DRAIN}: wait-completed requests to wait until it has ended"
     keep = pod.annotations.get(DO_NOT_DISRUPT, "")
-    # A value that is neither "true" nor a duration is ignored, as Karpenter does.
+    # Like Karpenter, ignore a value that is neither "true" nor a duration.
     if pod.started is None or (seconds := go_duration(keep)) is None or pod.started + seconds <= now:
         return ""
     left = math.ceil((pod.started + seconds - now) / 60)
@@ -200,12 +200,12 @@ def _held(pod: NodePod, now: float) -> str:
 
 
 def blocked_gangs(verdicts: Iterable[Verdict]) -> frozenset[Gang]:
-    """Find gangs of which a pod never leaves: evicting the others would only stop the work of all."""
+    """Return gangs with a pod that never leaves: evicting the others would only stop the whole gang's work."""
     return frozenset(v.pod.gang for v in verdicts if v.way == "never" and v.pod.gang is not None)
 
 
 def gangs(verdicts: Iterable[Verdict]) -> dict[Gang, tuple[NodePod, ...]]:
-    """Collect the pods that leave by what they work together with; a Job's only pod is no gang."""
+    """Group the leaving pods by gang; a Job's only pod is no gang."""
     found: dict[Gang, list[NodePod]] = {}
     for verdict in verdicts:
         if verdict.leaves and verdict.pod.gang is not None:
@@ -218,12 +218,12 @@ def delays(
     budgets: Iterable[DisruptionBudget],
     min_ready_s: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[Delay, ...]:
-    """Estimate how long budgets make a drain take: turns of as many pods as may go, until their replacements are ready.
+    """Estimate how long budgets delay a drain: batches of as many pods as allowed, until their replacements are ready.
 
     Args:
-        verdicts: Of all pods of the nodes.
-        budgets: Of their namespaces.
-        min_ready_s: By budget, the largest minReadySeconds of what keeps its pods.
+        verdicts: Verdicts of all pods of the nodes.
+        budgets: Disruption budgets of their namespaces.
+        min_ready_s: Budget -> the largest minReadySeconds among the controllers of its pods.
     """
     found = []
     counted = Counter(name for v in verdicts if v.way in ("budget", "waits") for name in v.budgets)

@@ -1,6 +1,6 @@
-"""What pods belong to, as far as a drain has to know it: what a gang loses, queues, selectors that name a pool.
+"""Reads pod owners for a drain: what an eviction costs a gang, Kueue queues, and selectors that name a pool.
 
-In scope: reading that off objects; pure. Out of scope: which objects are read (reading).
+In scope: extracting that from objects; pure. Out of scope: which objects are read (reading).
 
 Sources: kubernetes batch/v1 (backoffLimit, podFailurePolicy); kubernetes-sigs/jobset api/jobset/v1alpha2
 (failurePolicy); ray-project/kuberay ray-operator (fault tolerance of the GCS); kubernetes-sigs/kueue apis/kueue
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _DISRUPTED: Final = "DisruptionTarget"
 _BACKOFF: Final = 6
-"""Of a Job that sets none (batch/v1 JobSpec.backoffLimit)."""
+"""Default of a Job that sets none (batch/v1 JobSpec.backoffLimit)."""
 
 
 def describe_gang(gang: Gang, members: Sequence[NodePod], obj: Tree | None) -> DrainedGang:
-    """Describe what its eviction costs a gang.
+    """Describe what the eviction costs a gang.
 
     Args:
         gang: What the pods belong to.
         members: Its pods on the nodes.
-        obj: The Job, JobSet or RayCluster; None where it was not found.
+        obj: The Job, JobSet, or RayCluster; None if not found.
     """
     note = {"Job": _job_note, "JobSet": _jobset_note, "RayCluster": _ray_note}[gang.kind](obj, members) if obj else ""
     return DrainedGang(str(gang), len(members), note)
@@ -51,7 +51,7 @@ def _job_note(job: Tree, _members: Sequence[NodePod]) -> str:
 def _jobset_note(jobset: Tree, _members: Sequence[NodePod]) -> str:
     rules = trees(jobset, "spec", "failurePolicy", "rules")
     if any(text(rule, "action").endswith("IgnoreMaxRestarts") and _names_disruption(rule) for rule in rules):
-        return "all of it restarts; its failurePolicy does not count that"
+        return "all of it restarts; its failurePolicy does not count evictions"
     most = number(jobset, "spec", "failurePolicy", "maxRestarts")
     return f"all of it restarts: {number(jobset, 'status', 'restarts')} of maxRestarts {most} so far"
 
@@ -70,11 +70,11 @@ def _names_disruption(rule: Tree) -> bool:
 
 
 def fed_queues(pods: Sequence[NodePod], owners: Sequence[Tree]) -> tuple[FedQueue, ...]:
-    """Find the queues that workloads on the nodes came from.
+    """Return the queues that workloads on the nodes came from.
 
     Args:
-        pods: On the nodes.
-        owners: Jobs, JobSets and RayClusters that they belong to.
+        pods: Pods on the nodes.
+        owners: Jobs, JobSets, and RayClusters that own them.
     """
     found = {(pod.namespace, pod.queue) for pod in pods}
     found |= {(text(obj, "metadata", "namespace"), text(obj, "metadata", "labels", QUEUE)) for obj in owners}
@@ -90,15 +90,15 @@ def _queue(namespace: str, name: str) -> FedQueue:
 
 
 def pool_labels(nodes: Sequence[Tree], pool: str, marks: AbstractSet[str]) -> dict[str, frozenset[str]]:
-    """Find the labels that die with a pool: those that have its cloud name on each node, and the nodes' own names.
+    """Return the labels that disappear with a pool: those with its cloud name on each node, and the nodes' own names.
 
     Args:
-        nodes: Of the pool.
+        nodes: Nodes of the pool.
         pool: Its name in the cloud.
-        marks: Labels of ours, which the new pool has too.
+        marks: gpukube's labels, which the new pool has too.
 
     Returns:
-        Key -> the values that are gone.
+        Key -> values that disappear.
     """
     keys = {key for node in nodes for key, value in texts(node, "metadata", "labels").items() if value == pool}
     hosts = {text(node, "metadata", "labels", "kubernetes.io/hostname") for node in nodes} - {""}
@@ -108,12 +108,12 @@ def pool_labels(nodes: Sequence[Tree], pool: str, marks: AbstractSet[str]) -> di
 
 
 def find_pins(obj: Tree, kind: str, gone: Mapping[str, AbstractSet[str]]) -> Iterator[PoolPin]:
-    """Find the selectors of an object that name what is gone: of all pods and pod templates in it, once each.
+    """Return the selectors of an object that match labels that disappear: in all its pods and pod templates, once each.
 
     Args:
-        obj: Of any type.
+        obj: An object of any type.
         kind: Its kind.
-        gone: Key -> values, of pool_labels.
+        gone: Key -> values, as returned by pool_labels.
     """
     name = "/".join(filter(None, (text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))))
     found = dict.fromkeys(pin for spec in _pod_specs(obj) for pin in _pins(spec, gone))
@@ -124,7 +124,7 @@ def find_pins(obj: Tree, kind: str, gone: Mapping[str, AbstractSet[str]]) -> Ite
 
 
 def _pod_specs(value: object) -> Iterator[Tree]:
-    """Find the pod specs in an object, wherever its kind keeps them: what has containers is one."""
+    """Yield the pod specs in an object of any kind: a mapping with containers is one."""
     for item in trees([value]) if isinstance(value, dict) else trees(value):
         if trees(item, "containers"):
             yield item

@@ -1,7 +1,7 @@
-"""Pods that are to leave their nodes, and disruption budgets, as frozen values.
+"""Pods that must leave their nodes, and disruption budgets, as frozen values.
 
-In scope: the values and how they are read from the API's JSON. Out of scope: I/O (reading), and what becomes of
-a pod (judge).
+In scope: the values and how to read them from the API's JSON. Out of scope: I/O (reading), and what happens to a pod
+(judge).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-"""Annotation that the Cluster Autoscaler obeys (kubernetes/autoscaler cluster-autoscaler/FAQ.md)."""
+"""Annotation that the Cluster Autoscaler respects (kubernetes/autoscaler cluster-autoscaler/FAQ.md)."""
 SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-"""The like of a node, which it does not remove (same page)."""
+"""The same for a node: the Cluster Autoscaler does not remove it (same page)."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
-"""Annotation that Karpenter obeys: "true", or a duration from the pod's start (karpenter.sh docs, Disruption)."""
+"""Annotation that Karpenter respects: "true", or a duration from the pod's start (karpenter.sh docs, Disruption)."""
 CAPI_DRAIN: Final = "cluster.x-k8s.io/drain"
-"""Label that Cluster API obeys: "skip" or "wait-completed" (kubernetes-sigs/cluster-api api/core/v1beta2)."""
+"""Label that Cluster API respects: "skip" or "wait-completed" (kubernetes-sigs/cluster-api api/core/v1beta2)."""
 _SCHEDULER: Final = "default-scheduler"
-"""The one that keeps pods off cordoned nodes (kubernetes pkg/scheduler/framework/plugins/nodeunschedulable)."""
+"""The scheduler that keeps pods off cordoned nodes (kubernetes pkg/scheduler/framework/plugins/nodeunschedulable)."""
 _JOBSET: Final = "jobset.sigs.k8s.io/jobset-name"
 _RAY_CLUSTER: Final = "ray.io/cluster"
 _RAY_NODE: Final = "ray.io/node-type"
 _QUEUE: Final = "kueue.x-k8s.io/queue-name"
 _GRACE_S: Final = 30
-"""Of a pod that sets none (core/v1 PodSpec.terminationGracePeriodSeconds)."""
+"""Default of a pod that sets none (core/v1 PodSpec.terminationGracePeriodSeconds)."""
 _DURATION: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:h|m|s|ms))+", re.ASCII)
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|h|m|s)", re.ASCII)
 _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -47,7 +47,7 @@ GangKind = Literal["JobSet", "RayCluster", "Job"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Owner:
-    """The controller of a pod, or ("", "") of one that nothing makes again."""
+    """The controller of a pod; ("", "") if nothing recreates the pod."""
 
     kind: str = ""
     name: str = ""
@@ -71,17 +71,18 @@ class NodePod:
     """A pod on a node.
 
     Attributes:
-        stays: Why a drain leaves it: it is a DaemonSet's, the kubelet's own, or has ended; "" where it must leave.
-        gang: What it works together with; of a Job only where that has several pods.
+        stays: Why a drain skips it: owned by a DaemonSet, a mirror pod, or finished; "" if it must leave.
+        gang: The pods it works with; for a Job, only if it has several.
         head: Whether it is the head of a RayCluster.
-        queue: Kueue's queue that its workload came from.
-        empty_dirs: Its volumes whose content goes with the pod.
-        started: When the kubelet accepted it, in seconds since the epoch; None where it has not.
-        startup_s: How long it took to be ready; None where it never was.
-        bound: When it was bound to its node, in seconds since the epoch by the cluster's clock; None where not known.
-        workload: What makes it again, as people know it: "Deployment ml/web"; "" where nothing does.
-        ignores: The line of its template by which its successor may come to a cordoned node; "" where a cordon keeps it
-            away, or nothing makes it again.
+        queue: Kueue queue that its workload came from.
+        empty_dirs: Volumes whose data is lost with the pod.
+        started: When the kubelet accepted it, in seconds since the epoch; None if it has not.
+        startup_s: Seconds until it was ready; None if it never was.
+        bound: When it was bound to its node, in seconds since the epoch by the cluster's clock; None if unknown.
+        workload: The workload that recreates it, as users know it: "Deployment ml/web"; "" if nothing does.
+        ignores: The line of its template that lets its replacement onto a cordoned node; "" if a cordon keeps it off,
+            or
+            nothing recreates it.
     """
 
     namespace: str
@@ -116,12 +117,12 @@ class DisruptionBudget:
     """A PodDisruptionBudget.
 
     Attributes:
-        selector: None selects no pod; an empty one all of the namespace.
-        allowed: Pods that may go now.
-        current: Whether the status is of the spec as it is now (observedGeneration).
-        failed: Why its controller cannot work out the numbers; "" where it can.
-        max_unavailable, min_available: As written; "" where it has the other one.
-        evicts_unhealthy: Whether pods that are not ready may always go (unhealthyPodEvictionPolicy: AlwaysAllow).
+        selector: None selects no pod; an empty one selects all pods of the namespace.
+        allowed: Number of pods that may be evicted now.
+        current: Whether the status is up to date with the spec (observedGeneration).
+        failed: Why its controller cannot compute the numbers; "" if it can.
+        max_unavailable, min_available: As written in the spec; "" if not set.
+        evicts_unhealthy: Whether unready pods may always be evicted (unhealthyPodEvictionPolicy: AlwaysAllow).
     """
 
     namespace: str
@@ -142,7 +143,7 @@ class DisruptionBudget:
         return f"{self.namespace}/{self.name}"
 
     def covers(self, pod: NodePod) -> bool:
-        """Return whether it is about a pod."""
+        """Return whether the budget covers a pod."""
         return self.namespace == pod.namespace and self.selector is not None and self.selector.matches(pod.labels)
 
 
@@ -150,8 +151,8 @@ def node_pod(obj: Tree, controller: Tree | None = None) -> NodePod:
     """Read a Pod.
 
     Args:
-        obj: It.
-        controller: The object that makes it, where that was read: who owns that in turn, and its template.
+        obj: The Pod.
+        controller: The object that created it, if it was read; provides its own owner and the pod template.
     """
     meta, spec, status = tree(obj, "metadata"), tree(obj, "spec"), tree(obj, "status")
     labels = texts(meta, "labels")
@@ -179,7 +180,7 @@ def node_pod(obj: Tree, controller: Tree | None = None) -> NodePod:
         ),
         grace_s=_GRACE_S if (grace := integer(spec, "terminationGracePeriodSeconds")) is None else grace,
         started=started,
-        # Both by the clock of its kubelet.
+        # Both times are from the kubelet's clock.
         startup_s=max(0.0, since - started) if since is not None and started is not None else None,
         bound=_bound(meta, status, named=bool(_named_node(controller))),
         workload=_workload(owner, text(meta, "namespace"), controller),
@@ -192,9 +193,10 @@ def _named_node(controller: Tree | None) -> str:
 
 
 def _bound(meta: Tree, status: Tree, *, named: bool) -> float | None:
-    """Find when a pod was bound: by its condition, which the API server writes; one that names its node is made bound.
+    """Return when a pod was bound, by its condition; a pod that names its node is bound when created.
 
-    Source: kubernetes pkg/registry/core/pod/storage (BindingREST.setPodHostAndAnnotations).
+    Source: kubernetes pkg/registry/core/pod/storage (BindingREST.setPodHostAndAnnotations; the API server writes the
+    condition).
     """
     if named:
         return timestamp(text(meta, "creationTimestamp"))
@@ -211,24 +213,24 @@ def _workload(owner: Tree, namespace: str, controller: Tree | None) -> str:
 
 
 def _ignored(spec: Tree, controller: Tree | None) -> str:
-    """Find the line that lets pods of a template onto cordoned nodes.
+    """Return the line of a pod template that lets its pods onto cordoned nodes.
 
-    Source: kubernetes pkg/scheduler/framework/plugins/nodeunschedulable (a cordon is a taint that can be tolerated); a
-    pod that names its node, or another scheduler, is not asked.
+    Source: kubernetes pkg/scheduler/framework/plugins/nodeunschedulable. A cordon is a taint, which can be tolerated;
+    it does not apply to pods that name their node or another scheduler.
     """
     if node := _named_node(controller):
         return f"nodeName: {node}"
     scheduler = text(spec, "schedulerName")
     if scheduler not in ("", _SCHEDULER):
         return f"schedulerName: {scheduler}"
-    bearing = next((item for item in trees(spec, "tolerations") if _bears_cordon(item)), None)
-    if bearing is None:
+    tolerated = next((item for item in trees(spec, "tolerations") if _tolerates_cordon(item)), None)
+    if tolerated is None:
         return ""
-    return f"tolerations: [{{{', '.join(f'{key}: {value}' for key, value in bearing.items())}}}]"
+    return f"tolerations: [{{{', '.join(f'{key}: {value}' for key, value in tolerated.items())}}}]"
 
 
-def _bears_cordon(toleration: Tree) -> bool:
-    """Return whether it tolerates node.kubernetes.io/unschedulable:NoSchedule (core/v1 ToleratesTaint)."""
+def _tolerates_cordon(toleration: Tree) -> bool:
+    """Return whether a toleration covers node.kubernetes.io/unschedulable:NoSchedule (core/v1 ToleratesTaint)."""
     if text(toleration, "effect") not in ("", "NoSchedule"):
         return False
     key, exists = text(toleration, "key"), text(toleration, "operator") == "Exists"
@@ -236,7 +238,7 @@ def _bears_cordon(toleration: Tree) -> bool:
 
 
 def _stays(meta: Tree, owner: str, phase: str) -> Literal["", "daemonset", "mirror", "finished"]:
-    """Find what kubectl drain leaves out too (k8s.io/kubectl pkg/drain/filters.go)."""
+    """Return why kubectl drain skips the pod, too (k8s.io/kubectl pkg/drain/filters.go)."""
     if phase in ("Succeeded", "Failed"):
         return "finished"
     if owner == "DaemonSet":
@@ -245,7 +247,7 @@ def _stays(meta: Tree, owner: str, phase: str) -> Literal["", "daemonset", "mirr
 
 
 def _gang(labels: Mapping[str, str], owner: Tree, namespace: str) -> Gang | None:
-    """Find what a pod works together with; of a Job's pod the Job, though it may be its only one."""
+    """Return the gang that a pod belongs to; for a Job's pod the Job, even if it is the only pod."""
     if labels.get(_JOBSET):
         return Gang("JobSet", namespace, labels[_JOBSET])
     if labels.get(_RAY_CLUSTER):
@@ -267,7 +269,7 @@ def disruption_budget(obj: Tree) -> DisruptionBudget:
         healthy=number(status, "currentHealthy"),
         needed=number(status, "desiredHealthy"),
         current=number(status, "observedGeneration") >= number(obj, "metadata", "generation"),
-        failed=(text(allowed, "message") or "its status cannot be worked out") if failed else "",
+        failed=(text(allowed, "message") or "its status cannot be computed") if failed else "",
         max_unavailable=text(spec, "maxUnavailable"),
         min_available=text(spec, "minAvailable"),
         evicts_unhealthy=text(spec, "unhealthyPodEvictionPolicy") == "AlwaysAllow",
@@ -275,7 +277,7 @@ def disruption_budget(obj: Tree) -> DisruptionBudget:
 
 
 def timestamp(written: str) -> float | None:
-    """Read a time as the API writes it, in seconds since the epoch; None for anything else."""
+    """Parse a time as the API writes it, in seconds since the epoch; return None for anything else."""
     try:
         return datetime.fromisoformat(written).timestamp()
     except ValueError:
@@ -283,7 +285,7 @@ def timestamp(written: str) -> float | None:
 
 
 def go_duration(written: str) -> float | None:
-    """Read a duration as Go writes it ("4h", "1h30m"), in seconds; None for anything else."""
+    """Parse a duration as Go writes it ("4h", "1h30m"), in seconds; return None for anything else."""
     if not _DURATION.fullmatch(written):
         return None
     return sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(written))

@@ -1,4 +1,4 @@
-"""Reads what a drain of some nodes needs to know, with few calls.
+"""Reads what a drain of nodes needs, in few calls.
 
 In scope: which lists are read. Out of scope: what they mean (judge).
 """
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 
 _CONTROLLERS: Final = {kind.kind: kind for kind in (REPLICA_SETS, STATEFUL_SETS, REPLICATION_CONTROLLERS, JOBS)}
-"""What makes pods of a template and names itself as their controller."""
-_KEEPERS: Final = frozenset(_CONTROLLERS) - {JOBS.kind}
-"""Those that keep a number of pods."""
+"""Types that create pods from a template and set themselves as the controller."""
+_WITH_REPLICAS: Final = frozenset(_CONTROLLERS) - {JOBS.kind}
+"""Controllers that maintain a number of pods."""
 ControllerKey = tuple[str, str, str]
 """Kind, namespace, name."""
 
 
 @dataclass(slots=True)
 class Controllers:
-    """The controllers of pods, read as pods of new ones are met: one list of each kind in a namespace."""
+    """Controllers of pods, read when first needed: one list per kind and namespace."""
 
     known: dict[ControllerKey, Tree] = field(default_factory=dict)
 
     def of(self, kube: Kube, pod: Tree) -> Tree | None:
-        """Return what makes a pod again; None where nothing does, or it is of another kind, or gone.
+        """Return the object that recreates a pod; None if there is none, it is of another kind, or is gone.
 
         Raises:
             AccessError: Objects of its kind may not be listed.
@@ -47,20 +47,20 @@ class Controllers:
         if key is None:
             return None
         if key not in self.known:
-            self.known[key] = {}  # where it is gone
+            self.known[key] = {}  # if it is gone
             self._read(kube, key[0], key[1])
         return self.known[key] or None
 
     def short(self, kube: Kube, keys: Iterable[ControllerKey]) -> tuple[str, ...]:
-        """Name those that have fewer pods than they are to keep, "ReplicaSet ml/web (1 of 2)", as they are now.
+        """Return the controllers that currently have fewer pods than declared, as "ReplicaSet ml/web (1 of 2)".
 
         Raises:
-            AccessError, ClusterError: As `of`.
+            AccessError, ClusterError: See `of`.
         """
-        keepers = sorted(key for key in keys if key[0] in _KEEPERS)
-        for kind, namespace in {key[:2]: None for key in keepers}:
+        kept = sorted(key for key in keys if key[0] in _WITH_REPLICAS)
+        for kind, namespace in {key[:2]: None for key in kept}:
             self._read(kube, kind, namespace)
-        found = ((key, self.known.get(key, {})) for key in keepers)
+        found = ((key, self.known.get(key, {})) for key in kept)
         counts = [(key, number(obj, "status", "replicas"), _declared_replicas(obj)) for key, obj in found if obj]
         return tuple(
             f"{kind} {space}/{name} ({has} of {wants})" for (kind, space, name), has, wants in counts if has < wants
@@ -85,11 +85,11 @@ def _declared_replicas(obj: Tree) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Occupants:
-    """What is on some nodes.
+    """Pods on a set of nodes.
 
     Attributes:
-        verdicts: Of all their pods, by node and name.
-        budgets: Of the namespaces of those that are to leave.
+        verdicts: Verdicts of all their pods, by node and name.
+        budgets: Disruption budgets of the namespaces of those that must leave.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -97,11 +97,11 @@ class Occupants:
 
     @property
     def left(self) -> tuple[Verdict, ...]:
-        """Those that have not left yet."""
+        """Verdicts of pods that must still leave."""
         return tuple(verdict for verdict in self.verdicts if verdict.leaves)
 
 
-def read_occupants(  # noqa: PLR0913 - what a reading is made of
+def read_occupants(  # noqa: PLR0913 - the inputs of a reading
     kube: Kube,
     nodes: Collection[str],
     now: float,
@@ -110,18 +110,18 @@ def read_occupants(  # noqa: PLR0913 - what a reading is made of
     allow_disruption: bool = False,
     controllers: Controllers | None = None,
 ) -> Occupants:
-    """Read the pods of nodes and the budgets that cover them: the pods' lists, and one list of budgets a namespace.
+    """Read the pods of nodes and the budgets that cover them: the pod lists, and one list of budgets per namespace.
 
-    The lists name no resource version, so that they show what the store has, and not what a cache of the API server
-    had (docs: reference/using-api/api-concepts, "Resource versions").
+    The lists set no resource version, so they return what the store has, not what an API server had cached
+    (docs: reference/using-api/api-concepts, "Resource versions").
 
     Args:
         kube: The cluster.
         nodes: Names of nodes.
         now: Seconds since the epoch.
-        staying: As of `judge`.
-        allow_disruption: Whether pods are evicted against the signs on them.
-        controllers: Asked for the templates of pods; without it nothing is known of these.
+        staying: See `judge`.
+        allow_disruption: Whether to evict pods regardless of annotations on them.
+        controllers: Source of pod templates; without it they are unknown.
 
     Raises:
         AccessError: Pods, budgets or controllers may not be listed.
@@ -131,7 +131,7 @@ def read_occupants(  # noqa: PLR0913 - what a reading is made of
     return find_occupants(kube, pods, now, staying=staying, allow_disruption=allow_disruption, controllers=controllers)
 
 
-def find_occupants(  # noqa: PLR0913 - likewise
+def find_occupants(  # noqa: PLR0913 - the same inputs
     kube: Kube,
     objects: Iterable[Tree],
     now: float,
@@ -140,7 +140,7 @@ def find_occupants(  # noqa: PLR0913 - likewise
     allow_disruption: bool = False,
     controllers: Controllers | None = None,
 ) -> Occupants:
-    """Judge pods that were read already, as the API has them; reads the budgets that cover them.
+    """Judge pods that were already read as API objects; read the budgets that cover them.
 
     Raises:
         AccessError: Budgets or controllers may not be listed.

@@ -1,1 +1,1 @@
-"""Talking to one Kubernetes API: the client, its limits and failures, and what it reads as values."""
+"""Access to one Kubernetes API: the client, its limits and errors, and the values it reads."""

@@ -1,6 +1,6 @@
-"""Types of Kubernetes objects as the API's paths name them.
+"""Kubernetes object types, named as in the API's paths.
 
-In scope: the value and a table of those our releases hold. Out of scope: calls of the API (calls).
+In scope: the value, and a table of the types in gpukube's releases. Out of scope: API calls (calls).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class ApiType:
-    """A type of objects."""
+    """A type of Kubernetes objects."""
 
     group: str
     version: str
@@ -46,5 +46,5 @@ RELEASE_TYPES: Final = {
         ApiType("nvidia.com", "v1", "ClusterPolicy", "clusterpolicies", namespaced=False),
     )
 }
-"""Kind -> the types that the two charts render (rendered charts nvidia-device-plugin 0.20.0, gpu-operator v26.7.0) and
-that decide whether GPUs are advertised."""
+"""Kind -> type of the objects that the two charts render (rendered charts nvidia-device-plugin 0.20.0, gpu-operator
+v26.7.0) and that determine whether GPUs are advertised."""

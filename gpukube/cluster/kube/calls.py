@@ -1,6 +1,6 @@
-"""What all calls of the Kubernetes client share, and the calls that work on objects of any type.
+"""The base of all Kubernetes client calls, and the calls for objects of any type.
 
-In scope: how failures become ours, and objects as trees of JSON. Out of scope: calls for one type (client).
+In scope: mapping failures to gpukube's errors, and objects as JSON trees. Out of scope: calls for one type (client).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.limits import Caller
 
 _T = TypeVar("_T")
-_PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
+_PAGE: Final = 500  # objects per response, like kubectl's --chunk-size
 _NOT_FOUND, _CONFLICT = 404, 409
 UNAUTHORIZED: Final = 401
 _JUDGED: Final = (400, 403, 409, 422)
-"""What an API server answers that has looked at an object and refuses it; a webhook may choose others."""
+"""Status codes with which an API server rejects an object it has checked; a webhook may choose others."""
 _REGISTRY: Final = Lock()
 
 
@@ -51,7 +51,7 @@ _NAMESPACED: Final[dict[ApiType, type[GenericNamespacedResource]]] = {}
 
 
 def global_kind(kind: ApiType) -> type[GenericGlobalResource]:
-    """Describe a type to lightkube, once: its registry refuses one that two threads, or the core twice, describe."""
+    """Register a type with lightkube, once: its registry rejects a second registration, or one from a second thread."""
     with _REGISTRY:
         if kind not in _GLOBAL:
             described = create_global_resource(kind.group, kind.version, _listed(kind), kind.plural)
@@ -61,7 +61,7 @@ def global_kind(kind: ApiType) -> type[GenericGlobalResource]:
 
 
 def namespaced_kind(kind: ApiType) -> type[GenericNamespacedResource]:
-    """As global_kind, for a type whose objects live in namespaces."""
+    """Register a namespaced type; see global_kind."""
     with _REGISTRY:
         if kind not in _NAMESPACED:
             described = create_namespaced_resource(kind.group, kind.version, _listed(kind), kind.plural)
@@ -71,17 +71,17 @@ def namespaced_kind(kind: ApiType) -> type[GenericNamespacedResource]:
 
 
 def _listed(kind: ApiType) -> str:
-    """Name a description apart from lightkube's own typed one."""
+    """Return a class name that differs from lightkube's own typed one."""
     return f"Listed{kind.plural.title()}"
 
 
 class KubeCalls:
-    """Calls that do not depend on a type.
+    """Calls that do not depend on an object type.
 
     Args:
-        connection: To the API.
+        connection: Connection to the API.
         server: Address of the API, for messages.
-        calls: Makes the calls.
+        calls: Runs each call.
     """
 
     def __init__(self, connection: Connection, server: str, calls: Caller = UNLIMITED) -> None:
@@ -95,7 +95,7 @@ class KubeCalls:
 
     @property
     def _transport(self) -> httpx2.Client:
-        """What carries CA, credentials and timeout, for what lightkube has no call for."""
+        """The HTTP client with CA, credentials, and timeout, for requests that lightkube has no call for."""
         return self._client._client._client  # noqa: SLF001 -- the only way to reach it
 
     @property
@@ -130,7 +130,7 @@ class KubeCalls:
     def change_object(self, kind: ApiType, live: Tree, operations: Sequence[Tree]) -> bool:
         """See Kube.
 
-        The version is replaced by itself: the API answers 409 when it is no longer the current one.
+        The patch also replaces the resource version with itself: the API answers 409 if it is no longer current.
         """
         name, namespace = text(live, "metadata", "name"), text(live, "metadata", "namespace")
         version = {
@@ -162,7 +162,7 @@ class KubeCalls:
             self._calls(self._server, doing, lambda: self._renewing(lambda: _once_more(apply)))
         except httpx2.HTTPStatusError as error:
             if isinstance(error, ApiError) and error.response.status_code in _JUDGED:
-                return error.status.message or f"refused with code {error.response.status_code}"
+                return error.status.message or f"rejected with code {error.response.status_code}"
             raise self._explained(doing, error) from error
         except FAILURES as error:
             raise self._explained(doing, error) from error
@@ -239,7 +239,7 @@ class KubeCalls:
         return None
 
     def _find(self, doing: str, call: Callable[[], _T], *, changes: bool = False) -> _T | None:
-        """Call; None when what we ask for does not exist."""
+        """Run a call; return None if the object does not exist."""
         try:
             return self._calls(self._server, doing, lambda: self._renewing(lambda: _once_more(call)), changes=changes)
         except httpx2.HTTPStatusError as error:
@@ -250,7 +250,7 @@ class KubeCalls:
             raise self._explained(doing, error) from error
 
     def _guarded(self, doing: str, call: Callable[[], object]) -> bool:
-        """Write; False when the object has changed since it was read, or is gone."""
+        """Run a write; return False if the object has changed since it was read, or is gone."""
         try:
             self._calls(self._server, doing, lambda: self._renewing(call), changes=True)
         except httpx2.HTTPStatusError as error:
@@ -268,7 +268,7 @@ class KubeCalls:
             raise self._explained(doing, error) from error
 
     def _renewing(self, call: Callable[[], _T]) -> _T:
-        """Make a call; once more, with new credentials, where it was refused without any effect: the token ran out."""
+        """Run a call; if it is refused as unauthorized (an expired token), repeat it once with new credentials."""
         client = self._client
         try:
             return call()
@@ -283,9 +283,9 @@ class KubeCalls:
 
 
 def _once_more(call: Callable[[], _T]) -> _T:
-    """Repeat a read whose connection broke: a load balancer may close an idle one as the next request goes out.
+    """Repeat a read whose connection broke: a load balancer may close an idle one just as the next request is sent.
 
-    Go's clients do so too, for what changes nothing (golang/go: net/http, Request.isReplayable).
+    Go's clients do the same for requests without side effects (golang/go: net/http, Request.isReplayable).
     """
     try:
         return call()

@@ -1,7 +1,7 @@
-"""The few calls of the Kubernetes API that gpukube needs, as a protocol, and its client.
+"""The Kubernetes API calls that gpukube needs, as a protocol, and its client.
 
-In scope: the only user of lightkube; every failure becomes AccessError or ClusterError. Out of scope:
-what an answer means. Why lightkube: docs/decisions/kubernetes-client.md.
+In scope: the only user of lightkube; every failure becomes AccessError or ClusterError. Out of scope: interpreting
+responses. Why lightkube: docs/decisions/kubernetes-client.md.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from gpukube.core.values import KubeAccess
 
 _Kept = TypeVar("_Kept")
-_PAGE: Final = 500  # objects in one answer, as many as kubectl asks for (--chunk-size)
+_PAGE: Final = 500  # objects per response, like kubectl's --chunk-size
 _FEW_NODES: Final = 10
-"""Up to so many nodes are asked for their pods one by one; for more, all pods of the cluster go by in pages."""
+"""Maximum number of nodes whose pods are listed per node; for more, all pods of the cluster are paged through."""
 _CONFLICT = 409
 
 
 class Kube(Protocol):
-    """One cluster's API. Thread-safe; every call ends within the timeout given at connection.
+    """The API of one cluster. Thread-safe; every call ends within the connection's timeout.
 
-    All methods raise AccessError (not authenticated, or not allowed) and ClusterError (anything else).
+    All methods raise AccessError (not authenticated or not allowed) and ClusterError (anything else).
     """
 
     @property
@@ -59,88 +59,88 @@ class Kube(Protocol):
         """Address of the API, for messages."""
 
     def version(self) -> str:
-        """Return the version of the API server, "1.34.2"; the cheapest proof that it answers."""
+        """Return the version of the API server, "1.34.2"; the cheapest check that it answers."""
 
     def time(self) -> float | None:
-        """Return the time of the API server in whole seconds since the epoch; None where it does not tell."""
+        """Return the API server's time in whole seconds since the epoch; None if it sends none."""
 
     def nodes(self, labels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
-        """List nodes, of all pages."""
+        """List nodes, all pages."""
 
     def pods_on(self, nodes: Collection[str]) -> tuple[tuple[str, str], ...]:
-        """List (node, "namespace/name") of the pods that a drain of these nodes would move."""
+        """List (node, "namespace/name") of the pods that draining these nodes would evict."""
 
     def all_pods_on(self, nodes: Collection[str]) -> tuple[Tree, ...]:
-        """List all pods of these nodes, as whole objects."""
+        """List all pods of these nodes, as complete objects."""
 
     def evict(self, namespace: str, pod: str, uid: str) -> EvictionAnswer:
-        """Ask for the eviction of the pod that has this uid, with its own grace period."""
+        """Request the eviction of the pod with this uid, with its own grace period."""
 
     def daemonsets(self, namespace: str = "") -> tuple[WorkloadView, ...]:
-        """List DaemonSets of one namespace or ("") of all."""
+        """List DaemonSets of one namespace, or of all ("")."""
 
     def deployments(self, namespace: str = "") -> tuple[WorkloadView, ...]:
-        """List Deployments of one namespace or ("") of all."""
+        """List Deployments of one namespace, or of all ("")."""
 
     def pods(self, namespace: str = "", labels: Mapping[str, str] | None = None, node: str = "") -> tuple[PodView, ...]:
-        """List pods of one namespace or ("") of all, with these labels, on this node."""
+        """List pods of one namespace, or of all (""), with these labels, on this node."""
 
     def config_map(self, namespace: str, name: str) -> dict[str, str] | None:
-        """Read a ConfigMap's data; None when it does not exist."""
+        """Read a ConfigMap's data; None if it does not exist."""
 
     def release_secrets(self, namespace: str = "", name: str = "", *, superseded: bool = False) -> tuple[Tree, ...]:
-        """List Helm's Secrets, without superseded revisions unless asked for."""
+        """List Helm's Secrets; superseded revisions only on request."""
 
     def delete_secret(self, namespace: str, name: str) -> None:
-        """Delete a Secret; a missing one is fine."""
+        """Delete a Secret; do nothing if it does not exist."""
 
     def object_names(self, group: str, plural: str, versions: Iterable[str]) -> tuple[str, ...] | None:
-        """List the names of cluster-wide objects of a type; None when the cluster does not know the type."""
+        """List the names of cluster-scoped objects of a type; None if the cluster does not have the type."""
 
     def objects(
         self, kind: ApiType, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> tuple[Tree, ...] | None:
-        """List objects of a type, of one namespace or ("") of all; None when the cluster does not know the type."""
+        """List objects of a type, of one namespace or of all (""); None if the cluster does not have the type."""
 
     def find_object(self, kind: ApiType, name: str, namespace: str = "") -> Tree | None:
-        """Read one object of a type; None when there is none."""
+        """Read one object of a type; None if it does not exist."""
 
     def change_object(self, kind: ApiType, live: Tree, operations: Sequence[Tree]) -> bool:
-        """Apply a JSON patch (RFC 6902) to an object as it was read; False when it has changed since, or is gone."""
+        """Apply a JSON patch (RFC 6902) to an object as read; return False if it has changed since, or is gone."""
 
     def create_object(self, kind: ApiType, obj: Tree) -> Tree:
-        """Create an object; gives it as the API keeps it."""
+        """Create an object; return it as stored."""
 
     def try_object(self, kind: ApiType, obj: Tree) -> str:
-        """Apply an object by dry run, over what others hold of it; what the server says against it, "" for nothing."""
+        """Apply an object in a dry run, forcing conflicts; return why the server rejects it, or ""."""
 
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
-        """Delete an object of a namespaced type with all that it made; a missing one is fine."""
+        """Delete a namespaced object with its dependents; do nothing if it does not exist."""
 
     def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
-        """Read the last lines that a container of a pod wrote; its only one when not named."""
+        """Read the last log lines of a pod's container; the name is optional if there is only one."""
 
     def resource_slices(self) -> tuple[tuple[str, str], ...]:
-        """List (driver, node) of the DRA ResourceSlices; empty where the cluster does not know them."""
+        """List (driver, node) of the DRA ResourceSlices; empty if the cluster does not have the type."""
 
     def ensure_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """Create a namespace with these labels, or add those it lacks; other labels stay."""
+        """Create a namespace with these labels, or add the missing ones; other labels stay."""
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
-        """Read a namespace's labels; None when it does not exist."""
+        """Read a namespace's labels; None if it does not exist."""
 
     def may(self, verb: str, resource: str, *, group: str = "", namespace: str = "") -> bool:
-        """Ask whether we are allowed to do something (SelfSubjectAccessReview)."""
+        """Return whether this identity is allowed to do something (SelfSubjectAccessReview)."""
 
     def cleaning(self) -> Kube:
-        """Return the same cluster for the last calls of a run, which neither a stop nor its timeout keeps back."""
+        """Return a client of the same cluster for cleanup, which neither a stop nor the run's timeout prevents."""
 
     def close(self) -> None:
         """Close the connections."""
 
 
 def _named_if_drained(pod: Tree) -> tuple[str, str] | None:
-    """Return node and "namespace/name" of a pod that a drain moves."""
+    """Return node and "namespace/name" of a pod that a drain would evict."""
     name = f"{text(pod, 'metadata', 'namespace')}/{text(pod, 'metadata', 'name')}"
     return (text(pod, "spec", "nodeName"), name) if is_drained(pod) else None
 
@@ -151,13 +151,13 @@ def connect_kube(
     calls: Caller = UNLIMITED,
     renewed: Callable[[], KubeAccess] | None = None,
 ) -> LightKube:
-    """Make the client; no call yet.
+    """Create the client; makes no call yet.
 
     Args:
-        access: As Connection.
-        timeout_s: As Connection.
-        calls: Makes the calls.
-        renewed: As Connection.
+        access: See Connection.
+        timeout_s: See Connection.
+        calls: Runs each call.
+        renewed: See Connection.
 
     Raises:
         AccessError: The kubeconfig cannot be used.
@@ -168,7 +168,7 @@ def connect_kube(
 
 
 class LightKube(KubeCalls):
-    """Kube by lightkube."""
+    """Kube, implemented with lightkube."""
 
     def version(self) -> str:
         """See Kube."""
@@ -213,7 +213,7 @@ class LightKube(KubeCalls):
         return self._on_nodes(nodes, lambda pod: pod)
 
     def _on_nodes(self, nodes: Collection[str], keep: Callable[[Tree], _Kept | None]) -> tuple[_Kept, ...]:
-        """Keep of each pod on some nodes what is needed; the pages go by."""
+        """List the pods on some nodes and keep only what `keep` returns of each; pages are not kept."""
 
         def listed(fields: FieldSelector) -> list[_Kept]:
             pods = (pod.to_dict() for pod in self._client.list(Pod, namespace="*", fields=fields, chunk_size=_PAGE))
@@ -237,7 +237,7 @@ class LightKube(KubeCalls):
         doing = f"evicting pod {namespace}/{pod}"
 
         def post() -> httpx2.Response:
-            # lightkube decodes the answer as an Eviction and loses the details of a refusal: its transport is used.
+            # lightkube decodes the response as an Eviction and drops the details of a refusal, so use its transport.
             answer = self._transport.post(path, json=body)
             return answer.raise_for_status() if answer.status_code == UNAUTHORIZED else answer
 

@@ -1,9 +1,9 @@
-"""The connection to one cluster's API, and the credentials it goes with: made when first needed, renewed when refused.
+"""The connection to one cluster's API, with its credentials: created on first use, renewed when refused.
 
-In scope: kubeconfig -> client of lightkube. Out of scope: calls.
+In scope: turning a kubeconfig into a lightkube client. Out of scope: calls.
 
-Keys of a kubeconfig lie in files only while TLS reads them, in a directory of ours: lightkube's own temporary files
-outlive an error, and nobody would know whose they are.
+Keys of a kubeconfig exist as files only while TLS reads them, in a scratch directory: lightkube's own temporary files
+outlive an error, with nothing to identify their owner.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _FILES: Final = {
     "client-key-data": "client-key",
 }
 _MISMATCH: Final = "KEY_VALUES_MISMATCH"
-"""OpenSSL's word (crypto/x509/x509err.h) for a key that is not the certificate's."""
+"""OpenSSL's name (crypto/x509/x509err.h) for a key that does not match the certificate."""
 
 
 def server_of(access: KubeAccess) -> str:
-    """Read the API's address from a kubeconfig; "the cluster" when it has none."""
+    """Return the API's address from a kubeconfig; "the cluster" if it has none."""
     try:
         config: object = parse_yaml(access.kubeconfig)
     except yaml.YAMLError:
@@ -57,15 +57,15 @@ def server_of(access: KubeAccess) -> str:
 
 
 class Connection:
-    """A client that goes on with new credentials when the old ones are refused. Thread-safe.
+    """A client that switches to new credentials when the old ones are refused. Thread-safe.
 
     Args:
         access: A complete kubeconfig with a current context. Nothing else is read: no KUBECONFIG, no home directory.
-        timeout_s: For connecting, and for each wait on the server.
-        renewed: Gets the kubeconfig anew, with credentials that may be others; None where that cannot be.
+        timeout_s: Limit for connecting, and for each wait on the server.
+        renewed: Reads the kubeconfig again, possibly with new credentials; None if that is impossible.
 
     Raises:
-        AccessError: The kubeconfig cannot be used. Whether an exec plugin gives credentials shows the first call.
+        AccessError: The kubeconfig cannot be used. An exec plugin without credentials fails only at the first call.
     """
 
     def __init__(self, access: KubeAccess, timeout_s: float, renewed: Callable[[], KubeAccess] | None = None) -> None:
@@ -80,10 +80,10 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """The client with the newest credentials.
+        """The client with the most recent credentials.
 
         Raises:
-            AccessError: There are none.
+            AccessError: There are no credentials.
         """
         with self._lock:
             if not self._made:
@@ -91,13 +91,13 @@ class Connection:
             return self._made[-1]
 
     def renew(self, refused: Client) -> bool:
-        """Get other credentials; False where there are none.
+        """Get other credentials; return False if there are none.
 
-        Siblings may be in the middle of a call with the same client: it stays open until the connection is closed. Who
-        comes late with a client that another thread has replaced already changes nothing.
+        Other threads may be in the middle of a call with the same client: it stays open until the connection is closed.
+            A thread whose client another thread has already replaced changes nothing.
 
         Raises:
-            AccessError, CloudError: As who makes the kubeconfig.
+            AccessError, CloudError: Raised by whatever creates the kubeconfig.
         """
         with self._lock:
             if self._made[-1] is not refused:
@@ -121,7 +121,7 @@ class Connection:
         try:
             with Scratch("kube") as folder:
                 config = KubeConfig.from_dict(_with_files(self._access, folder, self.server))
-                # As Go's clients do: a proxy of the environment is never used for loopback.
+                # Like Go's clients, never use the environment's proxy for loopback.
                 timeout = httpx2.Timeout(self._timeout_s)
                 client = Client(config, timeout=timeout, trust_env=not _is_loopback(self.server))
         except (
@@ -142,20 +142,20 @@ class Connection:
                 fix=fix,
                 code="kubeconfig",
             ) from error
-        # what audit logs of API servers show
+        # shown in the API server's audit log
         client._client._client.headers["User-Agent"] = _AGENT  # noqa: SLF001 -- lightkube has no option for it
         return client
 
 
 def _useless(error: Exception) -> tuple[str, str]:
-    """Explain why a kubeconfig is no use, and what to write."""
+    """Explain why a kubeconfig is unusable, and how to fix it."""
     if isinstance(error, ssl.SSLError):
         if error.reason == _MISMATCH:
-            return "its client certificate and its client key do not belong together", "write both anew: log in again"
-        why = "its certificate authority, client certificate or client key is no valid PEM"
-        return f"{why} ({error.reason or 'SSLError'})", "write the authority and the pair anew: log in again"
+            return "its client certificate and client key do not match", "log in again to write both"
+        why = "its certificate authority, client certificate or client key is not valid PEM"
+        return f"{why} ({error.reason or 'SSLError'})", "log in again to write all three"
     if isinstance(error, binascii.Error):
-        return "one of its ...-data fields is no base64", "write the authority and the pair anew: log in again"
+        return "one of its ...-data fields is not base64", "log in again to write all three"
     why = brief(error) if isinstance(error, ConfigError) else type(error).__name__
     return why, "it needs a current context, a cluster with server and CA, and one user"
 
@@ -169,7 +169,7 @@ def _is_loopback(server: str) -> bool:
 
 
 def _plugin_of(access: KubeAccess) -> Tree:
-    """Return the exec section of a kubeconfig; empty where it has none."""
+    """Return the exec section of a kubeconfig; empty if it has none."""
     try:
         users = items(parse_yaml(access.kubeconfig), "users")
     except yaml.YAMLError:
@@ -178,7 +178,7 @@ def _plugin_of(access: KubeAccess) -> Tree:
 
 
 def _with_files(access: KubeAccess, folder: Path, server: str) -> dict[str, object]:
-    """Return a kubeconfig with its plugin's credentials, whose certificates and keys are files."""
+    """Return a kubeconfig with its plugin's credentials, and with certificates and keys in files."""
     config: dict[str, object] = dict(tree(parse_yaml(access.kubeconfig)))
     cluster = next((tree(entry, "cluster") for entry in items(config, "clusters")), {})
     for plural, singular in (("clusters", "cluster"), ("users", "user")):

@@ -1,6 +1,6 @@
-"""Which pods a drain of some nodes would move.
+"""Finds the pods that draining nodes would evict.
 
-In scope: that question. Out of scope: draining itself.
+In scope: that list. Out of scope: draining itself.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 
 def drained_pods(kube: Kube, node_names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Name the pods that would go with these nodes, "namespace/name", sorted, for every node asked for.
+    """Return node -> its pods that a drain would evict, "namespace/name", sorted, for each given node.
 
-    Left out, as kubectl drain leaves them: pods of DaemonSets, mirror pods of the kubelet, and pods that have ended
-    (k8s.io/kubectl pkg/drain/filters.go). No call without a node; else one for each of a few nodes, or the pages of one
-    list.
+    Like kubectl drain, skips pods of DaemonSets, mirror pods, and pods that have ended (k8s.io/kubectl
+    pkg/drain/filters.go). Makes no call without nodes; else one per node if there are few, or the pages of one list.
 
     Raises:
         AccessError: Pods may not be listed.

@@ -1,6 +1,6 @@
-"""What the eviction API answers, as a value: each answer asks for something else of who evicts.
+"""Responses of the eviction API as values: each kind needs a different reaction.
 
-In scope: status and body -> EvictionAnswer; pure. Out of scope: the call (client), and when to repeat it.
+In scope: parsing status and body into EvictionAnswer; pure. Out of scope: the call (client), and when to repeat it.
 
 Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
 """
@@ -15,10 +15,10 @@ from typing import Final, Literal
 from gpukube.core.jsontree import number, text, trees
 
 Refusal = Literal["", "budget", "processing", "throttled", "two-budgets", "namespace", "stuck", "late"]
-"""Why a pod does not leave now. budget: its disruption budget is used up. processing: the budget's controller has not
-caught up. throttled: API priority and fairness, no budget. two-budgets: more than one covers the pod, which never
-succeeds. namespace: it is being deleted, and the pod with it. stuck: the budget's status allows no eviction until its
-controller works again. late: the budget was changed by others during each of the server's own tries."""
+"""Why a pod cannot leave now. budget: its disruption budget is used up. processing: the budget's controller has not
+caught up. throttled: API priority and fairness, no budget. two-budgets: several budgets cover the pod, which never
+succeeds. namespace: the namespace is being deleted, and the pod with it. stuck: the budget's status allows no eviction
+until its controller works again. late: others changed the budget during each of the server's own attempts."""
 
 _BUDGET: Final = "DisruptionBudget"
 _PROCESSING: Final = "still being processed"
@@ -27,12 +27,12 @@ _GONE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 @dataclass(frozen=True, slots=True)
 class EvictionAnswer:
-    """How an eviction was answered.
+    """Response to an eviction.
 
     Attributes:
-        refusal: "" where the pod leaves, or is gone: another pod may have its name.
-        message: The server's words.
-        retry_after_s: Seconds that it asks to wait; None where it does not say.
+        refusal: "" if the pod leaves, or is gone: another pod may have its name.
+        message: The server's message.
+        retry_after_s: Seconds that it requests to wait; None if it names none.
     """
 
     refusal: Refusal = ""
@@ -41,9 +41,9 @@ class EvictionAnswer:
 
 
 def eviction_answer(status: int, content: bytes, retry_after: str) -> EvictionAnswer | None:
-    """Read an answer; None where it is no answer of the eviction API: who calls may not, or the server is not well."""
+    """Parse a response; None if the eviction API did not send it: permission missing, or the server is failing."""
     if status < HTTPStatus.MULTIPLE_CHOICES or status in _GONE:
-        # 409: the uid of the precondition is not that of the pod any more; 404: none has this name.
+        # 409: the precondition's uid no longer matches the pod; 404: no pod has this name.
         return EvictionAnswer()
     try:
         body: object = json.loads(content)

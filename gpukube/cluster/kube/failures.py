@@ -1,6 +1,6 @@
-"""What goes wrong when a Kubernetes API is called, as our errors.
+"""Failures of Kubernetes API calls as gpukube's errors.
 
-In scope: exceptions of lightkube and its transport -> AccessError or ClusterError. Out of scope: calls.
+In scope: mapping exceptions of lightkube and its transport to AccessError or ClusterError. Out of scope: calls.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
 
 FAILURES: Final = (httpx2.HTTPError, msgspec.MsgspecError, ConfigError, OSError, *MISREAD)
-"""What a call may raise: refusals, lost connections, and answers that are no Kubernetes API's."""
+"""Exceptions that a call may raise: refusals, lost connections, and responses that no Kubernetes API sends."""
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _RIGHT: Final = re.compile(
     r'cannot (?P<verb>\w+) resource "(?P<resource>[\w/]+)" in API group "(?P<group>[\w.-]*)"'
     r'(?: in the namespace "(?P<namespace>[\w-]+)")?'
 )
-"""As the API server words it (kubernetes/apiserver pkg/endpoints/handlers/responsewriters/errors.go)."""
+"""The API server's message for a missing permission.
 
-_UNREACHED: Final = "check that the cluster runs and that this address is reachable from here; then run again"
+Source: kubernetes/apiserver pkg/endpoints/handlers/responsewriters/errors.go.
+"""
+
+_UNREACHED: Final = "check that the cluster is running and this address is reachable from here; then run again"
 _CAUSES: Final = (
     (
         re.compile(r"certificate is not yet valid|certificate has expired"),
@@ -43,25 +46,25 @@ _CAUSES: Final = (
     ),
     (
         re.compile(r"\[SSL|SSLError|UNEXPECTED_EOF|WRONG_VERSION_NUMBER"),
-        "check server in the kubeconfig, and any proxy between: the address answers, but not by TLS as it should",
+        "check server in the kubeconfig, and any proxy in between: the address answers, but not with valid TLS",
     ),
     (
         re.compile(r"Name or service not known|name resolution|nodename nor servname|No address associated"),
-        "check DNS: a private cluster's name resolves only inside its network (VPN, peering), a deleted one's nowhere",
+        "check DNS: a private cluster's name resolves only inside its network (VPN, peering), a deleted one's never",
     ),
 )
-"""What OpenSSL and getaddrinfo say (glibc, macOS) -> what to do."""
+"""Messages of OpenSSL and getaddrinfo (glibc, macOS) -> what to do."""
 
 
 def explain(where: Where, doing: str, error: Exception) -> AccessError | ClusterError:
-    """Turn an exception of lightkube or its transport into one of ours."""
+    """Turn an exception of lightkube or its transport into a gpukube error."""
     if isinstance(error, httpx2.HTTPStatusError):
         return _refused(where, doing, error)
     if isinstance(error, httpx2.TimeoutException):
         return ClusterError(
             f"no answer in time while {doing}",
             where=where,
-            fix="check that this address is reachable from here (private cluster, VPN, authorised ranges)",
+            fix="check that this address is reachable from here (private cluster, VPN, authorized ranges)",
             code="cluster-timeout",
         )
     if isinstance(error, ConfigError):
@@ -77,7 +80,7 @@ def explain(where: Where, doing: str, error: Exception) -> AccessError | Cluster
             f"the answer is not from a Kubernetes API while {doing}",
             where=where,
             why=brief(error),
-            fix="check the server address in the kubeconfig, and any proxy between",
+            fix="check the server address in the kubeconfig, and any proxy in between",
             code="not-kubernetes",
         )
     return ClusterError(
@@ -98,7 +101,7 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
             f"the Kubernetes API does not accept the credentials (401) while {doing}",
             where=where,
             why=skew or text,
-            fix=SET_CLOCK if skew else "log in again, or check which identity the credentials are of",
+            fix=SET_CLOCK if skew else "log in again, or check which identity the credentials belong to",
             code="kube-unauthorized",
         )
     if code == _FORBIDDEN:
@@ -115,22 +118,22 @@ def _refused(where: Where, doing: str, error: httpx2.HTTPStatusError) -> AccessE
         f"the Kubernetes API answered {code} while {doing}",
         where=where,
         why=text,
-        fix="run again; if it stays, check the API server's health",
+        fix="run again; if it persists, check the API server's health",
         code="cluster-answer",
     )
 
 
 def _missing(text: str) -> str:
-    """Name the right that the API server's refusal names, as kubectl auth can-i takes it; "" where it names none."""
+    """Format the missing permission in a refusal as arguments of kubectl auth can-i; "" if it names none."""
     found = _RIGHT.search(text)
     if found is None:
         return ""
     kind = f"{found['resource']}.{found['group']}" if found["group"] else found["resource"]
     where = f" --namespace {found['namespace']}" if found["namespace"] else ""
-    return f"allow {found['verb']} {kind}{where}; {PRINT_POLICY} prints a role with all that is needed"
+    return f"allow {found['verb']} {kind}{where}; {PRINT_POLICY} prints a role with all required permissions"
 
 
 def brief(error: object) -> str:
-    """Return the first line of a text, at most 300 characters; of an exception without one its name."""
+    """Return the first line of a text, at most 300 characters; for an exception without text its class name."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__ if isinstance(error, Exception) else ""

@@ -1,11 +1,11 @@
-"""Makes lightkube's types ready before threads use them.
+"""Initializes lightkube's types before threads use them.
 
-In scope: that alone. Out of scope: calls of the API.
+In scope: only that. Out of scope: API calls.
 
-msgspec (0.22) works out a type at its first decoding or conversion and runs Python code on the way; another thread that
-needs the same type, or one that shares a part with it (Pod and DaemonSet share the whole pod), meets it half made and
-the process dies of a segmentation fault. Whatever threads decode or convert is therefore made ready once here, by one
-of them: the resources, the API's own Status, and the parts of a kubeconfig.
+msgspec (0.22) analyzes a type on first use and runs Python code meanwhile; if another thread then uses the same type,
+or one that shares a part with it (Pod and DaemonSet share the whole pod), it sees a half-initialized type and the
+process segfaults. So one thread initializes here, once, everything that threads decode or convert: the resources, the
+API's own Status, and the parts of a kubeconfig.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DECODED: Final = (
     Secret,
     SelfSubjectAccessReview,
 )
-"""Every resource that our calls read or get back."""
+"""Every resource that gpukube's calls read or get back."""
 
 _KUBECONFIG: Final = {
     "current-context": "c",
@@ -42,7 +42,7 @@ _prepared: set[type] = set()
 
 
 def prepare_types() -> None:
-    """Use every type once, 17 ms in all that the first calls would take otherwise; later calls do next to nothing."""
+    """Use every type once; takes 17 ms that the first calls would take otherwise. Later calls are nearly free."""
     with _lock:
         if not _prepared.issuperset(DECODED):
             KubeConfig.from_dict(_KUBECONFIG)
@@ -52,7 +52,7 @@ def prepare_types() -> None:
 
 
 def prepare_type(resource: type) -> None:
-    """Decode one more type once: one that was described at run time, before the first thread lists its objects."""
+    """Decode one more type once: one registered at run time, before the first thread lists its objects."""
     with _lock:
         _prepare(resource)
 

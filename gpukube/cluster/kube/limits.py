@@ -1,6 +1,6 @@
-"""How a call of an API is made: with a limit that the caller of this room sets.
+"""The protocol for running API calls under a limit that the caller sets.
 
-In scope: the protocol, and calling without any limit. Out of scope: limits and stops (engine.calls).
+In scope: the protocol, and running calls without any limit. Out of scope: limits and stops (engine.calls).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ _T = TypeVar("_T")
 
 
 class Caller(Protocol):
-    """Makes calls; may give one up before it has an answer."""
+    """Runs calls; may abandon one before it has an answer."""
 
     def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
-        """Make a call.
+        """Run a call.
 
         Args:
             where: The API or cluster, for messages.
-            doing: What the call is about: "listing nodes".
+            doing: What the call does: "listing nodes".
             work: The call.
-            changes: Whether it changes something, so that giving it up leaves open whether it had an effect.
+            changes: Whether it changes something; if so, abandoning it leaves its effect unknown.
         """
 
     def cleaning(self) -> Caller:
-        """Give a caller for the last calls of a run, which a stop or its timeout do not keep back; it has seconds."""
+        """Return a caller for cleanup, which gets a few seconds despite a stop or the run's timeout."""
 
 
 class _Unlimited:

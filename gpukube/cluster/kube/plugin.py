@@ -1,9 +1,9 @@
-"""Exec plugins of kubeconfigs: the command that a user section names -> the credentials that it gives.
+"""Exec plugins of kubeconfigs: runs the command in a user section and reads the credentials that it prints.
 
-In scope: what the plugin gets, and how its answer is read. Out of scope: when it is run (connection).
+In scope: the plugin's input and output. Out of scope: when to run it (connection).
 
-It is run as kubectl runs it (kubernetes.io, Client Authentication v1 and v1beta1; client-go,
-plugin/pkg/client/auth/exec), but without a terminal: what it writes is not shown while it runs.
+It runs the way kubectl runs it (kubernetes.io, Client Authentication v1 and v1beta1; client-go,
+plugin/pkg/client/auth/exec), but without a terminal: its output is not shown while it runs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _CLUSTER: Final = (
     "disable-compression",
 )
 _EXTENSION: Final = "client.authentication.k8s.io/exec"
-"""Of a cluster: what is handed to the plugin as spec.cluster.config."""
+"""Extension of a cluster section that is passed to the plugin as spec.cluster.config."""
 _FIX: Final = "run the kubeconfig's exec command by hand, or remove kubeconfig from the spec"
 
 
 def run_plugin(plugin: Tree, cluster: Tree, server: str) -> dict[str, str]:
-    """Run a plugin once; gives the user section that holds its credentials.
+    """Run a plugin once; return a user section with its credentials.
 
     Args:
         plugin: The exec section of the kubeconfig.
@@ -44,7 +44,7 @@ def run_plugin(plugin: Tree, cluster: Tree, server: str) -> dict[str, str]:
         server: Address of the API, for messages.
 
     Raises:
-        AccessError: It cannot be run, fails, or gives no credentials. Nothing of its output is in the message.
+        AccessError: It cannot be run, fails, or returns no credentials. The message contains none of its output.
     """
     version = text(plugin, "apiVersion")
     if version not in _VERSIONS:
@@ -54,9 +54,9 @@ def run_plugin(plugin: Tree, cluster: Tree, server: str) -> dict[str, str]:
     program = shutil.which(name, path=environ.get("PATH"))
     if program is None:
         hint = " ".join(text(plugin, "installHint").split())
-        raise _error(server, f'there is no "{name}" on PATH', hint or f"install {name}")
+        raise _error(server, f'"{name}" is not on PATH', hint or f"install {name}")
     if text(plugin, "interactiveMode") == "Always":
-        raise _error(server, "it wants a terminal (interactiveMode: Always)", "use credentials that need no terminal")
+        raise _error(server, "it needs a terminal (interactiveMode: Always)", "use credentials that work without one")
     args = plugin.get("args")
     words = [program, *(map(str, args) if isinstance(args, list) else ())]
     environ[_INFO] = json.dumps(_info(version, plugin, cluster))
@@ -87,9 +87,9 @@ def _credentials(output: str, version: str, name: str, server: str) -> dict[str,
     try:
         answer: Mapping[str, object] = tree(json.loads(output))
     except ValueError:
-        raise _error(server, f'"{name}" gave no ExecCredential in JSON') from None  # the cause would quote it
+        raise _error(server, f'"{name}" printed no ExecCredential in JSON') from None  # the cause would quote it
     if text(answer, "apiVersion") != version:
-        raise _error(server, f'"{name}" did not answer in {version}', "write the apiVersion that it answers in")
+        raise _error(server, f'"{name}" did not answer in {version}', "write the apiVersion that it prints")
     status = tree(answer, "status")
     token = text(status, "token")
     pair = (text(status, "clientCertificateData"), text(status, "clientKeyData"))
@@ -98,13 +98,13 @@ def _credentials(output: str, version: str, name: str, server: str) -> dict[str,
         certificate, key = (base64.b64encode(part.encode()).decode() for part in pair)
         found |= {"client-certificate-data": certificate, "client-key-data": key}
     if not found or any(pair) != all(pair):
-        raise _error(server, f'"{name}" gave neither a token nor a certificate with its key')
+        raise _error(server, f'"{name}" printed neither a token nor a certificate and key')
     return found
 
 
 def _error(server: str, why: str, fix: str = _FIX) -> AccessError:
     return AccessError(
-        "the kubeconfig's credentials are not available: its exec plugin gives none",
+        "the kubeconfig's credentials are not available: its exec plugin returns none",
         where=server,
         why=why,
         fix=fix,

@@ -1,6 +1,6 @@
-"""Helm releases as they lie in the cluster's Secrets, read without Helm.
+"""Helm releases, read from the cluster's Secrets without Helm.
 
-In scope: the record and how it is decoded. Out of scope: changing a release.
+In scope: the record and how to decode it. Out of scope: changing a release.
 
 A revision is a Secret of type helm.sh/release.v1, named sh.helm.release.v1.<release>.v<N>, labeled owner=helm,
 name=<release>, status=<status>; its `release` entry is base64 (Kubernetes) of base64 (Helm) of gzip of JSON
@@ -28,11 +28,11 @@ SUPERSEDED: Final = "superseded"
 DEPLOYED: Final = "deployed"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _MOST_BYTES: Final = 64 * 1024 * 1024
-"""A Secret holds at most 1 MiB; a release that unpacks to more than this is not one."""
+"""Maximum decompressed size of a release; a Secret contains at most 1 MiB, so a larger one is not a release."""
 
 
 class SecretReader(Protocol):
-    """The part of Kube that reading releases needs."""
+    """The subset of Kube that reading releases needs."""
 
     def release_secrets(
         self, namespace: str = "", name: str = "", *, superseded: bool = False
@@ -46,12 +46,12 @@ class Release:
 
     Attributes:
         chart: Name of the chart, "nvidia-device-plugin".
-        status: Helm's word: deployed, superseded, failed, uninstalling, pending-install, pending-upgrade, ...
+        status: Helm's status: deployed, superseded, failed, uninstalling, pending-install, pending-upgrade, ...
         values: The user's values, not the chart's defaults.
         manifest: Rendered objects as YAML documents.
         deployed_at: info.last_deployed, RFC 3339.
-        run: Mark of the run of ours that wrote it (see runs); "" when none did.
-        chart_mark: Version and digest recorded of a chart (CHART_LABEL), perhaps of a former revision's; "" for none.
+        run: Mark of the gpukube run that wrote it (see runs); "" if none did.
+        chart_mark: Recorded version and digest of a chart (CHART_LABEL), perhaps of an earlier revision; "" if none.
     """
 
     name: str
@@ -68,17 +68,17 @@ class Release:
 
     @property
     def pending(self) -> bool:
-        """Whether Helm began to change the release and has not said how it ended."""
+        """Whether Helm started a change of the release and has not recorded its result."""
         return self.status.startswith("pending-")
 
 
 def secret_name(name: str, revision: int) -> str:
-    """Name the Secret of one revision."""
+    """Return the name of a revision's Secret."""
     return f"sh.helm.release.v1.{name}.v{revision}"
 
 
 def decode_release(secret: Tree) -> Release | None:
-    """Decode one Secret; None when it is not a release, whatever is wrong with it."""
+    """Decode one Secret; None if it is not a release, for whatever reason."""
     record = _payload(text(secret, "data", "release"))
     if record is None or not text(record, "name"):
         return None
@@ -112,12 +112,12 @@ def _gunzip(packed: bytes) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     plain = unpacker.decompress(packed, _MOST_BYTES)
     if unpacker.unconsumed_tail or not unpacker.eof:
-        raise gzip.BadGzipFile("cut short, or larger than any release")
+        raise gzip.BadGzipFile("truncated, or larger than any release")
     return plain
 
 
 def find_releases(kube: SecretReader, namespace: str = "") -> tuple[Release, ...]:
-    """Find the newest revision of every release, of one namespace or ("") of all; broken records are left out.
+    """Return the newest revision of every release, of one namespace or of all (""); skip records that do not decode.
 
     Raises:
         AccessError: Secrets may not be listed there.
@@ -132,13 +132,13 @@ def find_releases(kube: SecretReader, namespace: str = "") -> tuple[Release, ...
 
 
 def release_history(kube: SecretReader, name: str, namespace: str) -> tuple[Release, ...]:
-    """Read all revisions of one release that Helm still keeps, oldest first."""
+    """Return all revisions of one release that Helm still keeps, oldest first."""
     found = _decoded(kube.release_secrets(namespace, name, superseded=True))
     return tuple(sorted(found, key=lambda release: release.revision))
 
 
 def newest(history: Sequence[Release]) -> Release | None:
-    """Return the newest revision, None when there is none."""
+    """Return the newest revision; None if there is none."""
     return max(history, key=lambda release: release.revision, default=None)
 
 

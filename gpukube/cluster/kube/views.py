@@ -1,6 +1,6 @@
-"""The parts of Kubernetes objects that we look at, as frozen values.
+"""The parts of Kubernetes objects that gpukube reads, as frozen values.
 
-In scope: the views and how they are read from the API's JSON. Out of scope: I/O, and what a value means.
+In scope: the views and how to read them from the API's JSON. Out of scope: I/O, and what a value means.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CORDON: Final = "node.kubernetes.io/unschedulable"
-"""Taint of a node that was cordoned (Kubernetes documentation, "Taints and Tolerations")."""
+"""Taint on a cordoned node (Kubernetes documentation, "Taints and Tolerations")."""
 DEVICE_PREFIX: Final = "nvidia.com/"
 """Domain of all extended resources of the NVIDIA stack (NVIDIA/k8s-device-plugin internal/rm, v0.20.0)."""
 GENERATION: Final = "pod-template-generation"
-"""Label of a DaemonSet's pod: which of its templates it was made of (kubernetes pkg/controller/daemon/util)."""
+"""Label on a DaemonSet's pod: generation of the template it was created from (kubernetes
+pkg/controller/daemon/util)."""
 _GENERATION_NOW: Final = "deprecated.daemonset.template.generation"
-"""Annotation of a DaemonSet: of its template as it is now, raised with the template's change itself (apps/v1
-DeprecatedTemplateGeneration). A roll-out back to a former template leaves pods of that one alone, whose number is then
-lower: the status tells that they are up to date."""
+"""Annotation on a DaemonSet: its current template generation, raised together with the template (apps/v1
+DeprecatedTemplateGeneration). Rolling back to an earlier template keeps the pods created from it, whose generation is
+then lower: the status reports them as up to date."""
 _CUT_STATE: Final = "nvidia.com/mig.config.state"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
@@ -32,7 +33,7 @@ _EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(Taint
 
 @dataclass(frozen=True, slots=True, order=True)
 class Toleration:
-    """A toleration as the API has it; an empty key or effect means any."""
+    """A toleration as in the API; an empty key or effect matches any."""
 
     key: str = ""
     operator: str = "Equal"
@@ -42,7 +43,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a pod may go: the three fields of a pod spec that choose nodes."""
+    """The three fields of a pod spec that choose nodes."""
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: Tree = field(default_factory=dict)
@@ -51,11 +52,11 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class ConditionView:
-    """What a node says of one of its conditions.
+    """Details of a node condition.
 
     Attributes:
-        reason, message: In the words of whoever wrote it: the kubelet, or a controller; "" where they are not given.
-        since: lastTransitionTime as the API writes it; "" where it is not given.
+        reason, message: As written by the kubelet or a controller; "" if missing.
+        since: lastTransitionTime as in the API; "" if missing.
     """
 
     reason: str = ""
@@ -63,7 +64,7 @@ class ConditionView:
     since: str = ""
 
     def __str__(self) -> str:
-        """Render reason and message in one line; "" when there is neither."""
+        """Render reason and message in one line; "" if both are missing."""
         return ": ".join(part for part in (self.reason, " ".join(self.message.split())) if part)
 
 
@@ -73,11 +74,11 @@ class NodeView:
 
     Attributes:
         conditions: Type -> "True", "False" or "Unknown".
-        created: metadata.creationTimestamp as the API writes it.
-        layout_changed: When somebody last wrote the state label of the MIG manager, as the API notes it, or "".
+        created: metadata.creationTimestamp as in the API.
+        layout_changed: When the MIG manager's state label was last written, as the API records it; "" if unknown.
         kubelet: Version of its kubelet, "v1.34.2".
-        unschedulable: Whether its spec says that it takes no new pods.
-        said: Type of a condition -> what is said of it.
+        unschedulable: Whether its spec marks it as unschedulable.
+        said: Condition type -> details.
     """
 
     name: str
@@ -100,9 +101,9 @@ class NodeView:
 
     @property
     def cordoned(self) -> bool:
-        """Whether it takes no new pods: by hand, by a drain or by an upgrade.
+        """Whether it accepts no new pods: cordoned by hand, by a drain, or by an upgrade.
 
-        The taint follows the spec once the controller of node life cycles has seen it.
+        The taint follows the spec once the node lifecycle controller has processed it.
         """
         return self.unschedulable or any(taint.key == CORDON for taint in self.taints)
 
@@ -117,7 +118,7 @@ class ContainerView:
     """A container of a pod template.
 
     Attributes:
-        env: Its plain environment variables.
+        env: Environment variables with plain values.
     """
 
     name: str
@@ -131,10 +132,10 @@ class WorkloadView:
     """A DaemonSet or a Deployment.
 
     Attributes:
-        desired, ready: Pods, from the status.
-        replicas: Pods that a Deployment is set to; 1 for a DaemonSet, which has no such number.
-        generation: Of a DaemonSet's template, as its pods carry it (GENERATION); "" where it is not told.
-        rolled_out: Whether no pod is about to be replaced by one of a newer template.
+        desired, ready: Pod counts from the status.
+        replicas: Declared replicas of a Deployment; 1 for a DaemonSet, which declares none.
+        generation: Template generation of a DaemonSet, as its pods have it (GENERATION); "" if unknown.
+        rolled_out: Whether all pods are of the newest template.
     """
 
     kind: str
@@ -156,18 +157,18 @@ class WorkloadView:
         return tuple(container.image for container in self.containers)
 
     def __str__(self) -> str:
-        """Render as kubectl names it, with the namespace."""
+        """Render the workload as kubectl does, with the namespace."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerState:
-    """How one container of a pod fares.
+    """Status of one container of a pod.
 
     Attributes:
-        waiting: Reason it does not run ("CrashLoopBackOff", ...); "" when it runs or has ended.
-        message: The kubelet's words for it.
-        exit_code: Of the last end; None when it never ended.
+        waiting: Reason why it does not run ("CrashLoopBackOff", ...); "" if it runs or has ended.
+        message: The kubelet's message.
+        exit_code: Exit code of the last run; None if it never ended.
     """
 
     name: str
@@ -184,11 +185,11 @@ class PodView:
     """A pod.
 
     Attributes:
-        node: Where it runs, or, for a pod of a DaemonSet that is not placed yet, the node it is meant for.
+        node: Node it runs on; for an unscheduled pod of a DaemonSet, the node it is meant for.
         scheduled: Whether the scheduler has placed it.
-        unschedulable: The scheduler's words why not.
+        unschedulable: The scheduler's reason why not.
         owner_kind, owner: The controller's kind and name.
-        devices: Requested nvidia.com/* resources -> count, containers summed.
+        devices: Requested nvidia.com/* resources -> count, summed over containers.
         terminating: Whether it is being deleted.
     """
 
@@ -208,7 +209,7 @@ class PodView:
 
 
 def devices_of(resources: Mapping[str, str]) -> dict[str, int]:
-    """Keep the nvidia.com/* resources, as whole numbers."""
+    """Return the nvidia.com/* resources as integers."""
     return {name: number(resources, name) for name in sorted(resources) if name.startswith(DEVICE_PREFIX)}
 
 
@@ -236,7 +237,7 @@ def _condition(item: object) -> ConditionView:
 
 
 def _layout_changed(node: Tree) -> str:
-    """Read from the book of field owners when the state label was written last (metadata.managedFields)."""
+    """Return when the MIG manager's state label was last written, from metadata.managedFields."""
     path = ("fieldsV1", "f:metadata", "f:labels", f"f:{_CUT_STATE}")
     times = [text(item, "time") for item in items(node, "metadata", "managedFields") if at(item, *path) is not None]
     return max(times, default="")
@@ -248,7 +249,7 @@ def _taint(item: object) -> Taint | None:
 
 
 def placement_of(pod_spec: object) -> Placement:
-    """Read nodeSelector, affinity and tolerations of a pod spec (or of chart values, which use the same names)."""
+    """Read nodeSelector, affinity, and tolerations of a pod spec (or of chart values, which use the same names)."""
     return Placement(
         node_selector=texts(pod_spec, "nodeSelector"),
         affinity=tree(pod_spec, "affinity"),
@@ -323,7 +324,7 @@ def pod_view(obj: Tree) -> PodView:
 
 
 def is_drained(obj: Tree) -> bool:
-    """Return whether a drain of its node would move a pod: not ended, made neither by a DaemonSet nor by a file."""
+    """Return whether a drain would evict a pod: it has not ended, and is neither a DaemonSet's nor a mirror pod."""
     owners = [
         text(ref, "kind") for ref in items(obj, "metadata", "ownerReferences") if text(ref, "controller") == "true"
     ]
@@ -332,7 +333,7 @@ def is_drained(obj: Tree) -> bool:
 
 
 def _target_node(obj: Tree) -> str:
-    """Find the node a DaemonSet pod is bound for: its controller writes a matchFields term on metadata.name."""
+    """Return the target node of a DaemonSet pod: its controller writes a matchFields term on metadata.name."""
     required = tree(obj, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     for term in items(required, "nodeSelectorTerms"):
         for match in items(term, "matchFields"):

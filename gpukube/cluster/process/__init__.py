@@ -1,1 +1,1 @@
-"""Child processes that end with this one, and the directories they work in."""
+"""Child processes that end with this process, and their working directories."""

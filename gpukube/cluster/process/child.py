@@ -1,7 +1,7 @@
-"""Child processes with a deadline: the one place that starts any.
+"""Child processes with a deadline; the only module that starts any.
 
-In scope: running a command in a process group of its own, once or for one request after the other, and ending the
-group. Out of scope: what it is for, how it ends when this process is killed (tether).
+In scope: running a command in its own process group, once or as a server of requests, and ending the group. Out of
+scope: what the command does, and how it ends when this process is killed (tether).
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _GRACE_S: Final = 2.0
-"""Between SIGTERM and SIGKILL."""
-_LOOK_S: Final = 0.2
-"""Between two looks at whether the run was stopped; the end of the child is noticed at once."""
+"""Seconds between SIGTERM and SIGKILL."""
+_POLL_S: Final = 0.2
+"""Seconds between checks whether the run was stopped; the end of the child is noticed immediately."""
 
 _GONE: Final = (ProcessLookupError, PermissionError)
-"""From killpg for a group that has ended and is not yet waited for: ESRCH on Linux, EPERM on macOS."""
+"""Raised by killpg for a group that has ended and was not waited for yet: ESRCH on Linux, EPERM on macOS."""
 
 _guard = threading.Lock()
 _living: set[subprocess.Popen[str]] = set()
 
 
 class DeadlinePassed(Exception):
-    """The child was ended because its time was up."""
+    """The child was ended because its deadline passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """How a run is stopped before its deadline.
+    """A request to stop a run before its deadline.
 
     Attributes:
-        requested: Whether it is to stop.
-        grace_s: Seconds that the child then still has.
-        report: Told once when the child is given these seconds.
+        requested: Returns whether the run should stop.
+        grace_s: Seconds that the child may still run after that.
+        report: Called once when this grace period starts.
     """
 
     requested: Callable[[], bool]
@@ -56,29 +56,29 @@ class Stop:
     report: Callable[[], None] = lambda: None
 
     def at_once(self) -> Stop:
-        """Give no grace: for a child that changes nothing."""
+        """Return the same without grace, for a child that changes nothing."""
         return replace(self, grace_s=0.0, report=lambda: None)
 
 
 class ServerEnded(Exception):
-    """A child that serves has ended instead of answering; the argument is its exit code (negative: a signal)."""
+    """A server process ended instead of answering; the argument is its exit code (negative: a signal)."""
 
 
 @dataclass(slots=True)
 class _Patience:
-    """How long a child is waited for: until its deadline, which a stop of the run brings nearer."""
+    """How long to wait for a child: until its deadline, which a stop of the run moves forward."""
 
     end: float
     stop: Stop | None
     hurried: bool = False
 
-    def look_s(self) -> float:
-        """Return the seconds until the next look at the stop, or the deadline."""
+    def poll_s(self) -> float:
+        """Return the seconds until the next check for a stop, or until the deadline."""
         if self.stop and not self.hurried and self.stop.requested():
             self.end, self.hurried = min(self.end, time.monotonic() + self.stop.grace_s), True
             self.stop.report()
         left = max(0.0, self.end - time.monotonic())
-        return left if self.stop is None or self.hurried else min(_LOOK_S, left)
+        return left if self.stop is None or self.hurried else min(_POLL_S, left)
 
     @property
     def is_over(self) -> bool:
@@ -88,14 +88,14 @@ class _Patience:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a child ended: its exit code (negative: a signal) and what it wrote."""
+    """Result of a child: its exit code (negative: a signal) and output."""
 
     code: int
     out: str
     err: str
 
 
-def run_child(  # noqa: PLR0913 -- what a child gets, by name
+def run_child(  # noqa: PLR0913 -- named inputs of a child
     command: Sequence[str],
     *,
     stdin: str,
@@ -104,21 +104,21 @@ def run_child(  # noqa: PLR0913 -- what a child gets, by name
     keeps: Sequence[int] = (),
     stop: Stop | None = None,
 ) -> Ended:
-    """Run a command to its end.
+    """Run a command until it exits.
 
-    It gets a session of its own: Ctrl-C does not reach it, and it and all it started can be ended together. When this
-    process ends before it, killed or not, it is ended too.
+    It gets its own session: Ctrl-C does not reach it, and it can be ended together with all that it started. It also
+    ends if this process exits first, killed or not.
 
     Args:
         command: Program (a path) and arguments.
-        stdin: Text to give it.
-        environ: Its whole environment.
-        deadline_s: Seconds after which the group is told to end, and soon after is killed.
+        stdin: Text for its standard input.
+        environ: Its complete environment.
+        deadline_s: Seconds after which the group gets SIGTERM, and soon after SIGKILL.
         keeps: Open files that it inherits.
-        stop: Brings the deadline nearer when the user asks to stop.
+        stop: Moves the deadline forward when the user requests a stop.
 
     Raises:
-        DeadlinePassed: The deadline passed; nothing of the group runs any more.
+        DeadlinePassed: The deadline passed; no process of the group is running anymore.
         OSError: The program cannot be started.
     """
     if not os.access(command[0], os.X_OK):
@@ -132,14 +132,14 @@ def run_child(  # noqa: PLR0913 -- what a child gets, by name
 
 
 class Server:
-    """A child that answers one request after the other, each a line on its standard input, which is a Unix socket.
+    """A child that answers requests one after another, each a line on its standard input, which is a Unix socket.
 
-    Used by one thread at a time. It ends with this process, as any child.
+    Used by one thread at a time. Like any child, it ends with this process.
 
     Args:
         command: Program (a path) and arguments.
-        environ: Its whole environment.
-        log: File that gets what it writes to standard output and error.
+        environ: Its complete environment.
+        log: File that receives its standard output and error.
 
     Raises:
         OSError: The program cannot be started.
@@ -149,30 +149,30 @@ class Server:
         self._channel, theirs = socket.socketpair()
         with theirs, log.open("ab") as output:
             self._child, self._lifeline = _start(command, environ, stdin=theirs.fileno(), output=output.fileno())
-        self._channel.settimeout(0.0)  # all waiting is by poll
+        self._channel.settimeout(0.0)  # all waiting uses poll
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended by itself."""
+        """Whether the server is still running."""
         return self._child.poll() is None
 
     def ask(self, request: str, *, deadline_s: float, keeps: Sequence[int] = (), stop: Stop | None = None) -> str:
-        """Return the answer to a request. After any exception the server has ended.
+        """Send a request and return the answer. After any exception the server has ended.
 
         Args:
             request: One line.
-            deadline_s: Seconds after which the group is told to end, and soon after is killed.
-            keeps: Open files that it holds while it works on this request.
-            stop: Brings the deadline nearer when the user asks to stop.
+            deadline_s: Seconds after which the group gets SIGTERM, and soon after SIGKILL.
+            keeps: Open files that it keeps while it works on this request.
+            stop: Moves the deadline forward when the user requests a stop.
 
         Raises:
-            DeadlinePassed: The deadline passed; nothing of the group runs any more.
+            DeadlinePassed: The deadline passed; no process of the group is running anymore.
             ServerEnded: It ended without an answer.
         """
         patience = _Patience(time.monotonic() + deadline_s, stop)
         try:
             answer = self._exchange(request.encode() + b"\n", keeps, patience)
-        except BaseException:  # Ctrl-C too: nothing of ours may be left running
+        except BaseException:  # Ctrl-C too: leave no process running
             _end(self._child)
             self.end()
             raise
@@ -183,15 +183,15 @@ class Server:
         return answer
 
     def _exchange(self, line: bytes, keeps: Sequence[int], patience: _Patience) -> str | None:
-        """Write a line and read one; None when the server has ended."""
+        """Write a line and read one; return None if the server has ended."""
         poll = select.poll()
         answer = bytearray()
         try:
-            # The files go with the first byte; what does not fit into the socket is written when there is room.
+            # The files are sent with the first byte; the rest is written as the socket has room.
             rest = memoryview(line)[socket.send_fds(self._channel, [line], keeps) :]
             while not answer.endswith(b"\n"):
                 poll.register(self._channel, select.POLLIN | (select.POLLOUT if rest else 0))
-                for _, event in poll.poll(patience.look_s() * 1000):
+                for _, event in poll.poll(patience.poll_s() * 1000):
                     if event & ~select.POLLOUT:
                         if not (part := self._channel.recv(1 << 16)):
                             return None
@@ -205,7 +205,7 @@ class Server:
         return answer.decode("utf-8", "replace")
 
     def end(self) -> None:
-        """End it at once, with all it started: nothing that it does is waited for. More than once does no harm."""
+        """End the server immediately, with all that it started; calling it again is harmless."""
         if self._channel.fileno() < 0:
             return
         self._channel.close()
@@ -215,7 +215,7 @@ class Server:
 
 
 def kill_all() -> None:
-    """Kill every child of this process that still runs, at once, with all that it started: the process ends."""
+    """Kill every running child of this process and all that it started, because this process is exiting."""
     with _guard:
         for child in _living:
             if child.poll() is None:
@@ -230,10 +230,10 @@ def _start(
     stdin: int = subprocess.PIPE,
     output: int = subprocess.PIPE,
 ) -> tuple[subprocess.Popen[str], int]:
-    """Start a command on a tether; return it and our end of the lifeline."""
+    """Start a command on a tether; return it and this end of the lifeline."""
     theirs, lifeline = os.pipe()
     try:
-        child = subprocess.Popen(  # noqa: S603 -- the command is ours: helm, or this Python
+        child = subprocess.Popen(  # noqa: S603 -- only gpukube's own commands: helm, or this Python
             [sys.executable, "-I", "-S", str(Path(tether.__file__)), str(theirs), *command],
             stdin=stdin,
             stdout=output,
@@ -267,23 +267,23 @@ def _attend(child: subprocess.Popen[str], stdin: str, deadline_s: float, stop: S
     except subprocess.TimeoutExpired as error:
         _end(child)
         raise DeadlinePassed(f"no end after {deadline_s:g} s") from error
-    except BaseException:  # Ctrl-C too: nothing of ours may be left running
+    except BaseException:  # Ctrl-C too: leave no process running
         _end(child)
         raise
     return Ended(child.returncode, out, err)
 
 
 def _follow(child: subprocess.Popen[str], stdin: str, patience: _Patience) -> tuple[str, str]:
-    """Wait for the end; TimeoutExpired when it comes too late."""
+    """Wait for the end; raise TimeoutExpired if it comes too late."""
     given: str | None = stdin
-    # communicate() keeps what it has read when it times out, so it can be called again between looks at the stop.
+    # communicate() keeps what it read before a timeout, so it can be called again after each check for a stop.
     while True:
         try:
-            return child.communicate(given, timeout=patience.look_s())
+            return child.communicate(given, timeout=patience.poll_s())
         except subprocess.TimeoutExpired:
             if patience.is_over:
                 raise
-        given = None  # it has been taken over by the first call
+        given = None  # the first call has sent it
 
 
 def _kill(child: subprocess.Popen[str]) -> None:

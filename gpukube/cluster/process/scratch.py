@@ -1,10 +1,10 @@
-"""Temporary directories of a run: kubeconfigs with tokens, fetched charts, Helm's own files.
+"""Temporary directories of a run: kubeconfigs with tokens, downloaded charts, Helm's own files.
 
-In scope: making them, removing them however a run ends, and removing what a killed run left. Out of scope: what
-is put in.
+In scope: creating them, deleting them however a run ends, and deleting what a killed run left. Out of scope: their
+content.
 
-Each directory holds a locked file as long as its run lives. The lock goes with the process, so that an unlocked file
-says that the run was killed. The file gets its name when it is locked already: nobody sees it unlocked before.
+Each directory contains a file that is locked while its run is alive. The lock goes with the process, so an unlocked
+file means that the run was killed. The file gets its name only after it is locked: no one ever sees it unlocked.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _living: set[Scratch] = set()
 
 
 class Scratch:
-    """A directory that only we can read, until it is removed.
+    """A private directory of this user, until it is deleted.
 
     Args:
-        kind: What it is for.
+        kind: Its purpose.
     """
 
     def __init__(self, kind: Kind) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=f"gpukube-{kind}-"))
         draft = self.path / f"{_LOCK}.new"
         lock = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        with suppress(OSError):  # a file system without locks: the directory is removed at the end, and never swept
+        with suppress(OSError):  # a file system without locks: deleted at the end, never swept
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             draft.rename(self.path / _LOCK)
         self._lock = lock
@@ -49,18 +49,18 @@ class Scratch:
             _living.add(self)
 
     def __enter__(self) -> Path:
-        """Return its path."""
+        """Return the path."""
         return self.path
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Remove it."""
+        """Delete the directory."""
         self.remove()
 
     def remove(self) -> None:
-        """Remove it with all it holds; once is enough, and more do no harm."""
-        # Who comes second waits: at a second Ctrl-C one thread removes it while another is about to end the process.
+        """Delete the directory and its content; calling it again is harmless."""
+        # The second caller waits: at a second Ctrl-C one thread deletes it while another is about to exit the process.
         with self._removal:
             if self not in _living:
                 return
@@ -71,7 +71,7 @@ class Scratch:
 
 
 def remove_all() -> None:
-    """Remove all directories of this process: it ends, and nobody comes back to them."""
+    """Delete all directories of this process, because it is exiting."""
     with _guard:
         left = tuple(_living)
     for scratch in left:
@@ -79,7 +79,7 @@ def remove_all() -> None:
 
 
 def sweep() -> None:
-    """Remove the directories of this user whose run was killed; those of living runs and of others stay."""
+    """Delete the directories of this user's killed runs; keep those of running ones and of other users."""
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIXES) and _is_ours(entry):
@@ -96,7 +96,7 @@ def _remove_left(directory: Path) -> None:
     try:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return  # being made or removed at this moment, or not made by us
+        return  # being created or deleted right now, or not created by gpukube
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

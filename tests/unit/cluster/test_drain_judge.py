@@ -85,7 +85,7 @@ NEVER: dict[str, tuple[dict[str, object], str]] = {
         "minAvailable 50% needs 1 of its 1 pods",
     ),
     "a share of bare pods": (
-        {"maxUnavailable": 1, "expectedPods": 0, "desiredHealthy": 0}, "no controller keeps its pods"
+        {"maxUnavailable": 1, "expectedPods": 0, "desiredHealthy": 0}, "its pods have no controller"
     ),
     "no scale": ({"maxUnavailable": 1, "observedGeneration": 0, "conditions": [SYNC_FAILED]}, "jobs.batch ..."),
 }  # fmt: skip
@@ -115,7 +115,7 @@ def test_judge_when_a_budget_allows_some_or_none_now_then_in_turns_or_waits() ->
 
 
 SIGNS: dict[str, tuple[dict[str, object], str]] = {
-    "bare": ({"kind": ""}, "nothing creates it again"),
+    "bare": ({"kind": ""}, "nothing recreates it"),
     "emptyDir": ({"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}, "emptyDir shm"),
     "safe-to-evict": ({"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}, "safe-to-evict"),
     "do-not-disrupt": ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "do-not-disrupt: true"),

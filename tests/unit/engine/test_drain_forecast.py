@@ -147,7 +147,7 @@ def test_gangs_when_described_then_what_leaving_costs_them() -> None:
         "evictions count as failures: 1 of backoffLimit 2 so far",
         "its podFailurePolicy does not count evictions",
         "all of it restarts: 0 of maxRestarts 3 so far",
-        "all of it restarts; its failurePolicy does not count that",
+        "all of it restarts; its failurePolicy does not count evictions",
         "its head leaves last, and its jobs end with it (no GCS fault tolerance)",
         "its head stays",
     ]

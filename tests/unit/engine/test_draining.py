@@ -72,8 +72,8 @@ def test_drain_when_a_pod_is_bare_or_has_an_empty_dir_then_nothing_is_done_witho
     with pytest.raises(Conflict) as caught:
         stage.drain()
     assert [d.code for d in caught.value.diagnostics] == ["drain-consent"] * 2
-    assert "nothing creates it again" in caught.value.render()
-    assert "the data of emptyDir shm is lost" in caught.value.render()
+    assert "nothing recreates it" in caught.value.render()
+    assert "the data in emptyDir shm is lost" in caught.value.render()
     assert (stage.cordoned(), stage.kube.evicted) == ([], [])
     stage.drain(allow=True)
     assert stage.pods("old-1") == stage.pods("old-2") == []

@@ -416,10 +416,10 @@ PAIRS: dict[str, tuple[Callable[[dict[str, str], dict[str, str]], dict[str, str]
     "a pair": (lambda one, _: one, ""),
     "keys of two pairs": (
         lambda one, two: {**one, "client-key-data": two["client-key-data"]},
-        "do not belong together",
+        "do not match",
     ),
-    "no PEM": (lambda one, _: {**one, "client-key-data": base64.b64encode(b"CANARY").decode()}, "no valid PEM"),
-    "no base64": (lambda one, _: {**one, "client-key-data": "CANARY"}, "no base64"),
+    "no PEM": (lambda one, _: {**one, "client-key-data": base64.b64encode(b"CANARY").decode()}, "not valid PEM"),
+    "no base64": (lambda one, _: {**one, "client-key-data": "CANARY"}, "not base64"),
 }
 
 
