@@ -1,6 +1,6 @@
-"""What somebody with the habits of another tool meant by a command line that does not parse.
+"""Suggestions for command lines that do not parse because they follow another tool's habits.
 
-In scope: the command line that gpukube has for it. Imports the standard library only: it runs on a mistyped word.
+Imports the standard library only: it runs on a mistyped word.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _SPECS: Final = (".yaml", ".yml")
 
 
 def suggest_command(arguments: Sequence[str], pool_commands: Collection[str]) -> str:
-    """Return the command line that was probably meant; "" where nothing is near.
+    """Return the command line that was probably meant; "" if nothing is close.
 
     Args:
-        arguments: As given, without the program.
+        arguments: Words of the command line, without the program.
         pool_commands: Names of the commands below `gpukube pool`.
     """
     words = list(arguments)
     first = next((place for place, word in enumerate(words) if not word.startswith("-")), None)
-    if first is not None and words[first] in pool_commands:  # gpukube create, as eksctl and terraform have it
+    if first is not None and words[first] in pool_commands:  # gpukube create, the form that eksctl and terraform use
         words.insert(first, "pool")
     if first is not None and words[first:] == ["version"]:  # kubectl's and terraform's
         return shlex.join(["gpukube", *words[:first], "--version"])
     _adapt(words, first)
-    if _DRY_RUN in words:  # kubectl's; here that is a command of its own
+    if _DRY_RUN in words:  # kubectl's; gpukube has a separate command for it
         words = ["plan" if word in _PLANNED else word for word in words if word != _DRY_RUN]
     for place in reversed(range(1, len(words))):  # terraform plan FILE
         if words[place].endswith(_SPECS) and not words[place - 1].startswith("-"):
@@ -39,7 +39,7 @@ def suggest_command(arguments: Sequence[str], pool_commands: Collection[str]) ->
 
 
 def _adapt(words: list[str], first: int | None) -> None:
-    """Write what eksctl, az and gcloud have as commands or words of their own as our options."""
+    """Rewrite commands and words of eksctl, az and gcloud as gpukube options."""
     for place, long in ((first, ["upgrade"]), (first, ["pool", "upgrade"])):
         if place is not None and words[place : place + len(long)] == long:
             words[place : place + len(long)] = ["pool", "apply", "--upgrade"]

@@ -1,7 +1,7 @@
 """The top of the command line, and how a run ends: every error becomes a message and an exit code.
 
-Start-up matters here: this module and the command modules import typer and the standard library only, and of the
-command modules a run imports the one that its line names.
+Start-up time matters: this module and the command modules import only typer and the standard library, and a run
+imports only the command module that its command line names.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ app = typer.Typer(
     name="gpukube",
     help="GPU node pools on EKS, AKS and GKE from one declarative spec.",
     no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: half the start-up
-    pretty_exceptions_enable=False,  # locals in a traceback can hold secrets
+    rich_markup_mode=None,  # plain help halves the start-up time
+    pretty_exceptions_enable=False,  # locals in a traceback can contain secrets
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done or same, 1 error, 2 differs (plan diff only), 3 partly done, 4 bad input, "
     "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, "
@@ -57,7 +57,7 @@ MODULES: Final = {
     "sandbox": "gpukube.cli.sandbox",
     "explain": "gpukube.cli.commands.explain",
 }
-"""The command line, in the order of the help: name of a command or a group -> the module that has it, in its `app`."""
+"""Commands in help order: name of a command or group -> the module that defines it as `app`."""
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; all errors end here.
 
     Returns:
-        The exit code. Wrong usage is 4, never 2: 2 means drift to CI scripts.
+        The exit code. Wrong usage is 4, never 2: 2 means drift in CI scripts.
     """
     if sys.platform in _UNSUPPORTED:
         write_stderr(_WINDOWS)
@@ -111,11 +111,11 @@ def _run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("gpukube: interrupted\n")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader went away: `gpukube ... | head`
+    except BrokenPipeError:  # the reader closed the pipe: `gpukube ... | head`
         sys.stderr.close()
         return ExitCode.ERROR
-    except Exception as error:  # noqa: BLE001 - the process edge: a message, no stack trace
-        # Either the machine fails (a full disk, a directory that may not be written), or gpukube does.
+    except Exception as error:  # noqa: BLE001 - the outermost handler: a message, no stack trace
+        # Either the machine failed (a full disk, an unwritable directory), or gpukube has a bug.
         write_stderr(_of_machine(error) if isinstance(error, OSError) else f"{defect(error).render()}\n")
         if verbose:
             write_stderr("".join(traceback.format_exception(error)))
@@ -125,7 +125,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _shown(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the words of the command line without secrets; only an address can hold one."""
+    """Return the words of the command line without secrets; only an address can contain one."""
     if not any(":" in word for word in arguments):
         return arguments
     from gpukube.masking import shown_words
@@ -135,12 +135,12 @@ def _shown(arguments: Sequence[str]) -> Sequence[str]:
 
 @cache
 def command_line() -> TyperGroup:
-    """Build the command line: once, whoever runs how many lines in this process."""
+    """Build the command line, once per process."""
     return lazy_group(app, MODULES)
 
 
 def _complete_plainly() -> None:
-    """Keep typer from loading rich at every Tab in zsh and fish, to take markup out of help texts that have none."""
+    """Keep typer from loading rich at every Tab in zsh and fish to strip markup that the help texts do not have."""
     from typer import _completion_classes
 
     _completion_classes._sanitize_help_text = lambda text: text  # noqa: SLF001 - typer has no setting for it
@@ -156,16 +156,16 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     message = text.getvalue().rstrip("\n")
     group = command_line().commands["pool"]
     if line := suggest_command(_shown(arguments), group.commands if isinstance(group, TyperGroup) else ()):
-        # typer's own guess knows the names beside the mistyped one only: "explain" for plan.
+        # typer's own guess knows only the siblings of the mistyped name: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
-    from gpukube.masking import without_secrets  # a mistyped command line alone
+    from gpukube.masking import without_secrets  # imported only for a mistyped command line
 
     write_stderr(without_secrets(message))
     return ExitCode.BAD_INPUT
 
 
 def _drop_unwritten() -> None:
-    """Drop output that cannot be written: at its end Python would try again, print a trace and exit with 120."""
+    """Drop output that cannot be written: Python would retry at exit, print a trace, and exit with 120."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -176,5 +176,5 @@ def _of_machine(error: OSError) -> str:
     place = f": {error.filename}" if error.filename else ""
     return (
         f"gpukube: error[system]: {(error.strerror or str(error)).lower()}{place}\n"
-        "    fix: fix it and run the command again; it continues\n"
+        "    fix: solve the problem and run the command again; it continues\n"
     )

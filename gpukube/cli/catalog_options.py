@@ -1,4 +1,4 @@
-"""The options of `gpukube catalog ...` that its commands share, or take as one."""
+"""Options that several `gpukube catalog` commands share, and option groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpukube.cli.options import option
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Complete names of GPUs."""
+    """Complete GPU models."""
     from gpukube.gpu.models import MODELS
 
     return [str(m) for m in MODELS if m.sold and str(m).casefold().startswith(incomplete.casefold())]
@@ -20,16 +20,16 @@ def provider_option() -> tuple[str, ...]:
 
 
 def region_option() -> str:
-    """Declare --region, of what was refreshed."""
+    """Declare --region, which selects refreshed data."""
     return option(
         "--region", default="", metavar="REGION",
-        help="Prices of this region, and only types it offers; needs `catalog refresh --region`.",
+        help="Show prices of this region and only the types it offers; needs `catalog refresh --region`.",
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which types `catalog list` shall list."""
+class TypeFilters:
+    """Filters of `catalog list`."""
 
     providers: tuple[str, ...] = provider_option()
     models: tuple[str, ...] = option(
@@ -40,7 +40,9 @@ class Wanted:
         "--memory", default="", metavar="GIB",
         help="Minimum memory per GPU or share: 40, 40GiB.",
     )  # fmt: skip
-    mig: bool | None = option("--mig/--no-mig", default=None, help="Supports MIG.")
+    mig: bool | None = option(
+        "--mig/--no-mig", default=None, help="Only types that support MIG, or only types that do not."
+    )
     arch: str = option("--arch", default="", metavar="ARCH", help="CPU architecture: amd64 or arm64.")
     max_price: float | None = option(
         "--max-price", default=None, metavar="USD", min=0,
@@ -55,22 +57,22 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What `catalog find` shall find."""
+    """What `catalog find` searches for."""
 
     gpu: str = option(
         "--gpu", default="", metavar="GPU", autocompletion=complete_model,
-        help="The instance type of each cloud with this GPU: A100-80GB.",
+        help="Find the instance type of each cloud with this GPU: A100-80GB.",
     )  # fmt: skip
     count: float = option(
         "--count", default=1.0, metavar="N", min=0, help="N GPUs per node (default 1); 0.5 for a share."
     )
     slice_memory: str = option(
         "--slice-memory", default="", metavar="GIB",
-        help="Instead: the smallest MIG instances and GPUs with this minimum memory: 20GiB.",
+        help="Find the smallest MIG instances and GPUs with at least this memory: 20GiB.",
     )  # fmt: skip
     limit: int = option(
         "--limit", default=12, show_default=True, min=0, metavar="N",
-        help="With --slice-memory: show N; 0 for all.",
+        help="With --slice-memory: show at most N; 0 for all.",
     )  # fmt: skip
     providers: tuple[str, ...] = provider_option()
     region: str = region_option()

@@ -1,7 +1,7 @@
-"""What Tab offers beside the names of commands and options: clusters and pools of the spec, fields, formats.
+"""Tab completion beyond command and option names: clusters and pools of the spec, fields, formats.
 
-Completion runs at each Tab, on a line that is half written: it reads files and nothing else, never waits long, and
-never writes to stderr, which would land in the middle of the line. What a completion needs is imported at its Tab.
+Completion runs at each Tab, on a half-written line: it only reads files, never waits long, and never writes to
+stderr, which would land in the middle of the line. Its dependencies are imported only at Tab.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import typer  # noqa: TC002 - typer reads annotations when it runs
+import typer  # noqa: TC002 - typer reads annotations at run time
 
 from gpukube.cli.kinds import FORMATS, KINDS
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _OF_LINES: Final = frozenset({"no-manifest", "ignore-rule", "ignore-unused", "ignore-reason"})
-"""Findings of `workload lint` that are no rules of manifests."""
+"""Findings of `workload lint` that are not about manifests."""
 
 VARIABLE: Final = "_GPUKUBE_COMPLETE"
-"""Set by the shell functions that `--install-completion` writes; its value is complete_SHELL, or source_SHELL."""
+"""Variable set by the shell functions that `--install-completion` writes: complete_SHELL or source_SHELL."""
 _PATIENCE_S: Final = 3.0
-"""A pattern over a whole disk, or a network drive that hangs: after this time Tab offers nothing."""
+"""Seconds after which Tab offers nothing, for a pattern over a whole disk or a network drive that hangs."""
 _MOST_BYTES: Final = 1 << 20
-"""Of all files of a spec: half a second; 10,000 pools."""
+"""Maximum size of all files of a spec: half a second of reading, or 10,000 pools."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Names that are offered. The functions for zsh evaluate what they get: nothing else of a file may reach them."""
+"""Pattern of names that may be offered. The zsh functions evaluate their input, so nothing else may reach them."""
 
 REPLACE: Final = ("surge", "recreate")
 EXPORT_TARGETS: Final = ("aws", "az", "gcloud", "terraform", "eksctl", "karpenter")
@@ -38,7 +38,7 @@ EXPORT_TARGETS: Final = ("aws", "az", "gcloud", "terraform", "eksctl", "karpente
 
 @contextmanager
 def quiet_and_short() -> Iterator[None]:
-    """Answer a shell: nothing on stderr, and an end of the process after a few seconds, whatever is read then."""
+    """Write nothing to stderr, and end the process after a few seconds, even in the middle of a read."""
     if not os.environ[VARIABLE].startswith("complete_"):  # --show-completion and --install-completion
         yield
         return
@@ -54,12 +54,12 @@ def quiet_and_short() -> Iterator[None]:
 
 
 def _join_words() -> None:
-    """Undo what bash does to a line: it takes "=" and ":" as words of their own (COMP_WORDBREAKS).
+    """Undo how bash splits a line: "=" and ":" become separate words (COMP_WORDBREAKS).
 
-    --file=pools.yaml would be three words, of which typer's reader makes a file called "=" and an argument.
+    --file=pools.yaml would be three words, which typer would parse as a file called "=" and an argument.
     """
     words, cursor = os.environ.get("COMP_WORDS", "").split("\n"), os.environ.get("COMP_CWORD", "")
-    if len(words) < 2 or not cursor.isdecimal():  # noqa: PLR2004 - other shells, or words joined by blanks
+    if len(words) < 2 or not cursor.isdecimal():  # noqa: PLR2004 - other shells, or words joined by spaces
         return
     at = int(cursor)
     joined: list[str] = []
@@ -80,7 +80,7 @@ def _join_words() -> None:
 
 
 def one_of(*words: str) -> Callable[[str], list[str]]:
-    """Offer fixed words."""
+    """Return a completer for fixed words."""
 
     def complete(incomplete: str) -> list[str]:
         return [word for word in words if word.startswith(incomplete)]
@@ -89,28 +89,28 @@ def one_of(*words: str) -> Callable[[str], list[str]]:
 
 
 def complete_cluster(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the keys of the spec's clusters."""
+    """Complete keys of the spec's clusters."""
     return [key for key in _names(context)[0] if key.startswith(incomplete)]
 
 
 def complete_pool(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the names of the spec's pools."""
+    """Complete names of the spec's pools."""
     return [name for name in _names(context)[1] if name.startswith(incomplete)]
 
 
 def _names(context: typer.Context) -> tuple[list[str], list[str]]:
-    """List the clusters and pools of the files of -f, on the line so far, or of GPUKUBE_FILE; broken files have few."""
+    """Return clusters and pools of the files of -f, or of GPUKUBE_FILE; a broken file can yield fewer."""
     from gpukube.spec.source.files import read_regular
     from gpukube.spec.source.names import names_in
 
     files: list[str] = []
     level = context
-    while not files and level is not None:  # `pool plan -f X diff --pool`: the group has the file
+    while not files and level is not None:  # `pool plan -f X diff --pool`: the file is an option of the group
         files = list(level.params.get("files") or ())
-        level = level.parent  # type: ignore[assignment]  # typer declares the parent as a context of its own click
+        level = level.parent  # type: ignore[assignment]  # typer declares the parent as a context of its bundled click
     clusters: dict[str, None] = {}
     pools: dict[str, None] = {}
-    # Shells hand over the words as they stand: "~" and "$HOME" are not replaced.
+    # Shells pass words unexpanded: "~" and "$HOME" are not replaced.
     paths = [os.path.expandvars(os.path.expanduser(file)) for file in files]  # noqa: PTH111 - patterns are no paths
     for text in read_regular(paths, most=_MOST_BYTES):
         found = names_in(text)
@@ -120,15 +120,15 @@ def _names(context: typer.Context) -> tuple[list[str], list[str]]:
 
 
 def complete_field(incomplete: str) -> list[str]:
-    """Offer the fields that begin so, one level further; those of a pool without "pools." too.
+    """Complete the next level of fields; fields of a pool match without "pools." too.
 
-    A field alone that has fields below it comes with them: else the shell would take it for complete.
+    A single match that has subfields is offered with them: otherwise the shell would treat it as complete.
     """
     from gpukube.cli.field_names import FIELD_NAMES
 
     if found := _one_level(FIELD_NAMES.split(), incomplete):
         return found
-    from gpukube.spec.reference.fieldguide import field_names  # a field that another package's provider brings
+    from gpukube.spec.reference.fieldguide import field_names  # includes fields of providers from other packages
 
     return _one_level(field_names(), incomplete)
 
@@ -144,7 +144,7 @@ def _one_level(fields: tuple[str, ...] | list[str], incomplete: str) -> list[str
 
 
 def complete_format(context: typer.Context, incomplete: str) -> list[str]:
-    """Offer the formats of the command that is on the line; all where any document can be shown (`report`)."""
+    """Complete formats of the command on the line; all formats if any document can be shown (`report`)."""
     path = context.command_path.removeprefix("gpukube ")
     every = dict.fromkeys(name for names in FORMATS.values() for name in names)
     possible = every if path.startswith("report ") else FORMATS.get(KINDS.get(path, ""), ())
@@ -152,7 +152,7 @@ def complete_format(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_lint_rule(incomplete: str) -> list[str]:
-    """Offer the rules of `workload lint`, by number, and by name where no number begins so."""
+    """Complete rules of `workload lint`, by number, or by name if no number matches."""
     from gpukube.codes import WORKLOADS
 
     rules = {number: name for name, (number, _) in WORKLOADS.items() if name not in _OF_LINES}

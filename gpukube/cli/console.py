@@ -1,7 +1,7 @@
-"""Lines for people on a stream: drawn by rich where there is a terminal, color or a table; else records of plain text.
+"""Human-readable lines on a stream: rich draws on a terminal, in color, and for tables; else plain-text records.
 
-Color and live rows only on a terminal (rich honors NO_COLOR and FORCE_COLOR). Out of scope: what the lines say
-(rendering), formats (output).
+Color and live rows appear only on a terminal (rich honors NO_COLOR and FORCE_COLOR). Out of scope: the content of
+lines (rendering), formats (output).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH: Final = 200
 LEAST_WIDTH: Final = 16
-"""Columns that the body of a line gets at least, however narrow the terminal."""
+"""Minimum columns for the body of a line, however narrow the terminal."""
 
 
 def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
-    """Write lines for people.
+    """Write human-readable lines.
 
     Args:
-        lines: What to write.
-        console: Where to.
-        wrap: Break long lines at words, below their beginning; otherwise a line is a record and kept whole.
+        lines: Lines to write.
+        console: Output console.
+        wrap: Break long lines at words and indent continuation rows; otherwise each line is a record, kept whole.
     """
     for line in lines:
         if isinstance(line, Table):
@@ -47,23 +47,23 @@ def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
 
 
 def draw(text: Text) -> DrawnText:
-    """Make a text that rich can show."""
+    """Convert a text to its rich equivalent."""
     (first, style), *others = text.pieces
     return DrawnText.assemble(*text.pieces) if others else DrawnText(first, style=style)
 
 
 def draw_table(table: Table) -> DrawnTable:
-    """Make a table that rich can show."""
+    """Convert a table to its rich equivalent."""
     drawn = DrawnTable(box=None, pad_edge=False, padding=(0, table.padding, 0, 0), header_style="bold")
     for title in table.titles:
         drawn.add_column(title, overflow="fold")
-    for row in table.rows:  # a string would be read as markup, in which labels[team] says something else
+    for row in table.rows:  # rich parses a string as markup, which would change labels[team]
         drawn.add_row(*(clean(draw(cell)) for cell in row))
     return drawn
 
 
 def clean(text: DrawnText) -> DrawnText:
-    """Make a text safe to show: what is in no document (progress, questions) was not cleaned before."""
+    """Make a text safe to show: text that is in no document (progress, prompts) has not been cleaned yet."""
     cleaned = "\n".join(map(visible, text.plain.split("\n")))
     if cleaned != text.plain:
         text.plain = cleaned
@@ -71,7 +71,7 @@ def clean(text: DrawnText) -> DrawnText:
 
 
 def _hang(line: Hung, console: Console) -> DrawnText:
-    """Break a line so that its further rows begin below its body."""
+    """Wrap a line so that continuation rows align with its body."""
     prefix = clean(draw(line.prefix))
     rows = clean(draw(line.body)).wrap(console, max(LEAST_WIDTH, console.width - prefix.cell_len), overflow="fold")
     for row in rows:
@@ -81,9 +81,9 @@ def _hang(line: Hung, console: Console) -> DrawnText:
 
 
 def console_on(stream: TextIO) -> Console:
-    """Make a console; in a pipe lines are as long as they are, so tables get room.
+    """Create a console; in a pipe lines are not wrapped, so tables can be wide.
 
-    FORCE_COLOR asks for color in a pipe, not for a terminal's width and redrawing, which rich would take it for.
+    FORCE_COLOR requests color in a pipe, but rich would also assume a terminal's width and redrawing.
     """
     live = stream.isatty() and not os.environ.get("CI")
     console = Console(file=stream, highlight=False, force_interactive=None if live else False, emoji=False)

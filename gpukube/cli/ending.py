@@ -1,10 +1,10 @@
-"""How a run is ended from outside: Ctrl-C, SIGTERM of a CI job or a machine, SIGHUP of a closed terminal.
+"""Ending a run from outside: Ctrl-C, SIGTERM from a CI job or a machine, SIGHUP from a closed terminal.
 
-In scope: what a first and a second signal do, and the end that comes when a report does not. Out of scope: how
+In scope: what the first and second signal do, and ending the process if the report takes too long. Out of scope: how
 calls and waits notice a stop (engine.calls, engine.wait).
 
-The first signal stops the run: waits end, calls are given up, and the report is written. The second, or the time that
-a report may take, ends the process at once, but cleanly: children killed, temporary files removed, the cursor shown.
+The first signal stops the run: waits end, calls are abandoned, and the report is written. The second, or the time limit
+for the report, ends the process at once, but cleanly: children killed, temporary files removed, the cursor shown.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ _CODES: Final[dict[int, ExitCode]] = {
     signal.SIGHUP: ExitCode.HUNG_UP,
 }
 _LIMIT_S: Final = 14.0
-"""From the first signal to the end of the process: 5 s for the report, and 10 s more where Helm is at work."""
+"""Seconds from the first signal to the end of the process: 5 for the report, and about 10 more if Helm is running."""
 _SHOW_CURSOR: Final = "\x1b[?25h"
 _OVER: Final = 0
-"""In the place of a signal: the run has ended by itself."""
+"""Sentinel in place of a signal: the run has ended."""
 
 
 class Ending:
-    """Takes the signals of a run.
+    """Handler for the signals of a run.
 
     Args:
-        clock: Of the run; a signal stops it.
-        resume: The command that takes the run up again.
+        clock: Clock of the run; a signal stops it.
+        resume: The command that resumes the run.
     """
 
     def __init__(self, clock: Clock, resume: str) -> None:
         self._clock = clock
         self._resume = resume
         self._number = 0
-        # A handler may interrupt whatever holds a lock, also a lock that stopping the clock takes. Putting into this
+        # A handler may interrupt code that holds a lock, even one that stopping the clock needs. Putting into this
         # queue is safe there (docs: queue.SimpleQueue.put is reentrant), and a thread does the rest.
         self._came: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     @property
     def exit_code(self) -> ExitCode:
-        """As a shell would say it: 128 and the signal."""
+        """The exit code by shell convention: 128 plus the signal."""
         return _CODES.get(self._number, ExitCode.INTERRUPTED)
 
     @property
     def is_hangup(self) -> bool:
-        """Whether nobody reads any more what is written to the terminal."""
+        """Whether the terminal is gone, so that nobody reads further output."""
         return self._number == signal.SIGHUP
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Take the signals while the block runs."""
+        """Handle the signals while the block runs."""
 
         def take(number: int, _frame: FrameType | None) -> None:
             self._came.put(number)
@@ -82,7 +82,7 @@ class Ending:
 
     @contextmanager
     def at_question(self) -> Iterator[None]:
-        """End the process at a signal, in order: at a question there is nothing to wait for, no answer means no."""
+        """End the process cleanly at a signal: a prompt has no work to wait for, and no answer means no."""
 
         def end(number: int, frame: FrameType | None) -> None:
             if number == signal.SIGINT:
@@ -112,14 +112,14 @@ class Ending:
         cursor = _SHOW_CURSOR if os.isatty(2) else ""
         message = f"{cursor}\ngpukube: interrupted; the cloud keeps working. To resume: {self._resume}\n"
         try:
-            os.write(2, message.encode())  # not by sys.stderr: whoever is writing there may hold its lock
+            os.write(2, message.encode())  # not through sys.stderr: another writer may hold its lock
         finally:
             os._exit(self.exit_code)
 
 
 @contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Have a function take the signals; a SIGHUP that the user has ignored (nohup) stays so."""
+    """Handle the signals with a function; a SIGHUP that the user ignores (nohup) stays ignored."""
     before = {
         number: signal.signal(number, handler)
         for number in _CODES
@@ -133,12 +133,12 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
 
 
 def leave(code: int) -> None:
-    """End the process without the interpreter's farewell where calls were given up: it would wait for their threads."""
+    """End the process, skipping interpreter shutdown if calls were abandoned: it would wait for their threads."""
     if not are_left():
         return
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
-            continue  # the reader has gone, or the stream was closed for that reason
+            continue  # the reader is gone, or the stream was closed because of that
     os._exit(code)

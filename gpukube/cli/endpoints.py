@@ -1,6 +1,6 @@
-"""Private endpoints and emulators, as the environment names them.
+"""Private endpoints and emulators from environment variables.
 
-Out of scope: whether credentials may go there (gpukube.endpoint).
+Out of scope: whether credentials may be sent there (gpukube.endpoint).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import os
 
 
 def emulated_secret() -> str:
-    """Read what emulated clouds at these endpoints ask for (`gpukube sandbox env` sets it); "" where nothing is set."""
+    """Return the secret of emulated clouds at these endpoints (set by `gpukube sandbox env`); "" if it is not set."""
     return os.environ.get("GPUKUBE_SANDBOX_SECRET", "")
 
 
 def endpoints() -> dict[str, str]:
-    """Read GPUKUBE_<PROVIDER>_ENDPOINT: private endpoints, or an emulator."""
+    """Return the endpoints set by GPUKUBE_<PROVIDER>_ENDPOINT: private ones, or an emulator's."""
     prefix, suffix = "GPUKUBE_", "_ENDPOINT"
     return {
         name.removeprefix(prefix).removesuffix(suffix).lower(): value

@@ -1,6 +1,6 @@
-"""What each kind of document can be had in: one table for commands, their help, completion and the documentation.
+"""Output formats by kind of document: one table for commands, their help, completion, and the documentation.
 
-Command modules import this for their help texts: it imports nothing.
+Command modules import this for their help texts, so it imports nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REPORTS: Final = (
     *("Create", "Apply", "Scale", "Delete", "Release", "ReleaseRemoval"),
     *("Drain", "Wait", "Verify"),
 )
-"""Kinds that say what became of pools and clusters, all alike."""
+"""Kinds of reports on pools and clusters, which share one shape."""
 FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Plan": (*_PLANNED, "terraform-json"),
     "Diff": _PLANNED,
@@ -44,7 +44,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "CatalogRefresh": _DATA,
     "Fit": (*_WIDE, *_CI, "codequality"),
 }
-"""Kind of document -> formats it can be had in, the default first."""
+"""Kind of document -> its formats, the default first."""
 
 KINDS: Final[Mapping[str, str]] = {
     "doctor": "Doctor",
@@ -74,4 +74,4 @@ KINDS: Final[Mapping[str, str]] = {
     "explain field": "FieldExplanation",
     "explain owner": "OwnerExplanation",
 }
-"""Command with -o -> kind of the document that it shows; a test compares this with what the commands refuse."""
+"""Command with -o -> kind of document that it shows; a test checks this against the formats the commands reject."""

@@ -1,7 +1,7 @@
-"""Commands that are imported and built when they are asked for by name.
+"""Commands that are imported and built when they are looked up by name.
 
-typer builds a whole command line before it looks at the first word: 45 ms, of which a run uses a tenth. Help,
-completion and "did you mean" go through all names, and so build what they need.
+typer builds a whole command line before it reads the first word: 45 ms, of which a run needs a tenth. Help,
+completion, and "did you mean" iterate over all names and so build what they need.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Commands(MutableMapping[str, "Command"]):
-    """Commands by name, in the order of the help; each is built at its first use.
+    """Commands by name, in help order; each is built at its first use.
 
     Args:
-        builders: What builds each of them.
+        builders: Function that builds each command.
     """
 
     def __init__(self, builders: Mapping[str, Callable[[], Command]]) -> None:
@@ -45,7 +45,7 @@ class Commands(MutableMapping[str, "Command"]):
         return self._built[name]
 
     def __setitem__(self, name: str, command: Command) -> None:
-        """Add a command that is built."""
+        """Add a built command."""
         self._builders[name] = lambda: command
 
     def __delitem__(self, name: str) -> None:
@@ -53,11 +53,11 @@ class Commands(MutableMapping[str, "Command"]):
         del self._builders[name]
 
     def __contains__(self, name: object) -> bool:
-        """Return whether there is such a command; without building it."""
+        """Return whether a command exists, without building it."""
         return name in self._builders
 
     def __iter__(self) -> Iterator[str]:
-        """Go through the names."""
+        """Iterate over the names."""
         return iter(self._builders)
 
     def __len__(self) -> int:
@@ -66,11 +66,11 @@ class Commands(MutableMapping[str, "Command"]):
 
 
 def lazy_group(app: typer.Typer, modules: Mapping[str, str]) -> TyperGroup:
-    """Build a command line that imports the module of a command when that is asked for.
+    """Build a command line that imports the module of a command when the command is looked up.
 
     Args:
-        app: The group at the top, with its own options and no commands.
-        modules: Name of a command -> the module that has it, or the group of that name, in its `app`.
+        app: The top-level group, with its own options and no commands.
+        modules: Name of a command or group -> the module that defines it as `app`.
     """
     top = cast("TyperGroup", typer.main.get_command(app))
     top.commands = Commands({name: partial(_imported, name, module) for name, module in modules.items()})
@@ -79,7 +79,7 @@ def lazy_group(app: typer.Typer, modules: Mapping[str, str]) -> TyperGroup:
 
 def _imported(name: str, module: str) -> Command:
     app = cast("typer.Typer", import_module(module).app)
-    app.rich_markup_mode = None  # plain help: half the start-up
+    app.rich_markup_mode = None  # plain help halves the start-up time
     group = typer.main.get_group(app)
     group.name = name
     command = group.commands.get(name, group)
@@ -88,7 +88,7 @@ def _imported(name: str, module: str) -> Command:
 
 
 def _name_formats(command: Command, path: str) -> None:
-    """Put the formats of each command into its help, from the one table of them."""
+    """Add each command's formats to its help, from the shared table."""
     for parameter in command.params if path in KINDS else ():
         if isinstance(parameter, TyperOption) and parameter.name == "output":
             first, *others = FORMATS[KINDS[path]]

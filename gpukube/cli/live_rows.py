@@ -27,7 +27,7 @@ _HANGING: Final = " " * 4
 
 
 class LiveRows:
-    """One row per cluster and pool, redrawn in place: phase, elapsed time, the cloud's last word."""
+    """One row per cluster and pool, redrawn in place: phase, elapsed time, the latest message from the cloud."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -44,12 +44,12 @@ class LiveRows:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop drawing and leave the screen to the result."""
+        """Stop drawing, before the result is printed."""
         self._live.__exit__(kind, error, trace)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the screen to a question, which the next drawing would overwrite."""
+        """Pause drawing during a prompt, which the next redraw would overwrite."""
         self._live.stop()
         try:
             yield
@@ -57,7 +57,7 @@ class LiveRows:
             self._live.start()
 
     def __call__(self, event: Event) -> None:
-        """Remember the subject's latest event."""
+        """Store the subject's latest event."""
         with self._lock:
             self._since.setdefault(event.subject, event.at)
             self._rows[event.subject] = event
@@ -74,7 +74,7 @@ class LiveRows:
         return Text("\n").join(self._fitted(lines))
 
     def _fitted(self, lines: Sequence[Text]) -> Iterator[Text]:
-        """Break long lines at words as long as the screen has room for their further rows; cut the others."""
+        """Wrap long lines at words while the screen has room for more rows; cut the others."""
         room = self._console.height - 1 - len(lines)
         for line in lines:
             rows = line.wrap(self._console, self._console.width - len(_HANGING))
@@ -102,7 +102,7 @@ class LiveRows:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The latest event of a subject, and when its first one was."""
+    """The latest event of a subject, and the time of its first one."""
 
     event: Event
     since: float
@@ -112,15 +112,15 @@ class _Row:
         return self.event.phase in ("done", "failed")
 
     def seconds(self, now: float) -> float:
-        """Return the time it takes so far, or took."""
+        """Return the seconds it has taken so far, or took in total."""
         return (self.event.at if self.ended else now) - self.since
 
 
 def _fitting(rows: Sequence[_Row], height: int) -> tuple[list[_Row], list[_Row]]:
-    """Choose the rows for a screen that has not room for all: what still runs goes first, then what failed.
+    """Choose rows for a screen that cannot show all: running ones first, then failed ones.
 
     Returns:
-        Rows to show, in their order, and those that one line counts.
+        Rows to show, in their order, and rows that a single line counts.
     """
     if len(rows) <= height:
         return list(rows), []
@@ -133,13 +133,13 @@ def _fitting(rows: Sequence[_Row], height: int) -> tuple[list[_Row], list[_Row]]
 def _counted(rows: Sequence[_Row]) -> str:
     counts: dict[str, int] = {}
     for row in rows:
-        name = row.event.phase if row.ended else "under way"
+        name = row.event.phase if row.ended else "in progress"
         counts[name] = counts.get(name, 0) + 1
     return "and " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
 
 
 def _cut(subject: str, width: int) -> str:
-    """Shorten a name in its middle: both its cluster and its pool stay recognisable."""
+    """Shorten a name in the middle, so that both cluster and pool stay recognizable."""
     if len(subject) <= width:
         return subject
     head = (width - 1) // 2

@@ -1,7 +1,7 @@
-"""Options that several commands share: one name, one help text, one default, one environment variable each.
+"""Options that several commands share: one name, help text, default, and environment variable each.
 
-Each is a field of `Choices`. A command names those that it takes with `@takes`, and gets one `Choices`. What a
-command alone has is declared with `option` too: as the default of a parameter, or in a dataclass of its own.
+Each is a field of `Choices`. A command lists the ones it accepts with `@takes` and receives one `Choices`. Options of
+a single command are declared with `option` too: as the default of a parameter, or in a separate dataclass.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class _Settings(TypedDict, total=False):
 
 
 def option(*names: str, default: T, show_default: bool = False, **settings: Unpack[_Settings]) -> T:
-    """Declare an option, as a field of a dataclass; for the type checker it is its value, as `dataclasses.field` is."""
+    """Declare an option as a dataclass field; its static type is that of its value, as with `dataclasses.field`."""
     info = typer.Option(default, *names, show_default=show_default, **settings)
     return field(default=default, metadata={"option": info})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """All that the command line says, whichever command it is; what a command does not take stays at its default.
+    """Values of all shared options, for any command; options that a command does not accept keep their defaults.
 
     Attributes:
-        command: The whole line, to be run again.
-        given: Names of those that are given, on the command line or in the environment.
-        by_address: Whether the command takes addresses of clusters instead of a spec.
+        command: The whole command line, for running it again.
+        given: Names of the options that are set on the command line or in the environment.
+        by_address: Whether the command accepts addresses of clusters instead of a spec.
     """
 
     files: tuple[str, ...] = option(
@@ -66,28 +66,30 @@ class Choices:
     )
     shard: str = option(
         "--shard", default="", metavar="I/N",
-        help="Only the clusters of part I of N, such as 3/16; each cluster is in exactly one part.",
+        help="Only the clusters of shard I of N, such as 3/16; each cluster is in exactly one shard.",
     )  # fmt: skip
     names: tuple[str, ...] = ()
     owners: tuple[str, ...] = option(
         "--owner", default=(), metavar="NAME",
         help="Without a spec: the owner of the pools (metadata.name of their spec).",
     )  # fmt: skip
-    skip_cluster: bool = option("--skip-cluster", default=False, help="Read the pool APIs only, not the clusters.")
+    skip_cluster: bool = option(
+        "--skip-cluster", default=False, help="Read only the clouds' pool APIs, not the clusters."
+    )
 
     plan_file: str = ""
 
     adopt: bool = option(
         "--adopt", default=False,
-        help="Adopt existing pools without an owner: only their gpukube.io labels are added.",
+        help="Adopt existing pools without an owner; only adds gpukube.io labels.",
     )  # fmt: skip
     adopt_from: tuple[str, ...] = option(
         "--adopt-from", default=(), metavar="OWNER",
-        help="Like --adopt, also for pools whose labels were lost and whose tags name OWNER.",
+        help="Like --adopt, also for pools that lost their labels but whose tags name OWNER.",
     )  # fmt: skip
     adopt_managed: bool = option(
         "--adopt-managed", default=False,
-        help="Like --adopt, also for pools that something else manages, as eksctl; needs the exact names with --pool.",
+        help="Like --adopt, also for pools that another tool manages, such as eksctl; needs exact names with --pool.",
     )  # fmt: skip
     prune: bool = option(
         "--prune",
@@ -101,35 +103,33 @@ class Choices:
     )  # fmt: skip
     drain_timeout: float = option(
         "--drain-timeout", default=60.0, envvar="GPUKUBE_DRAIN_TIMEOUT", metavar="MINUTES", min=0,
-        help="How long the pods of a pool may take to leave its nodes (default 60).",
+        help="How long pods may take to leave the nodes of a pool (default 60).",
     )  # fmt: skip
     allow_disruption: bool = option(
         "--allow-disruption", default=False, help="Allow changes that restart or evict pods."
     )
     upgrade: bool = option(
         "--upgrade", default=False,
-        help="Upgrade live pools to the cluster's version and the newest node image, where the spec names none.",
+        help="Upgrade live pools to the cluster's version and the latest node image, unless the spec sets one.",
     )  # fmt: skip
     migrate_release: bool = option(
         "--migrate-release", default=False,
-        help="Replace gpukube's device-plugin chart by the GPU Operator, or the reverse, where pools need it.",
+        help="Replace gpukube's device-plugin chart with the GPU Operator, or the reverse, if pools need it.",
     )  # fmt: skip
     adopt_release: bool = option(
         "--adopt-release", default=False,
-        help="Take over a device-plugin release installed by hand; its values are kept.",
+        help="Take over a manually installed device-plugin release; keeps its values.",
     )  # fmt: skip
-    ignore_quota: bool = option(
-        "--ignore-quota", default=False, help="Request nodes beyond the cloud's quotas all the same."
-    )
+    ignore_quota: bool = option("--ignore-quota", default=False, help="Request nodes even beyond the cloud's quotas.")
     yes: bool = option("--yes", "-y", default=False, envvar="GPUKUBE_YES", help="Do not ask for confirmation.")
 
     no_wait: bool = option(
         "--no-wait",
         default=False,
-        help="Return when the clouds have accepted the calls; `gpukube pool wait` waits and verifies.",
+        help="Return once the clouds have accepted the requests; `gpukube pool wait` waits and verifies.",
     )
     fail_fast: bool = option(
-        "--fail-fast", default=False, help="After the first failure start nothing more; finish what has started."
+        "--fail-fast", default=False, help="After the first failure, start nothing new; finish what is in progress."
     )
     timeout: float = option(
         "--timeout", default=60.0, envvar="GPUKUBE_TIMEOUT", metavar="MINUTES", min=0,
@@ -150,7 +150,7 @@ class Choices:
 
     probe: bool = option(
         "--probe", default=False,
-        help="Also run a pod on each pool that requests one device and runs nvidia-smi; it is deleted afterwards.",
+        help="Also run a pod on each pool that requests one device and runs nvidia-smi, then delete it.",
     )  # fmt: skip
     probe_image: str = option(
         "--probe-image", default="", envvar="GPUKUBE_PROBE_IMAGE", metavar="IMAGE",
@@ -159,18 +159,18 @@ class Choices:
     probe_scale_up: bool = option(
         "--probe-scale-up",
         default=False,
-        help="Also probe autoscaled pools if that starts a node.",
+        help="Also probe autoscaled pools whose probe would start a node.",
     )
 
     live_prices: bool = option(
         "--live-prices", default=False,
-        help="Read the prices of the spec's machines from the clouds now; otherwise the catalog's are shown.",
+        help="Read current prices of the spec's machines from the clouds instead of the catalog.",
     )  # fmt: skip
 
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
     output: str = option(
         "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
-        help="table (default), json, yaml; those of the command stand in its own help.",  # see cli.lazy
+        help="table (default), json, yaml; each command's help lists its own.",  # see cli.lazy
     )  # fmt: skip
     events: str = option(
         "--events", default="", envvar="GPUKUBE_EVENTS", metavar="FILE",
@@ -189,20 +189,20 @@ ADDRESSES: Final[tuple[str, ...]] = option(
     help="Only clusters whose key in the spec matches; or, without a spec, eks:ACCOUNT/REGION/NAME, "
     "aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
 )  # fmt: skip
-"""--cluster of the commands that need no spec."""
+"""--cluster of commands that need no spec."""
 
 _FIELDS: Final = {f.name: f for f in fields(Choices) if f.metadata}
 _TYPES: Final = get_type_hints(Choices)
 
 
 def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command these options: it is called with one `Choices`, and with its own parameters.
+    """Add these options to a command, which is called with one `Choices` and its own parameters.
 
-    An own parameter whose default is an `option` is one; a dataclass of options stands for them all.
+    A parameter whose default is an `option` is an option; a dataclass of options stands for all of its fields.
 
     Args:
-        names: Of options, in the order of the help. Own parameters that are not among them come first.
-        instead: By name, an `option` that this command has in place of the shared one.
+        names: Names of options, in help order. Own parameters that are not listed come first.
+        instead: Options, by name, that this command uses instead of the shared ones.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -232,7 +232,7 @@ def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Cal
 
 
 def _parameter(name: str, kind: object, declared: object) -> inspect.Parameter:
-    """Declare to typer what `option` declares, and as it is what typer declares; several values are a list there."""
+    """Convert an `option` to a typer parameter; pass typer's own through. Multiple values are a list there."""
     if isinstance(declared, Field):
         kind = list[str] if kind == tuple[str, ...] else kind
         declared = declared.metadata["option"]
@@ -244,16 +244,16 @@ def _value(value: object) -> object:
 
 
 def _choices(context: typer.Context) -> Choices:
-    """Collect the options of a command and of the groups before it (`gpukube --sandbox pool plan -f X diff`).
+    """Collect the options of a command and of its parent groups (`gpukube --sandbox pool plan -f X diff`).
 
-    What is given nearest to the command holds, even where it equals the default; then the environment; then the
-    defaults of the command.
+    The value given closest to the command wins, even if it equals the default; then the environment; then the
+    command's defaults.
     """
-    # From the group down to the command: what comes later overwrites what came before.
+    # From the group down to the command: later values override earlier ones.
     line: list[typer.Context] = [context]
     while (parent := line[0].parent) is not None:
         line.insert(0, cast("typer.Context", parent))
-    # By where the value comes from, as typer says it: "equals the default" is not the same as "not given".
+    # Use typer's parameter source: "equals the default" is not the same as "not given".
     found: dict[str, dict[str, Any]] = {"COMMANDLINE": {}, "ENVIRONMENT": {}, "DEFAULT": {}}
     for each in line:
         for name in each.params.keys() & _FIELDS.keys():

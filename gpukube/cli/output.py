@@ -1,9 +1,9 @@
-"""What a person or a script gets: the format asked for, on the stream it belongs to.
+"""Output for people and scripts: the requested format, on the right stream.
 
-Results go to stdout, everything else to stderr; texts must be readable at 80 columns. Out of scope: what a
-document says (rendering, formats.markdown, formats.github, formats.junit), color and the breaking of lines (console).
+Results go to stdout, everything else to stderr; text must be readable at 80 columns. Out of scope: the content of
+documents (rendering, formats.markdown, formats.github, formats.junit), color and line breaking (console).
 
-What shows one kind of document, or one format, is imported when it is shown: a run shows one of them.
+The code for one kind of document or one format is imported when it is needed: a run shows one of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ RENDERERS: Final[Mapping[str, str]] = {
     "CatalogRefresh": "catalog:render_refresh",
     "Fit": "fit:render_fit",
 }
-"""How each kind of document is shown to people: module of `rendering`, and its function."""
+"""Kind of document -> module of `rendering` and function that render it for people."""
 
 TEXTS: Final[Mapping[str, str]] = {
     "name": "rendering.listing:list_names",
@@ -69,22 +69,22 @@ TEXTS: Final[Mapping[str, str]] = {
     "sarif": "formats.sarif:sarif_lines",
     "terraform-json": "formats.terraform:terraform_lines",
 }
-"""Formats that are lines of text, whatever the stream: module of `cli`, and its function."""
+"""Formats that are lines of text on any stream -> module of `cli` and function."""
 
 
 _QUOTED: Final = ("sarif", "terraform-json", "gitlab-terraform")
-"""Those that are JSON, which quotes by itself."""
+"""Formats that are JSON, which needs no further escaping."""
 _COLOURED: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""Variables by which rich is asked for color in a pipe; it knows their values."""
+"""Variables that request color from rich in a pipe; rich interprets their values."""
 
 
 def renderer(kind: str) -> Callable[[Document, View], Iterable[Line]]:
-    """Import what shows a kind of document to people."""
+    """Import the function that renders a kind of document for people."""
     return cast("Callable[[Document, View], Iterable[Line]]", _imported(f"rendering.{RENDERERS[kind]}"))
 
 
 def text_writer(output: str) -> Callable[[Document], Iterable[str]]:
-    """Import what writes a format that is lines of text."""
+    """Import the function that writes a format made of lines of text."""
     return cast("Callable[[Document], Iterable[str]]", _imported(TEXTS[output]))
 
 
@@ -95,11 +95,11 @@ def _imported(place: str) -> object:
 
 
 def require_format(name: str, kind: str) -> None:
-    """Check the -o option before anything is done.
+    """Check the -o option before anything else runs.
 
     Args:
-        name: As given.
-        kind: Of the document that the command will show.
+        name: Value of -o.
+        kind: Kind of the document that the command will show.
 
     Raises:
         SpecError: This command does not write that format.
@@ -118,9 +118,9 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
     """Print a result on stdout.
 
     Args:
-        document: What to show.
+        document: Document to show.
         output: One of the FORMATS of its kind; or "line", JSON on one line, which ends an event log on stdout.
-        verbose: Causes and exact requests too.
+        verbose: Also show causes and exact requests.
 
     Raises:
         SpecError: This kind of document is not written in that format.
@@ -142,7 +142,7 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
 
 
 def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
-    """Print a document for people on stderr: what a question is about, while stdout is for the result."""
+    """Print a human-readable document on stderr: the subject of a prompt, while stdout is for the result."""
     _show_to_people(document, sys.stderr, verbose=verbose)
     sys.stderr.flush()
 
@@ -157,7 +157,7 @@ def _show_to_people(document: Document, stream: TextIO, *, verbose: bool, wide: 
 
 
 def show_lines(lines: Iterable[Line], stream: TextIO) -> None:
-    """Write lines for people; rich, a tenth of a validation, is imported where there is something to draw."""
+    """Write human-readable lines; rich, a tenth of a validation's time, is imported only if it must draw."""
     is_plain = not stream.isatty() and not any(map(os.environ.get, _COLOURED))
     for line in lines:
         if is_plain and not isinstance(line, Table):
@@ -177,7 +177,7 @@ def _width(stream: TextIO) -> int:
 
 
 def warn(diagnostics: Iterable[Finding], *, silenced: int = 0) -> None:
-    """Print findings on stderr, and how many others the spec accepts."""
+    """Print findings on stderr, then the number of findings that the spec silences."""
     text = render_diagnostics(diagnostics)
     if text:
         write_stderr(text)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def progress_on(stream: TextIO) -> LiveRows | PlainLines:
-    """Choose the form that fits the stream: rows need a terminal that can redraw them, and no CI."""
+    """Choose the form for the stream: rows need a terminal that can redraw them, outside CI."""
     if stream.isatty() and not os.environ.get("CI"):
-        from gpukube.cli.console import console_on  # rich, which lines do without
+        from gpukube.cli.console import console_on  # rich, which plain lines do not need
         from gpukube.cli.live_rows import LiveRows
 
         console = console_on(stream)
@@ -31,7 +31,7 @@ def progress_on(stream: TextIO) -> LiveRows | PlainLines:
 
 
 class PlainLines:
-    """One line per event that says something new: for pipes, logs and CI."""
+    """One line per event with news: for pipes, logs, and CI."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -49,7 +49,7 @@ class PlainLines:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave the screen to a question; lines do not stand in its way."""
+        """Do nothing: plain lines do not interfere with a prompt."""
         yield
 
     def __call__(self, event: Event) -> None:

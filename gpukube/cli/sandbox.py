@@ -1,4 +1,4 @@
-"""`gpukube sandbox ...`, and how a command runs inside it, by the door of the package gpukube-sandbox."""
+"""`gpukube sandbox ...`, and running a command inside the sandbox, through the package gpukube-sandbox."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.prepare import Prepared
 
 PLACE = ("subscription", "resourceGroup", "account", "region", "project", "location")
-"""What names a cluster in its cloud; the rest of its identity says as whom it is reached."""
+"""Identity fields that locate a cluster in its cloud; the others select the credentials."""
 SPEED = 60.0
 """Sandbox seconds per second: a pool that takes five minutes takes five seconds."""
 IDLE_MINUTES = 240.0
-"""Until a sandbox that nobody uses stops by itself."""
+"""Minutes without a request after which a sandbox stops on its own."""
 KUBE_TIMEOUT_S = 60.0
-"""All clusters are one process on a machine that may be busy: it answers late, never not."""
+"""Timeout of the Kubernetes API: one process serves all clusters, so a busy machine is slow but always answers."""
 
 app = typer.Typer(help="Emulated clouds on loopback: no account, no cost, real wire protocols.", no_args_is_help=True)
 fault_app = typer.Typer(
-    help="Let requests and operations in the sandbox fail, and see what gpukube makes of it.", no_args_is_help=True
+    help="Make requests and operations in the sandbox fail, to see how gpukube handles it.", no_args_is_help=True
 )
 app.add_typer(fault_app, name="fault")
 
@@ -41,7 +41,7 @@ SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="H
 IdleOption = Annotated[
     float,
     typer.Option(
-        "--idle-timeout", min=0, metavar="MINUTES", help="Stop after so many minutes without a request; 0: never."
+        "--idle-timeout", min=0, metavar="MINUTES", help="Stop after this many minutes without a request; 0: never."
     ),
 ]
 
@@ -50,7 +50,7 @@ WorldOption = Annotated[
     typer.Option(
         "--world",
         metavar="PATH",
-        help="Declare what this file says exists: clusters, roles, subnets ... (docs/sandbox.md, What exists).",
+        help="Create what this file declares: clusters, roles, subnets ... (docs/sandbox.md, What exists).",
     ),
 ]
 
@@ -65,7 +65,7 @@ def _complete_service(incomplete: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultOptions:
-    """What a fault strikes, and how; what is not given is left to the sandbox."""
+    """What a fault matches and does; options not given use the sandbox's defaults."""
 
     service: str = option(
         "--service", default="", metavar="NAME", autocompletion=_complete_service,
@@ -73,13 +73,15 @@ class FaultOptions:
     )  # fmt: skip
     method: str = option("--method", default="", metavar="METHOD", help="Only requests of this HTTP method.")
     path: str = option(
-        "--path", default="", metavar="REGEX", help="Only requests whose path and query match somewhere."
+        "--path", default="", metavar="REGEX", help="Only requests whose path and query contain a match."
     )
-    cluster: str = option("--cluster", default="", metavar="REGEX", help="Only operations on clusters of such a name.")
-    pool: str = option("--pool", default="", metavar="REGEX", help="Only operations on pools of such a name.")
-    nth: int = option("--nth", default=1, min=1, metavar="N", help="The first match that fails (default 1).")
+    cluster: str = option(
+        "--cluster", default="", metavar="REGEX", help="Only operations on clusters whose name matches."
+    )
+    pool: str = option("--pool", default="", metavar="REGEX", help="Only operations on pools whose name matches.")
+    nth: int = option("--nth", default=1, min=1, metavar="N", help="Number of the first match that fails (default 1).")
     times: int = option(
-        "--times", default=1, min=0, metavar="N", help="How many matches fail from there on (default 1); 0: all."
+        "--times", default=1, min=0, metavar="N", help="How many matches fail, starting there (default 1); 0: all."
     )
     status: int = option("--status", default=0, metavar="STATUS", help="With status: the HTTP status (default 500).")
     headers: tuple[str, ...] = option(
@@ -88,43 +90,43 @@ class FaultOptions:
     code: str = option("--code", default="", metavar="CODE", help="With status, operation: the cloud's error code.")
     seconds: float = option(
         "--seconds", default=0.0, min=0, metavar="S",
-        help="With delay: how much later; of node pools, in the sandbox's time: how much longer, how long unlisted.",
+        help="With delay: how much later. For node pools, in sandbox time: how much longer, or how long unlisted.",
     )  # fmt: skip
 
 
 class Info(Protocol):
-    """What gpukube reads of a running sandbox."""
+    """The fields of a running sandbox that gpukube reads."""
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Provider -> where its emulated cloud is."""
+        """Provider -> endpoint of its emulated cloud."""
 
     @property
     def charts_url(self) -> str:
-        """The chart repository with the stand-in charts."""
+        """URL of the chart repository with the emulated charts."""
 
     @property
     def secret(self) -> str:
-        """What the emulated clouds ask for."""
+        """Secret that the emulated clouds require."""
 
     @property
     def sandbox_id(self) -> str:
-        """New at each start."""
+        """Identifier that is new at each start."""
 
     @property
     def version(self) -> str:
-        """Of the package that serves."""
+        """Version of the package that runs."""
 
     @property
     def idle_timeout_s(self) -> float:
-        """Until it stops by itself; 0: never."""
+        """Seconds without a request until it stops on its own; 0: never."""
 
 
 class Shelter:
     """A running sandbox, as a command sees it.
 
     Args:
-        info: Where it is.
+        info: Endpoints and secret of the sandbox.
     """
 
     def __init__(self, info: Info) -> None:
@@ -132,7 +134,7 @@ class Shelter:
 
     @property
     def settings(self) -> Settings:
-        """Reach the emulated clouds, with dummy credentials only."""
+        """Return settings that reach the emulated clouds, with dummy credentials only."""
         from gpukube.core.values import Settings
 
         return Settings(
@@ -141,22 +143,22 @@ class Shelter:
 
     @property
     def chart(self) -> str:
-        """The chart repository with our stand-in charts."""
+        """URL of the chart repository with the emulated charts."""
         return self._info.charts_url
 
     def environment(self) -> dict[str, str]:
-        """Environment for child processes: no credentials, no way off loopback."""
+        """Return the environment for child processes: no credentials, no access beyond loopback."""
         from gpukube.guard import child_environment
 
         return child_environment(os.environ)
 
     def register(self, prepared: Prepared) -> None:
-        """Declare the clusters of specs, and what their pools name, where that is missing; says on stderr what was.
+        """Declare missing clusters of specs and the objects that their pools name; print what was created on stderr.
 
-        A cluster that is named by its address alone is not declared: whether it is there is its cloud's to say.
+        A cluster that is named only by its address is not declared: the emulated cloud answers whether it exists.
 
         Raises:
-            SpecError: The sandbox cannot make a cluster: its cloud is not emulated, or its place is not one.
+            SpecError: The sandbox cannot create a cluster: its cloud is not emulated, or its location is invalid.
             MissingExtra: Its cloud is emulated with the cloud's own library, which is not installed.
         """
         if prepared.addressed:
@@ -167,16 +169,16 @@ class Shelter:
                 write_stderr(f"sandbox: declared {', '.join(made)}")
 
     def populate(self, entries: list[object]) -> None:
-        """Declare what a world file says.
+        """Declare the entries of a world file.
 
         Raises:
-            SpecError: The sandbox does not take an entry.
+            SpecError: The sandbox rejects an entry.
         """
         with _sandbox_errors():
             _require_right(_door().declare_world(self._info, entries))
 
     def _declare(self, cluster: ClusterRef, pools: Iterable[Desired]) -> list[str]:
-        """Declare one cluster and what its pools name; gives what was not there, in words."""
+        """Declare one cluster and the objects that its pools name; return descriptions of those created."""
         provider = cluster.provider
         place = {key: value for key, value in cluster.identity.items() if key in PLACE}
         try:
@@ -205,14 +207,14 @@ class Shelter:
 
 
 def enter() -> Shelter:
-    """Start the sandbox unless it runs, and close every way out of loopback for this process.
+    """Start the sandbox unless it is running, and block every connection beyond loopback in this process.
 
     Raises:
         CloudError: The shell has the variables of a sandbox that has stopped.
     """
     from gpukube import guard
 
-    guard.refuse_non_loopback()  # before anything of the sandbox is looked at
+    guard.refuse_non_loopback()  # before anything of the sandbox is read
     _require_own()
     return Shelter(_up(SPEED, IDLE_MINUTES))
 
@@ -222,7 +224,7 @@ def enter() -> Shelter:
 def up(
     choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption = IDLE_MINUTES, world: WorldOption = ""
 ) -> None:
-    """Start the sandbox in the background; with -f or --world, declare what a spec or a world file needs too."""
+    """Start the sandbox in the background; with -f or --world, also create what a spec or a world file declares."""
     from gpukube.engine import offline
     from gpukube.engine.plan.prepare import prepare
 
@@ -241,7 +243,7 @@ def up(
 
 @app.command()
 def down() -> None:
-    """Stop the sandbox; everything in it is gone."""
+    """Stop the sandbox and delete everything in it."""
     with _sandbox_errors():
         stopped = _daemon().down(_state_dir())
     typer.echo("stopped" if stopped else "the sandbox was not running")
@@ -261,7 +263,7 @@ def status(choices: Choices) -> None:
 
 @app.command()
 def env() -> None:
-    """Print shell lines that lead gpukube, az, kubectl and helm into the sandbox, and hide real credentials."""
+    """Print shell lines that point gpukube, az, kubectl and helm at the sandbox and hide real credentials."""
     with _sandbox_errors():
         exports = {"GPUKUBE_SANDBOX": "1", **_door().env(_running())}
     for name in _door().names_to_unset(os.environ, exports):
@@ -272,7 +274,7 @@ def env() -> None:
 
 @app.command()
 def reset() -> None:
-    """Forget all clusters and pools; the sandbox keeps running."""
+    """Delete all clusters and pools; the sandbox keeps running."""
     with _sandbox_errors():
         _daemon().reset(_running())
     typer.echo("all clusters deleted")
@@ -282,23 +284,28 @@ def reset() -> None:
 @takes()
 def upgrade(
     _: Choices,
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", show_default=False, help="Its name in the cloud.")],
+    cluster: Annotated[
+        str, typer.Argument(metavar="CLUSTER", show_default=False, help="Name of the cluster in its cloud.")
+    ],
     *,
     kubernetes_version: str = option(
-        "--kubernetes-version", default="", metavar="VERSION", help="Of the control plane; node pools stay."
+        "--kubernetes-version", default="", metavar="VERSION", help="New version of the control plane; node pools stay."
     ),
     images: str = option(
-        "--images", default="", metavar="YYYYMMDD", help="Let there be node images of this date, newer than what runs."
+        "--images",
+        default="",
+        metavar="YYYYMMDD",
+        help="Publish node images with this date, newer than the running ones.",
     ),
 ) -> None:
-    """Upgrade a control plane or publish newer node images, so that pools are behind: `pool apply --upgrade`."""
+    """Upgrade a control plane or publish newer node images, so that pools are outdated: `pool apply --upgrade`."""
     info = _running()
     try:
         _daemon().upgrade_cluster(info, cluster, kubernetes_version=kubernetes_version, images=images)
     except _daemon().SandboxError as error:
-        fix = "gpukube sandbox status lists the clusters; write a version as 1.35 or 1.35.1, a date as 20260915"
+        fix = "gpukube sandbox status lists the clusters; versions look like 1.35 or 1.35.1, dates like 20260915"
         raise SpecError(str(error), where=Where("sandbox upgrade"), fix=fix, code="sandbox-upgrade") from error
-    typer.echo("done; the node pools stay as they are")
+    typer.echo("done; node pools are unchanged")
 
 
 @app.command()
@@ -310,18 +317,18 @@ def deny(
         typer.Argument(
             metavar="[PERMISSION]...",
             show_default=False,
-            help="As the cloud writes it, or a verb and a resource of Kubernetes: 'create pods/eviction'.",
+            help="Permission as the cloud spells it, or a Kubernetes verb and resource: 'create pods/eviction'.",
         ),
-    ] = [],  # noqa: B006 - typer's way; nobody changes it
+    ] = [],  # noqa: B006 - typer requires a list; nobody mutates it
 ) -> None:
-    """Refuse calls that need one of these permissions, in place of those refused before; none: allow everything."""
+    """Deny calls that need one of these permissions, replacing earlier denials; without arguments, allow everything."""
     info = _running()
     try:
         _daemon().deny_permissions(info, *permissions)
     except _daemon().SandboxError as error:
-        fix = "write it as the refusing cloud does; docs/sandbox.md, Permissions, has examples"
+        fix = "spell it as in the cloud's error message; docs/sandbox.md, Permissions, has examples"
         raise SpecError(str(error), where=Where("sandbox deny"), fix=fix, code="sandbox-permission") from error
-    typer.echo(f"refused from now on: {', '.join(permissions)}" if permissions else "everything is allowed")
+    typer.echo(f"now denied: {', '.join(permissions)}" if permissions else "everything is allowed")
 
 
 @fault_app.command()
@@ -334,14 +341,14 @@ def add(
             metavar="KIND",
             show_default=False,
             autocompletion=_complete_kind,
-            help="Of requests: status, drop-before, drop-after, delay, hang, hang-after. "
-            "Of node pools: stock-out, quota, operation, unlisted.",
+            help="For requests: status, delay, hang, hang-after, drop-before, drop-after. "
+            "For node pools: stock-out, quota, operation, unlisted.",
         ),
     ],
     *,
     options: FaultOptions,
 ) -> None:
-    """Let the next matching request or operation fail; docs/sandbox.md says what each KIND does."""
+    """Make the next matching request or operation fail; docs/sandbox.md describes each KIND."""
     fault = _fault(kind, options)
     try:
         _door().check_fault(fault)
@@ -354,7 +361,7 @@ def add(
 
 
 def _fault(kind: str, options: FaultOptions) -> dict[str, object]:
-    """Write a fault as the control API reads it."""
+    """Return a fault in the form that the control API reads."""
     headers = {}
     for text in options.headers:
         name, equals, value = text.partition("=")
@@ -381,7 +388,7 @@ def _fault(kind: str, options: FaultOptions) -> dict[str, object]:
 @fault_app.command("list")
 @takes("output", "verbose")
 def list_faults(choices: Choices) -> None:
-    """Show the faults that wait, and how often each has struck."""
+    """List pending faults and how often each has struck."""
     from gpukube.cli import output as out
 
     out.require_format(choices.output, "SandboxFaults")
@@ -392,7 +399,7 @@ def list_faults(choices: Choices) -> None:
 
 @fault_app.command()
 def clear() -> None:
-    """Remove all faults; requests that hang are answered."""
+    """Remove all faults; hanging requests are answered."""
     with _sandbox_errors():
         _daemon().clear_faults(_running())
     typer.echo("all faults removed")
@@ -411,26 +418,26 @@ def _up(speed: float, idle_minutes: float) -> Info:
         write_stderr(f"warning: {loss}")
     if info.version != __version__:
         raise CloudError(
-            f"the running sandbox is of gpukube {info.version or 'before 0.1'}, and this is {__version__}",
+            f"the running sandbox is from gpukube {info.version or 'before 0.1'}, but this is {__version__}",
             where="sandbox",
-            why="versions differ in what the emulated clouds answer",
-            fix="gpukube sandbox down, then run this again; everything in the sandbox is gone then",
+            why="the emulated clouds of two versions answer differently",
+            fix="run gpukube sandbox down, which deletes everything in the sandbox, then run this again",
             code="sandbox-version",
         )
     return info
 
 
 def _duration(seconds: float) -> str:
-    """Write a time as people say it: "4 hours", "1.5 hours", "20 minutes"."""
+    """Format a duration: "4 hours", "1.5 hours", "20 minutes"."""
     number, unit = (seconds / 3600, "hour") if seconds >= 3600 else (seconds / 60, "minute")  # noqa: PLR2004 - an hour
     return f"{number:g} {unit}{'' if number == 1 else 's'}"
 
 
 def _require_own() -> None:
-    """Check that the sandbox whose variables this shell has still runs.
+    """Check that the sandbox whose variables this shell has is still running.
 
-    Without this, gpukube would start an empty sandbox and answer "no pools", while aws, az and kubectl of the same
-    shell call ports that nobody listens on.
+    Without this, gpukube would start an empty sandbox and answer "no pools", while aws, az and kubectl in the same
+    shell would call ports that nobody listens on.
     """
     own = os.environ.get("GPUKUBE_SANDBOX_ID")
     if not own:
@@ -441,7 +448,7 @@ def _require_own() -> None:
             "the sandbox of this shell has stopped",
             where="sandbox",
             why=f"GPUKUBE_SANDBOX_ID is {own}, "
-            + ("and no sandbox is running" if info is None else f"and the one that runs is {info.sandbox_id}"),
+            + ("and no sandbox is running" if info is None else f"and the running one is {info.sandbox_id}"),
             fix='gpukube sandbox up && eval "$(gpukube sandbox env)"',
             code="sandbox-gone",
         )
@@ -449,11 +456,11 @@ def _require_own() -> None:
 
 @contextmanager
 def _sandbox_errors() -> Iterator[None]:
-    """Raise an error of the sandbox as one of ours."""
+    """Convert an error of the sandbox to a gpukube error."""
     try:
         yield
     except _daemon().SandboxError as error:
-        raise CloudError(str(error), where="sandbox", fix="gpukube sandbox down, then try again") from error
+        raise CloudError(str(error), where="sandbox", fix="run gpukube sandbox down, then try again") from error
 
 
 def _running() -> Info:
@@ -464,7 +471,7 @@ def _running() -> Info:
 
 
 def _require_right(mistakes: list[tuple[str, int, int, str, str]]) -> None:
-    """Refuse a world file with mistakes."""
+    """Raise if a world file has mistakes."""
     if mistakes:
         raise SpecError.of(
             [
@@ -474,7 +481,7 @@ def _require_right(mistakes: list[tuple[str, int, int, str, str]]) -> None:
         )
 
 
-def _door() -> Any:  # noqa: ANN401 - a module of a package that gpukube does not know
+def _door() -> Any:  # noqa: ANN401 - a module of a package that gpukube cannot import types from
     from gpukube.installed import load_sandbox
 
     return load_sandbox()

@@ -1,6 +1,6 @@
-"""The stage of a command: the spec, the clouds' endpoints, progress, Ctrl-C, and the question before destroying.
+"""The setup that pool commands share: spec, cloud endpoints, progress, Ctrl-C, and confirmation prompts.
 
-In scope: what all pool commands stand on. Out of scope: what a command does (bodies.pool).
+Out of scope: what a command does (bodies.pool).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     Shardable = PlanDocument | ListDocument | DoctorDocument | ReportDocument
 
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
-"""Commands that bring about what the spec says; the others leave out hints, which would be the same each time."""
+"""Commands that apply or compare the spec; the others omit hints, which would repeat at every run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A prepared spec and the circumstances to work on it."""
+    """A prepared spec and the run that processes it."""
 
     specs: tuple[LoadedSpec, ...]
     prepared: Prepared
@@ -66,11 +66,11 @@ class Job:
 
 @contextmanager
 def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Iterator[Job]:
-    """Check everything that needs no call, then set the stage: sandbox, progress, Ctrl-C.
+    """Check everything that needs no call, then set up the sandbox, progress, and Ctrl-C handling.
 
     Args:
         choices: The command line.
-        kind: Of the document that the command will show.
+        kind: Kind of the document that the command will show.
         saved: The plan to apply, instead of specs.
 
     Raises:
@@ -88,16 +88,16 @@ def open_job(choices: Choices, kind: str, saved: SavedPlan | None = None) -> Ite
             try:
                 yield Job(specs, prepared, run, listen, ending)
             except OSError:
-                if ending.is_hangup:  # the progress could not be written: the terminal is gone
+                if ending.is_hangup:  # progress could not be written: the terminal is gone
                     raise typer.Exit(ending.exit_code) from None
                 raise
             except Stopped:
-                write_stderr(f"gpukube: interrupted before anything was done; to run it again: {run.resume}")
+                write_stderr(f"gpukube: interrupted before it changed anything; to run it again: {run.resume}")
                 raise typer.Exit(ending.exit_code) from None
 
 
 def prepare_choices(choices: Choices, saved: SavedPlan | None = None) -> tuple[tuple[LoadedSpec, ...], Prepared]:
-    """Take what is declared from the saved plan, from the files, or, without any, from the clusters' addresses."""
+    """Load what is declared: from the saved plan, from the files, or, without files, from the clusters' addresses."""
     if saved is None and not choices.files:
         addresses = [text for text in choices.clusters if is_address(text)]
         if not addresses or len(addresses) < len(choices.clusters):
@@ -109,13 +109,13 @@ def prepare_choices(choices: Choices, saved: SavedPlan | None = None) -> tuple[t
             raise SpecError(
                 "--shard needs a spec",
                 where=Where("--shard"),
-                fix="add -f pools.yaml, or remove it",
-                why="the parts are those of the clusters of a spec",
+                fix="add -f pools.yaml, or remove --shard",
+                why="shards are parts of the clusters in a spec",
                 code="shard-spec",
             )
         return (), prepare_addresses(addresses, choices.owners)
     if choices.owners:
-        fix = "remove it: the spec's metadata.name is the owner"
+        fix = "remove --owner: the spec's metadata.name is the owner"
         raise SpecError(
             "--owner cannot be combined with a spec", where=Where("--owner"), fix=fix, code="owner-and-spec"
         )
@@ -126,16 +126,16 @@ def prepare_choices(choices: Choices, saved: SavedPlan | None = None) -> tuple[t
 
 
 def _shard(choices: Choices) -> Shard | None:
-    # An empty one, of a variable that is not set, must not look like none at all: that would be every cluster.
+    # An empty value, from an unset variable, must not count as no --shard: that would select every cluster.
     if not choices.shard and "shard" not in choices.given:
         return None
-    from gpukube.core.shards import parse_shard  # for this option alone
+    from gpukube.core.shards import parse_shard  # only this option needs it
 
     return parse_shard(choices.shard)
 
 
 def note_run(document: Shardable, job: Job, code: ExitCode) -> None:
-    """Write into a document what the run was of, and with --shard which part of a fleet."""
+    """Record in a document what the run covered, and with --shard which part of a fleet."""
     filters = job.prepared.filters
     document["scope"] = {
         "owners": list(dict.fromkeys(loaded.spec.metadata.name for loaded in job.specs)),
@@ -143,7 +143,7 @@ def note_run(document: Shardable, job: Job, code: ExitCode) -> None:
     }
     if filters.shard is None:
         return
-    from gpukube.engine.documents.shards import shard_part  # for this option alone
+    from gpukube.engine.documents.shards import shard_part  # only this option needs it
 
     document["shard"] = shard_part(job.prepared, job.specs, int(code))
 
@@ -178,17 +178,17 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
 
 
 def _minutes(choices: Choices) -> float:
-    """Return the command's timeout; the default one leaves out the time that pods may take to leave."""
+    """Return the command's timeout; the default excludes the time that pods may take to leave."""
     drains = bool(choices.replace) and "timeout" not in choices.given
     return choices.timeout + (choices.drain_timeout if drains else 0)
 
 
 def rest_of(saved: SavedPlan, choices: Choices) -> str:
-    """Write the command that does what is left of a saved plan that was cut off.
+    """Return the command that does the rest of a saved plan that was interrupted.
 
-    The plan itself is stale by then, since part of it is done; so it is the same specs and options, planned afresh.
-    Where a spec came from stdin or was changed by --set, whose values a plan does not keep apart, only the plan can be
-    named: applied again it says what has moved.
+    The plan itself is stale by then, since part of it is done, so the command plans the same specs and options again.
+    If a spec came from stdin or was changed by --set, whose values a plan does not record separately, only the plan can
+    be named: applying it again reports what has changed.
     """
     from gpukube.engine.saved import PlanOptions
 
@@ -210,7 +210,7 @@ def rest_of(saved: SavedPlan, choices: Choices) -> str:
 
 
 def _spec_options(choices: Choices) -> str:
-    """Write the options that name the spec, or the cluster and the owner."""
+    """Return the options that name the spec, or the cluster and the owner."""
     named = (
         ("-f", choices.files),
         ("--set", choices.sets),
@@ -222,10 +222,10 @@ def _spec_options(choices: Choices) -> str:
 
 
 def _following(choices: Choices) -> str:
-    """Write the command that waits for what this one begins without waiting.
+    """Return the command that waits for the operations that this one starts without waiting.
 
-    A size that the spec does not have and a pool that is gone are nothing that `pool wait -f` could find as declared:
-    scale, delete and prune are followed by themselves, as is a saved plan.
+    `pool wait -f` cannot find a size that differs from the spec or a pool that is gone, so scale, delete and prune are
+    resumed by the same command, and so is a saved plan.
     """
     if choices.names or choices.prune or not choices.files:
         return shlex.join(word for word in shlex.split(choices.command) if word != "--no-wait")
@@ -243,12 +243,12 @@ def _shard_words(choices: Choices) -> tuple[str, Sequence[str]]:
 
 
 def confirm(choices: Choices, job: Job, what: str, objects: Sequence[str]) -> None:
-    """Ask before destroying.
+    """Ask for confirmation before a destructive change.
 
     Raises:
-        SpecError: There is nobody to ask and --yes was not given.
+        SpecError: There is no terminal, and --yes was not given.
         typer.Exit: The answer is no.
-        typer.Abort: There is none: Ctrl-C, or the terminal is gone.
+        typer.Abort: There is no answer: Ctrl-C, or the terminal is gone.
     """
     if choices.yes or not objects:
         return

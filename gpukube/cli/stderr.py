@@ -1,6 +1,6 @@
-"""Messages for people on stderr: cleaned, and on a terminal broken at words below their beginning.
+"""Human-readable messages on stderr: cleaned, and on a terminal wrapped at words with indented continuation rows.
 
-In scope: every plain line that a command writes beside its result. Out of scope: rows and tables (output,
+In scope: every plain line that a command writes in addition to its result. Out of scope: rows and tables (output,
 progress). Imports the standard library only, because errors of the command line itself come through here.
 """
 
@@ -16,15 +16,15 @@ from gpukube.visible import visible_lines
 
 _LEAST_WIDTH: Final = 40
 _LABEL: Final = "    fix: "
-"""Further rows of a message stand below its text, not below its label."""
+"""Label whose width indents continuation rows: they align with the text, not with the label."""
 _COMMAND: Final = re.compile(r"(?:^|[ :])(?:gpukube|kubectl|helm|aws|az|gcloud|pip) \S")
-"""A command goes on in the next row behind a backslash: copied from both it is whole, and from one it is not run."""
+"""Start of a command. A wrapped command continues after a backslash: all rows copied together run, one does not."""
 _WORDS: Final = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+|['\"]")
-"""Words as a shell takes them: a quoted one is broken nowhere."""
+"""Words as a shell parses them: a quoted word is never broken."""
 
 
 def write_stderr(text: str) -> None:
-    """Write lines of text and flush; in a pipe a line is a record and kept whole."""
+    """Write lines of text and flush; in a pipe each line is a record, kept whole."""
     text = visible_lines(text)
     if sys.stderr.isatty():
         width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
@@ -40,14 +40,14 @@ def _wrapped(line: str, width: int) -> str:
     hanging = " " * len(_LABEL) if indent else "    "
     if command := _COMMAND.search(line):
         return _continued(line, width, hanging, command.start())
-    # Paths and options are broken nowhere: half of one is another one.
+    # Never break paths and options: half of one is a different one.
     return textwrap.fill(
         line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )
 
 
 def _continued(line: str, width: int, hanging: str, begin: int) -> str:
-    """Break a line with a command in it at words."""
+    """Wrap a line that contains a command, at words."""
     room, rows, row = width - len(" \\"), list[str](), line[: len(line) - len(line.lstrip())]
     for word in _WORDS.finditer(line):
         lead = "" if not row.strip() else " "

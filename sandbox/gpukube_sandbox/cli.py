@@ -293,9 +293,9 @@ def _clear_faults(_: argparse.Namespace) -> None:
 
 def _deny(options: argparse.Namespace) -> None:
     """Refuse calls that need one of these permissions, in place of those refused before; none: allow everything."""
-    with _failures("write it as the refusing cloud does; docs/sandbox.md, Permissions, has examples", _BAD_INPUT):
+    with _failures("spell it as in the cloud's error message; docs/sandbox.md, Permissions, has examples", _BAD_INPUT):
         daemon.deny_permissions(_running(), *options.permissions)
-    _say(f"refused from now on: {', '.join(options.permissions)}" if options.permissions else "everything is allowed")
+    _say(f"now denied: {', '.join(options.permissions)}" if options.permissions else "everything is allowed")
 
 
 def _upgrade(options: argparse.Namespace) -> None:
@@ -306,7 +306,7 @@ def _upgrade(options: argparse.Namespace) -> None:
         daemon.upgrade_cluster(
             _running(), options.cluster, kubernetes_version=options.kubernetes_version, images=options.images
         )
-    _say("done; the node pools stay as they are")
+    _say("done; node pools are unchanged")
 
 
 def _reset(_: argparse.Namespace) -> None:

@@ -81,7 +81,7 @@ def test_fault_when_added_listed_and_cleared_then_told(run: Run) -> None:
 
 def test_deny_upgrade_and_reset_when_run_then_the_sandbox_has_done_it(run: Run, sandbox: SandboxInfo) -> None:
     run("up", "--cluster", TRAIN)
-    assert run("deny", "iam:PassRole")[:2] == (0, "refused from now on: iam:PassRole\n")
+    assert run("deny", "iam:PassRole")[:2] == (0, "now denied: iam:PassRole\n")
     assert daemon.call(sandbox, "GET", "permissions")["denied"] == ["iam:PassRole"]
     assert run("deny")[:2] == (0, "everything is allowed\n")
     code, _, told = run("upgrade", "train")
@@ -125,7 +125,7 @@ REFUSED = {
     "permission": (
         ("deny", "iam:PassRoll"),
         "no call in the sandbox needs a permission 'iam:PassRoll'; did you mean iam:PassRole?",
-        "write it as the refusing cloud does; docs/sandbox.md, Permissions, has examples",
+        "spell it as in the cloud's error message; docs/sandbox.md, Permissions, has examples",
     ),
     "cluster": (
         ("upgrade", "train"),

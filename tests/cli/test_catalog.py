@@ -64,9 +64,9 @@ def test_list_when_all_are_shown_then_every_price_has_its_region_and_day(gpukube
     assert shown.code == 0
     assert "eks  USD/h in us-east-1 on 2026-07-20" in shown.out
     assert "aks  USD/h in southcentralus on 2026-06-18" in shown.out
-    assert shown.out.endswith("data: embedded table of 2026-11-21\n")
+    assert shown.out.endswith("data: embedded table from 2026-11-21\n")
     living = [m for m in machines() if m.status != "retired"]
-    assert f"{len(living)} types; left out: {len(machines()) - len(living)} retired" in shown.out
+    assert f"{len(living)} types; omitted: {len(machines()) - len(living)} retired" in shown.out
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_refresh_when_the_clouds_answer_then_their_prices_are_shown_with_day_and
         ("refreshed", True)
     }
     shown = gpukube("catalog", "list", "--model", "T4")
-    assert f"refreshed: aks eastus of {aks}, eks us-east-1 of {eks}, gke us-central1 of {gke}" in shown.out
+    assert f"refreshed: aks eastus from {aks}, eks us-east-1 from {eks}, gke us-central1 from {gke}" in shown.out
 
 
 def test_refresh_when_in_the_sandbox_then_real_commands_do_not_see_it(gpukube: Gpukube) -> None:
@@ -194,7 +194,7 @@ def test_refresh_when_one_cloud_fails_then_three_the_others_new_and_its_own_kept
     shown = gpukube("catalog", "refresh", *AZURE)
     assert shown.code == 3
     day = before["aks"].day
-    assert f"aks eastus  not refreshed; the data of {day} stays" in shown.out
+    assert f"aks eastus  not refreshed; keeping the data from {day}" in shown.out
     assert "error[" in shown.out
     after = {s.provider: s for s in read_cache(cached()).stocks}
     assert after["aks"] == before["aks"]

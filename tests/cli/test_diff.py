@@ -239,7 +239,7 @@ def test_plan_when_the_cloud_does_not_let_us_in_then_what_is_declared_and_nothin
     assert seen.code == 5
     assert "? unknown  a100mig  Standard_ND96asr_v4  1 node\n" in seen.out
     assert "nvidia.com/gpu: 56 per node, 56 in all" in seen.out
-    assert seen.out.endswith("plan: 1 unknown, 1 cluster could not be read\nGPUs: not known\n")
+    assert seen.out.endswith("plan: 1 unknown, 1 cluster could not be read\nGPUs: unknown\n")
     document = gpukube("pool", "plan", "-f", SINGLE, "-o", "json").json()
     assert document["summary"]["gpus"] == {"before": None, "min": 0, "max": 0}
     posted = gpukube("pool", "plan", "-f", SINGLE, "-o", "markdown")

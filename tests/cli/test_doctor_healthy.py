@@ -19,6 +19,6 @@ def test_doctor_when_pools_were_just_created_then_nothing_is_found(example: str,
 
     def is_healthy() -> bool:
         seen = gpukube("doctor", "-f", spec)
-        return (seen.code, "doctor: nothing found" in seen.out) == (0, True)
+        return (seen.code, "doctor: no problems found" in seen.out) == (0, True)
 
     wait_for(is_healthy, lambda: gpukube.log[-1].out)  # controllers still do their part when devices are there

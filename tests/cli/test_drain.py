@@ -129,7 +129,9 @@ def test_surge_when_its_drain_is_stopped_then_says_what_stands_and_the_printed_w
     keep_for_ever(kube, pool)
     options = ("-f", spec, "--set", OTHER[cloud], "--replace", "surge")
     plan = gpukube("pool", "plan", *options)
-    assert f"time: no estimate: the drain of {pool} will not end by itself; to end it, run one more replica" in plan.out
+    assert (
+        f"time: no estimate: the drain of {pool} will not end on its own; to end it, run one more replica" in plan.out
+    )
     assert "meanwhile both pools cost " in plan.out
     words = ("pool", "apply", *options, "--yes", "-o", "json")
     with start_process(gpukube.info, *words) as process:

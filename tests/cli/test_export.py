@@ -146,7 +146,7 @@ def test_plan_when_shown_as_terraforms_then_json_with_the_pools_as_resources(gpu
     ("words", "text"),
     [
         (("-f", SINGLE), "no target given"),
-        (("-f", SINGLE, "--to", "bicep"), '"bicep" is not a target of export'),
+        (("-f", SINGLE, "--to", "bicep"), '"bicep" is not an export target'),
         (("-f", SINGLE, "--to", "aws"), "pools of aks have no export to aws"),
         (("-f", EXAMPLES / "three-clouds.yaml", "--to", "az"), "the spec has pools on 3 clusters; an export is of one"),
         (("-f", SINGLE, "--pool", "x*", "--to", "az"), "--pool x* matches no pool of the spec"),

@@ -113,7 +113,7 @@ def test_plan_when_saved_of_a_shard_then_it_is_applied_to_that_shard(
 ) -> None:
     plan = tmp_path / "plan.json"
     saved = gpukube("pool", "plan", "-f", spec, "--shard", "2/3", "--out", plan)
-    assert "saved, shard 2/3 alone; to apply exactly this: gpukube pool apply" in saved.err
+    assert "saved, shard 2/3 only; to apply exactly this: gpukube pool apply" in saved.err
     refused = gpukube("pool", "apply", plan, "--shard", "2/3")
     assert (refused.code, "error[saved-plan-option]: --shard cannot be combined" in refused.err) == (4, True)
     applied = gpukube("pool", "apply", plan, "--no-wait", "-o", "json")

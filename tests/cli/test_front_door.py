@@ -140,7 +140,7 @@ def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(
     document = gpukube("sandbox", "status", "-o", "json", sandbox=False).json()
     assert (document["kind"], document["schemaVersion"], document["speed"]) == ("Sandbox", 0, 2000.0)
     upgraded = gpukube("sandbox", "upgrade", "train", "--images", "20260915", sandbox=False)
-    assert upgraded.out == "done; the node pools stay as they are\n"
+    assert upgraded.out == "done; node pools are unchanged\n"
     unknown = gpukube("sandbox", "upgrade", "nope", sandbox=False)
     assert (unknown.code, "no cluster is called 'nope'" in unknown.err) == (4, True)
     exports = gpukube("sandbox", "env", sandbox=False).out
@@ -156,13 +156,13 @@ def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(
     assert (gone.code, "error[sandbox-gone]: the sandbox of this shell has stopped" in gone.err) == (1, True)
     assert daemon.load_info(own_state) is None
     assert gpukube("sandbox", "up", "--idle-timeout", "0", sandbox=False).out.count("\n") == 2
-    assert "and the one that runs is " in gpukube("pool", "list", "-f", SINGLE).err
+    assert "and the running one is " in gpukube("pool", "list", "-f", SINGLE).err
     monkeypatch.delenv("GPUKUBE_SANDBOX_ID")
     assert gpukube("pool", "list", "-f", SINGLE).code == 0
     state = own_state / "sandbox.json"
     state.write_text(json.dumps({**json.loads(state.read_text()), "version": "0.0.9", "key of a later one": 1}))
     other = gpukube("pool", "list", "-f", SINGLE)
-    assert (other.code, "error[sandbox-version]: the running sandbox is of gpukube 0.0.9" in other.err) == (1, True)
+    assert (other.code, "error[sandbox-version]: the running sandbox is from gpukube 0.0.9" in other.err) == (1, True)
     assert gpukube("sandbox", "down", sandbox=False).out == "stopped\n"
 
 

@@ -65,7 +65,7 @@ def test_pool_when_no_spec_can_say_it_then_left_out_with_the_reason(made: Gpukub
     done = made("pool", "import", "--cluster", ADDRESS)
     assert done.code == 0
     assert yaml.safe_load(done.out)["pools"] == []
-    assert "a100mig is left out: " in done.err
+    assert "skipped a100mig: " in done.err
 
 
 def test_pool_when_something_else_manages_it_then_adopted_by_name_on_its_own_option(

@@ -191,7 +191,7 @@ def test_answer_when_wrong_then_asked_again_with_the_loader_s_own_words(init: Ru
     assert '"H9" is not a GPU model in the catalog' in err
     assert "has no instance type with 3 x T4-16GB" in err
     assert "the minimum is 2" in err
-    assert err.count("is not an answer") == 3
+    assert err.count("is not a valid answer") == 3
     assert "replicas: 4" in init.file.read_text("utf-8")
     assert validates()
 

@@ -201,7 +201,7 @@ def test_examples_when_named_in_the_readme_then_the_commands_there_are_real(gpuk
 
 MIXED = EXAMPLES / "aks-mig-mixed.yaml"
 NEEDED = """\
-             pods    need in their spec; nothing adds it:
+             pods    need these in their spec; nothing adds them:
                      tolerations:
                      - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
 """

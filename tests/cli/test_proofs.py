@@ -74,7 +74,7 @@ def test_verify_when_the_config_entry_is_edited_then_named_and_the_nodes_show_it
     assert "error[step-config-entry]" in seen.out
     assert "differs from this pool's sharing" in seen.out
     assert "nvidia.com/mig-1g.5gb: 56" in seen.out  # what the node shows, beside what was promised
-    assert "promised nvidia.com/gpu: 56" in seen.out
+    assert "expected nvidia.com/gpu: 56" in seen.out
     assert "verified" not in seen.out
 
 

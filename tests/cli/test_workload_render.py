@@ -47,11 +47,11 @@ REFUSED = {
     ),
     "no file of a runtime environment": (
         ("rayjob", "-f", "SPEC", "--pool", "mixed", "--runtime-env", "gone.yaml"),
-        "gone.yaml cannot be read", "name a file",
+        "cannot read gone.yaml", "name a file",
     ),
     "a runtime environment that is none": (
         ("rayjob", "-f", "SPEC", "--pool", "mixed", "--runtime-env", "/dev/null"),
-        "/dev/null holds no mapping", "pip: [diffusers]",
+        "/dev/null does not contain a mapping", "pip: [diffusers]",
     ),
     "more than a node has": (
         ("pod", "-f", "SPEC", "--pool", "whole", "--cluster", "train-gke", "--gpus", "9"),

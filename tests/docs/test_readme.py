@@ -79,7 +79,7 @@ def test_offline_block_when_run_then_each_line_answers(shell: dict[str, str], tm
     )
     told = run(blocks("sh")[2].replace("gpukube init ", f"gpukube init{requested} "), shell, tmp_path)
     assert told.returncode == 0, told.stderr
-    for part in ("pools[].sharing.mig.profile", "p4de.24xlarge", "20 GB", "data: embedded table of"):
+    for part in ("pools[].sharing.mig.profile", "p4de.24xlarge", "20 GB", "data: embedded table from"):
         assert part in told.stdout
     assert run("gpukube validate -f pools.yaml", shell, tmp_path).returncode == 0
 

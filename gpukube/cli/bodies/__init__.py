@@ -1,1 +1,1 @@
-"""What the commands do: build the run, call the API, show the result, choose the exit code."""
+"""Bodies of the commands: build the run, call the API, show the result, choose the exit code."""

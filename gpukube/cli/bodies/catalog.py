@@ -1,4 +1,4 @@
-"""What the catalog commands do: read the cache, ask the room, show the document, choose the exit code."""
+"""Bodies of the catalog commands: read the cache, query the catalog, show the document, choose the exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
-    from gpukube.cli.catalog_options import Search, Wanted
+    from gpukube.cli.catalog_options import Search, TypeFilters
     from gpukube.cli.options import Choices
     from gpukube.gpu.refreshed import Stock
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MEMORY: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:g|gb|gi|gib)?", re.IGNORECASE)
 
 
-def show_list(choices: Choices, requested: Wanted) -> None:
+def show_list(choices: Choices, requested: TypeFilters) -> None:
     """List types."""
     out.require_format(choices.output, "CatalogList")
     stocks = _stocks(choices, requested.region)
@@ -66,7 +66,7 @@ def show_list(choices: Choices, requested: Wanted) -> None:
 
 
 def find_machines(choices: Choices, search: Search) -> None:
-    """Find a machine per cloud, or a slice."""
+    """Find an instance type per cloud, or a slice."""
     out.require_format(choices.output, "CatalogFind")
     if bool(search.gpu) == bool(search.slice_memory):
         message = "both --gpu and --slice-memory given" if search.gpu else "neither --gpu nor --slice-memory given"
@@ -116,7 +116,7 @@ def show_type(choices: Choices, name: str, region: str) -> None:
 def refresh_catalog(
     choices: Choices, providers: Sequence[str], regions: Sequence[str], account: tuple[str, str]
 ) -> None:
-    """Ask the clouds, keep what they say."""
+    """Read types and prices from the clouds, and store them."""
     out.require_format(choices.output, "CatalogRefresh")
     subscription, project = account
     settings = Settings(endpoints=endpoints(), secret=emulated_secret())
@@ -131,13 +131,13 @@ def refresh_catalog(
         write_stderr(f"reading {', '.join(f'{i.provider} {i.region}' for i in inquiries)}")
     outcomes = refresh(inquiries, _read(file).stocks, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
     if any(outcome.error is None for outcome in outcomes):
-        write_cache(file, joined(read_cache(file).stocks, outcomes))  # read again: another run may have ended meanwhile
+        write_cache(file, joined(read_cache(file).stocks, outcomes))  # re-read: another run may have finished meanwhile
     out.show(refresh_document(outcomes, str(file)), choices.output, verbose=choices.verbose)
     raise typer.Exit(refresh_exit_code(outcomes))
 
 
 def _file(choices: Choices) -> Path:
-    """Name the file of refreshed data; an emulated cloud, however it was reached, has one of its own."""
+    """Return the file of refreshed data; emulated clouds, however they were reached, have a separate one."""
     emulated = choices.sandbox or any(is_loopback(url) for url in endpoints().values())
     return cache_file(os.environ, sandbox=emulated)
 
@@ -152,7 +152,7 @@ def _stocks(choices: Choices, region: str) -> tuple[Stock, ...]:
     """Read the refreshed data.
 
     Raises:
-        SpecError: A region is asked for that is in none of it.
+        SpecError: The data does not include the requested region.
     """
     stocks = _read(_file(choices)).stocks
     known = sorted({stock.region for stock in stocks})
@@ -161,17 +161,17 @@ def _stocks(choices: Choices, region: str) -> tuple[Stock, ...]:
             f'no data for the region "{region}"',
             where=Where("--region"),
             fix=f"gpukube catalog refresh --region {region}",
-            why=f"refreshed regions: {', '.join(known)}" if known else "nothing was refreshed yet",
+            why=f"refreshed regions: {', '.join(known)}" if known else "nothing has been refreshed yet",
             code="region",
         )
     return stocks
 
 
 def _clouds(providers: Sequence[str], stocks: Sequence[Stock], region: str) -> tuple[str, ...]:
-    """Return the clouds that are meant: those that are named, else the one that a region belongs to; () for all.
+    """Return the clouds to search: the named ones, else the cloud that the region belongs to; () for all.
 
     Raises:
-        SpecError: No such cloud, or one without the region.
+        SpecError: A cloud does not exist or does not have the region.
     """
     known = sorted({m.provider for m in machines()})
     named = tuple(_one_word("--provider", name, known) for name in providers)
@@ -195,7 +195,7 @@ def _one_word(option: str, word: str, known: Sequence[str]) -> str:
 
 
 def _gib(option: str, text: str) -> float:
-    """Read an amount of GPU memory; GB and GiB are one here, as they are in NVIDIA's names."""
+    """Parse an amount of GPU memory; GB and GiB mean the same here, as in NVIDIA's names."""
     found = _MEMORY.fullmatch(text.strip())
     if found is None or not float(found[1]):
         raise SpecError(
@@ -205,7 +205,7 @@ def _gib(option: str, text: str) -> float:
 
 
 def with_option_named(option: str, find: Callable[[], T]) -> T:
-    """Look something up in the catalog; an error names the option that it is about."""
+    """Call a catalog function; add the name of the option to its errors."""
     try:
         return find()
     except CatalogError as error:

@@ -1,4 +1,4 @@
-"""What `gpukube catalog mig` does: read the question, ask the room, show the document."""
+"""Body of `gpukube catalog mig`: read the options, query the catalog, show the document."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from gpukube.cli.options import Choices
 
 
-def show_geometry(choices: Choices, gpu: str, wanted: Sequence[str], live: Sequence[str], *, alike: bool) -> None:
-    """Show a GPU's geometry, or the answer to a question about it."""
+def show_geometry(choices: Choices, gpu: str, instances: Sequence[str], live: Sequence[str], *, alike: bool) -> None:
+    """Show a GPU's MIG geometry, or the result for --want or --live."""
     out.require_format(choices.output, "CatalogMig")
     model = with_option_named("GPU", partial(parse_model, gpu))
-    requested = with_option_named("--want", partial(read_requested, wanted))
+    requested = with_option_named("--want", partial(read_requested, instances))
     there = with_option_named("--live", partial(read_live, model, live))
     document = with_option_named(
         "--want" if requested else "GPU", partial(mig_document, model, requested, there, alike=alike)

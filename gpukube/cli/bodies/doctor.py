@@ -1,4 +1,4 @@
-"""What `gpukube doctor` does: examine, fix if asked to, show the result, choose the exit code."""
+"""Body of `gpukube doctor`: examine, fix if requested, show the result, choose the exit code."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def visit(choices: Choices, *, fix: bool) -> None:
-    """Examine the clusters; with `fix` do what is offered, after asking."""
+    """Examine the clusters; with `fix`, apply the offered fixes after confirmation."""
     with open_job(choices, "Doctor") as job:
 
         def ask(offered: Sequence[str]) -> None:
             with job.progress.paused():
                 write_stderr("\n".join(f"would {line}" for line in offered))
-            confirm(choices, job, "fix", [f"{len(offered)} thing{'' if len(offered) == 1 else 's'}"])
+            confirm(choices, job, "fix", [f"{len(offered)} problem{'' if len(offered) == 1 else 's'}"])
 
         found = diagnose(job.prepared, job.run, confirm=ask if fix else None)
     document = doctor_document(found)

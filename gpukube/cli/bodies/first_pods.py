@@ -1,4 +1,4 @@
-"""The last lines of a creation: how a first pod comes onto each new pool."""
+"""The last lines of a create run: how to run a first pod on each new pool."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 _MOST: Final = 6
-"""Pools that are named; for more of them the line is the same but for its names."""
+"""Maximum number of pools named; for more, only the names in the line would differ."""
 
 
-def tell_first_pods(choices: Choices, pools: Iterable[Desired], made: Collection[tuple[str, str]]) -> None:
-    """Write the command that renders a pod for each new pool; none beside data, or for a spec from stdin.
+def print_first_pods(choices: Choices, pools: Iterable[Desired], made: Collection[tuple[str, str]]) -> None:
+    """Print the command that renders a pod for each new pool; not after JSON or YAML output, or for a spec from stdin.
 
     Args:
         choices: The command line.
-        pools: Of the run.
-        made: Cluster and pool of those that are there now.
+        pools: Desired pools of the run.
+        made: Cluster and pool of those that exist now.
     """
     if choices.output != "table" or "-" in choices.files:
         return
@@ -31,7 +31,7 @@ def tell_first_pods(choices: Choices, pools: Iterable[Desired], made: Collection
     for pool in new[:_MOST]:
         write_stderr(f"first pod: {shlex.join(_words(choices, pool))} | kubectl apply -f -")
     if len(new) > _MOST:
-        write_stderr(f"first pods of {len(new) - _MOST} more pools: likewise, with their --pool and --cluster")
+        write_stderr(f"first pods of {len(new) - _MOST} more pools: the same command with their --pool and --cluster")
 
 
 def _words(choices: Choices, pool: Desired) -> Iterator[str]:

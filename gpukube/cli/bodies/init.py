@@ -1,4 +1,4 @@
-"""What `gpukube init` does: ask for what is not given, check, write, say what to run next."""
+"""Body of `gpukube init`: prompt for missing values, check, write, print the next commands."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool
     """Write a starter spec.
 
     Args:
-        answers: What the flags say.
-        name: Of the cluster on every cloud, by --name.
-        ask_nodes: The number of nodes was not given.
+        answers: Values of the flags.
+        name: Cluster name on every cloud, from --name.
+        ask_nodes: Whether the number of nodes is missing.
         out: File, or - for stdout.
         force: Overwrite the file.
-        sandbox: For the emulated clouds: what is not given is not asked for, but made up.
+        sandbox: For the emulated clouds: use example values instead of prompting.
 
     Raises:
-        SpecError: Something is missing and there is nobody to ask, or what is given is wrong; nothing is written.
+        SpecError: A value is missing and there is no terminal, or a value is wrong; nothing is written.
     """
     _require_place(out, force=force)
     _require_fitting(answers)
@@ -56,7 +56,7 @@ def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool
         answers = with_examples(answers)
     missing = [] if sandbox else _missing(answers, name)
     if missing and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise _unasked(missing)
+        raise _missing_flags_error(missing)
     _require_right(answers)
     if missing:
         answers = _ask(answers, name, ask_nodes=ask_nodes)
@@ -65,7 +65,7 @@ def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool
 
 
 def _require_place(out: str, *, force: bool) -> None:
-    """Refuse before anything is asked."""
+    """Refuse to overwrite a file before the first prompt."""
     if out == STDOUT:
         return
     path = Path(out)
@@ -77,7 +77,7 @@ def _require_place(out: str, *, force: bool) -> None:
 
 
 def _require_fitting(answers: Answers) -> None:
-    """Refuse the identity of a cloud that is not meant."""
+    """Reject identity flags of a cloud that is not selected."""
     if not answers.providers:
         return
     fitting = {_key(page.path) for provider in answers.providers for page in identity_fields(provider)}
@@ -89,7 +89,7 @@ def _require_fitting(answers: Answers) -> None:
 
 
 def _missing(answers: Answers, name: str) -> list[str]:
-    """List the flags that a starter needs and that were not given."""
+    """Return the flags that a starter spec needs and that are missing."""
     missing = [] if answers.providers else ["--provider"]
     missing += [] if name else ["--name"]
     for provider in answers.providers:
@@ -98,7 +98,7 @@ def _missing(answers: Answers, name: str) -> list[str]:
     return missing + ([] if answers.gpu else ["--gpu"])
 
 
-def _unasked(missing: Sequence[str]) -> SpecError:
+def _missing_flags_error(missing: Sequence[str]) -> SpecError:
     verb = "is" if len(missing) == 1 else "are"
     listed = ", ".join(missing)
     fix = f"add {' '.join(f'{flag} ...' for flag in missing)}"
@@ -119,7 +119,7 @@ def _key(path: str) -> str:
 
 
 def _ask(answers: Answers, name: str, *, ask_nodes: bool) -> Answers:
-    """Ask for everything that was not given, in the order of the spec."""
+    """Prompt for all missing values, in the order of the spec."""
     if not answers.providers:
         text = f"Cloud: {choices(PROVIDERS)}; several with commas"
         answers = _question(text, "", answers, lambda a, text: replace(a, providers=_words(text)))
@@ -186,13 +186,13 @@ def _ask_sharing(answers: Answers) -> Answers:
 
 
 def _question(text: str, default: str, answers: Answers, take: Callable[[Answers, str], Answers]) -> Answers:
-    """Ask until there is an answer that nothing speaks against."""
+    """Prompt until the answer is valid."""
     while True:
         written = _read(text, default)
         try:
             taken = take(answers, written)
         except ValueError:
-            write_stderr(f'"{written}" is not an answer')
+            write_stderr(f'"{written}" is not a valid answer')
             continue
         problems = check_answers(taken, os.environ)
         if not problems:
@@ -201,7 +201,7 @@ def _question(text: str, default: str, answers: Answers, take: Callable[[Answers
 
 
 def _read(text: str, default: str) -> str:
-    """Read a line; typer would write a blank to stdout, which may be the file."""
+    """Read a line; typer would write a space to stdout, which may be the file."""
     shown = f" [{default}]" if default else ""
     sys.stderr.write(f"{text}{shown}: ")
     sys.stderr.flush()
@@ -233,10 +233,10 @@ def _write(text: str, out: str, *, command: str) -> None:
         sys.stdout.write(text)
         return
     path = Path(out)
-    beside = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.new")
     try:
-        beside.write_text(text, "utf-8")
-        beside.replace(path)
+        temporary.write_text(text, "utf-8")
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     write_stderr(f"wrote {out}; next:\n  gpukube validate -f {out}\n  {command} pool plan -f {out}")

@@ -1,4 +1,4 @@
-"""The prices that a plan is shown with."""
+"""Prices shown with a plan."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 
 def plan_prices(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> PriceBook:
-    """Return the catalog's prices, and with --live-prices those that the clouds answer now."""
+    """Return the catalog's prices, or with --live-prices current ones from the clouds."""
     known = known_prices(os.environ, sandbox=choices.sandbox)
     if not choices.live_prices:
         return known
-    from gpukube.catalog.live_prices import pools_to_price, read_prices  # for this option alone
+    from gpukube.catalog.live_prices import pools_to_price, read_prices  # only this option needs it
 
     return read_prices(known, pools_to_price(plans), job.run.settings, job.run.clock)
 
 
-def tell_old_prices(choices: Choices, days: Iterable[str]) -> None:
-    """Say that prices of these days are old; in the sandbox nothing costs anything."""
+def warn_old_prices(choices: Choices, days: Iterable[str]) -> None:
+    """Print a note if prices of these days are old; in the sandbox nothing costs anything."""
     today = datetime.now(UTC).date().isoformat()
     if not choices.sandbox and (old := old_days(days, today)):
         write_stderr(f"note: prices of {old[0]} are older than {OLD_DAYS} days; newer ones: gpukube catalog refresh")
 
 
 def days_of(document: PlanDocument) -> list[str]:
-    """List the days of the prices of a plan's pools."""
+    """Return the dates of the prices of a plan's pools."""
     pools = (pool for cluster in document["clusters"] for pool in cluster["pools"])
     return [price["asOf"] for pool in pools if (price := pool["price"])]
 
 
 OLD_DAYS: Final = 90
-"""After so many days prices of a table are called old: clouds change them a few times a year."""
+"""Days after which table prices count as old: clouds change them a few times a year."""
 
 
 def old_days(days: Iterable[str], today: str) -> tuple[str, ...]:
-    """Return those of some days, YYYY-MM-DD, that are older than OLD_DAYS; what is no day is passed over."""
+    """Return the dates, YYYY-MM-DD, that are older than OLD_DAYS; other text is skipped."""
     now = date.fromisoformat(today)
     found = []
     for day in sorted(set(days)):

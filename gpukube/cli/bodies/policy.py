@@ -1,4 +1,4 @@
-"""What `gpukube doctor --print-policy` does: work out what is needed, show it, write files."""
+"""Body of `gpukube doctor --print-policy`: compute the permissions, show them, write files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEVELS: Final = ("plan", "apply")
 
 
 def print_policies(choices: Choices, level: str, extras: Sequence[str], directory: str, *, fix: bool) -> None:
-    """Show the policies, or write their files and show what hands them to the clouds.
+    """Show the policies, or write their files and show the commands that apply them.
 
     Raises:
         SpecError: The specs or the command line are wrong.
@@ -47,4 +47,4 @@ def _require(value: str, option: str, known: Sequence[str]) -> None:
     if value not in known:
         message = f'"{value}" is not a value of {option}' if value else f"{option} is missing"
         words = " or ".join((", ".join(known[:-1]), known[-1]))
-        raise SpecError(message, where=Where(option), fix=f"write {option} with {words}", code="choice")
+        raise SpecError(message, where=Where(option), fix=f"set {option} to {words}", code="choice")

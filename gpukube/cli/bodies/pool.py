@@ -1,6 +1,6 @@
-"""What the pool commands do that plan and change: build the run, call the API, show the result, choose the exit code.
+"""Bodies of the pool commands that plan and change: build the run, call the API, show the result, set the exit code.
 
-Out of scope: the commands that only look (pool_views), which load nothing of this.
+Out of scope: read-only commands (pool_views), which import nothing from here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.bodies.first_pods import tell_first_pods
-from gpukube.cli.bodies.plan_prices import days_of, plan_prices, tell_old_prices
+from gpukube.cli.bodies.first_pods import print_first_pods
+from gpukube.cli.bodies.plan_prices import days_of, plan_prices, warn_old_prices
 from gpukube.cli.options import Choices
 from gpukube.cli.rendering.plan import endless_drains
 from gpukube.cli.rendering.plan_parts import endless_words, leaving_lines
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def plan(choices: Choices) -> None:
-    """Show the plan; with --out save it."""
+    """Show the plan; with --out also save it."""
     _require_plan_options(choices)
     with open_job(choices, "Plan") as job:
         plans = looking.plan(job.prepared, job.run, replace(_scope(choices), quotas=True))
@@ -66,17 +66,17 @@ def plan(choices: Choices) -> None:
     code = looking.plan_exit_code(plans)
     note_run(document, job, code)
     out.show(_as_shown(document, plans, choices.output), choices.output, verbose=choices.verbose)
-    tell_old_prices(choices, days_of(document))
+    warn_old_prices(choices, days_of(document))
     if choices.out:
         saved = saved_plan(plans, job.specs, PlanOptions(**_same_names(PlanOptions, choices)), provenance(job.run))
         write_plan(saved, choices.out)
-        what = f"saved, shard {choices.shard} alone" if choices.shard else "saved"
+        what = f"saved, shard {choices.shard} only" if choices.shard else "saved"
         write_stderr(f"{what}; to apply exactly this: gpukube pool apply {shlex.quote(choices.out)}")
     raise typer.Exit(code)
 
 
 def _as_shown(document: PlanDocument, plans: Sequence[ClusterPlan], output: str) -> PlanDocument:
-    """Add what only one format shows."""
+    """Add the data that only one format shows."""
     if output != "terraform-json":
         return document
     from gpukube.engine.documents.resources import PricedPlan, planned_resources
@@ -85,7 +85,7 @@ def _as_shown(document: PlanDocument, plans: Sequence[ClusterPlan], output: str)
 
 
 def create(choices: Choices) -> None:
-    """Create what is missing and prove it."""
+    """Create missing pools and verify them."""
     _require_exact_pools(choices)
 
     def work(job: Job) -> Sequence[ClusterReport]:
@@ -103,7 +103,7 @@ def create(choices: Choices) -> None:
 
 
 def apply(choices: Choices) -> None:
-    """Bring the live pools to what is declared, after asking; or apply a saved plan."""
+    """Make the live pools match the spec, after confirmation; or apply a saved plan."""
     saved = None
     if choices.plan_file:
         saved = read_plan(choices.plan_file)
@@ -136,7 +136,7 @@ def _note(job: Job, line: str) -> None:
 
 
 def wait(choices: Choices) -> None:
-    """Follow what was begun before, to its proof."""
+    """Wait for operations that an earlier command started, then verify."""
     if not choices.files and not choices.names:
         fix = "add the pools' names, or -f pools.yaml"
         raise SpecError("no spec and no pool given", where=Where("--cluster"), fix=fix, code="no-names")
@@ -144,14 +144,14 @@ def wait(choices: Choices) -> None:
 
 
 def verify(choices: Choices) -> None:
-    """Prove what is there; with --probe by a pod of our own too."""
+    """Verify the live pools; with --probe also by running a pod."""
     requested = choices.probe or choices.probe_scale_up
     probing = Probing(choices.probe_image, choices.probe_scale_up) if requested else None
     _report(choices, "Verify", lambda job: commands.verify(job.prepared, job.run, probing))
 
 
 def delete(choices: Choices) -> None:
-    """Delete pools of ours, after asking."""
+    """Delete this owner's pools, after confirmation."""
 
     def ask(job: Job, deletion: Deletion) -> None:
         confirm(choices, job, "delete", [_named(pool) for pool in deletion.pools()])
@@ -163,7 +163,7 @@ def delete(choices: Choices) -> None:
 
 
 def release(choices: Choices) -> None:
-    """Take our marks off pools, after asking."""
+    """Remove gpukube's labels from pools, after confirmation."""
 
     def ask(job: Job, releasing: Releasing) -> None:
         pools = [f"{pool.cluster.key}/{pool.name}" for pool in releasing.pools()]
@@ -176,7 +176,7 @@ def release(choices: Choices) -> None:
 
 
 def remove_release(choices: Choices) -> None:
-    """Uninstall gpukube's own release where nothing needs it, after asking."""
+    """Uninstall gpukube's own release if nothing needs it, after confirmation."""
 
     def work(job: Job) -> Sequence[ClusterReport]:
         return commands.remove_release(
@@ -187,7 +187,7 @@ def remove_release(choices: Choices) -> None:
 
 
 def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int | None) -> None:
-    """Give a live pool another size; asks when nodes go away."""
+    """Change the size of a live pool; asks for confirmation if nodes are removed."""
     size = Size(nodes, minimum, maximum)
     if size == Size():
         raise SpecError("no size given", where=Where("--nodes"), fix="add --nodes, or --min and --max", code="no-size")
@@ -203,8 +203,8 @@ def scale(choices: Choices, nodes: int | None, minimum: int | None, maximum: int
 
 
 def drain(choices: Choices, *, undo: bool) -> None:
-    """Cordon the nodes of a pool and evict their pods, after asking; or take the cordons back."""
-    # The command's own timeout ends only what the drain's does not: reading the clouds, the last calls.
+    """Cordon the nodes of a pool and evict their pods, after confirmation; or uncordon them."""
+    # The command's own timeout covers only what the drain's does not: reading the clouds, the last calls.
     choices = replace(choices, timeout=choices.timeout + choices.drain_timeout)
     consent = DrainConsent(choices.allow_disruption, choices.drain_timeout * 60)
 
@@ -235,26 +235,26 @@ def _scope(choices: Choices) -> Scope:
 
 
 def _replace_how(choices: Choices) -> ReplaceHow:
-    """Return the way to replace pools, which `_require_plan_options` has checked."""
+    """Return how to replace pools; `_require_plan_options` has checked it."""
     return "surge" if choices.replace == "surge" else "recreate" if choices.replace else ""
 
 
 def _same_names(kind: type[Scope | PlanOptions], source: Choices | PlanOptions) -> dict[str, Any]:
-    """Take the values of the fields that are called the same there."""
+    """Return the values of the source's fields that have the same name in `kind`."""
     return {field.name: getattr(source, field.name) for field in fields(kind) if hasattr(source, field.name)}
 
 
 def _require_plan_options(choices: Choices) -> None:
-    """Refuse what does not go together.
+    """Reject options that exclude each other.
 
     Raises:
-        SpecError: --replace has another word than surge and recreate, or is not waited for; --prune would not see all
-            that is declared, or deletes in one of several runs.
+        SpecError: --replace is neither surge nor recreate, or is combined with --no-wait; or --prune would not see the
+            whole spec, or would delete in one of several runs.
     """
     if choices.replace not in ("", "recreate", "surge"):
         raise SpecError(
-            f'"{choices.replace}" is not a value of --replace', where=Where("--replace"), fix="write surge or recreate",
-            code="choice",
+            f'"{choices.replace}" is not a value of --replace', where=Where("--replace"),
+            fix="set it to surge or recreate", code="choice",
         )  # fmt: skip
     _require_exact_pools(choices)
     if choices.replace == "surge" and choices.no_wait:
@@ -262,7 +262,7 @@ def _require_plan_options(choices: Choices) -> None:
             "--no-wait cannot be combined with --replace surge",
             where=Where("--no-wait"),
             fix="remove one of them",
-            why="the old pool is drained and deleted once the GPUs of the new one are verified",
+            why="the old pool is drained and deleted after the GPUs of the new one are verified",
             code="surge-waits",
         )
     if choices.prune and (choices.clusters or choices.pools):
@@ -270,7 +270,7 @@ def _require_plan_options(choices: Choices) -> None:
             "--prune cannot be combined with --pool or --cluster",
             where=Where("--prune"),
             fix="remove the filters",
-            why="pools that a filter leaves out would look as if they were no longer declared",
+            why="pools that a filter leaves out would look as if the spec no longer declared them",
             code="prune-filtered",
         )
     if choices.prune and (choices.shard or "shard" in choices.given):
@@ -278,35 +278,35 @@ def _require_plan_options(choices: Choices) -> None:
             "--prune cannot be combined with --shard",
             where=Where("--prune"),
             fix="remove --prune here, and run `gpukube pool plan --prune` and `apply --prune` once without --shard",
-            why="a pool that was dropped from the spec by mistake would be deleted by several runs at once, before "
-            "anybody has seen the whole list",
+            why="several runs would delete a pool that was dropped from the spec by mistake at once, before "
+            "anyone has seen the whole list",
             code="prune-sharded",
         )
 
 
 def _require_exact_pools(choices: Choices) -> None:
-    """Refuse --adopt-managed for pools that are not named one by one.
+    """Reject --adopt-managed for pools that are not named one by one.
 
     Raises:
-        SpecError: There is no --pool, or one is a pattern.
+        SpecError: --pool is missing or a pattern.
     """
     if choices.adopt_managed and (not choices.pools or any(char in name for name in choices.pools for char in "*?[")):
         raise SpecError(
-            "--adopt-managed needs the pools by name",
+            "--adopt-managed needs exact pool names",
             where=Where("--adopt-managed"),
-            fix="add --pool NAME for each of them, without patterns",
-            why="each of them has another manager, which may undo or delete what gpukube does",
+            fix="add --pool NAME for each pool, without patterns",
+            why="another tool manages each of these pools and may undo or delete what gpukube does",
             code="adopt-managed",
         )
 
 
 def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
-    """Take everything that shapes the plan from the file; the command line may not shape it besides.
+    """Return the options that shape the plan from the file; the command line must not set them.
 
-    Consent (--replace, --allow-disruption) does not: it may be given when the plan is saved or when it is applied.
+    Consent (--replace, --allow-disruption) is different: it may be given when the plan is saved or applied.
 
     Raises:
-        SpecError: It tries to.
+        SpecError: The command line sets one.
     """
     shaping = {"files", "sets", *_same_names(PlanOptions, choices)} - {"replace", "allow_disruption"}
     given = [field.name for field in fields(Choices) if field.name in choices.given & shaping]
@@ -316,14 +316,14 @@ def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
             f"{option} cannot be combined with a saved plan",
             where=Where(choices.plan_file),
             fix="remove it, or plan again with it",
-            why="a saved plan is applied exactly",
+            why="a saved plan is applied exactly as it is",
             code="saved-plan-option",
         )
     kept = saved.options
     if "surge" in (kept.replace, choices.replace) and "replace" in choices.given and kept.replace != choices.replace:
         raise SpecError(
             f"the plan was made {f'with --replace {kept.replace}' if kept.replace else 'without --replace'}, and "
-            f"--replace {choices.replace} has other requests",
+            f"--replace {choices.replace} sends other requests",
             where=Where(choices.plan_file),
             fix="remove it, or plan again with it",
             why="a saved plan is applied exactly",
@@ -344,7 +344,7 @@ def _report(
 ) -> None:
     with open_job(choices, kind, saved) as job:
         reports = work(job)
-    # Beside an event log on stdout the report is its last line, so that all of it stays JSON Lines.
+    # With an event log on stdout the report is its last line, so that everything stays JSON Lines.
     output = "line" if choices.events == "-" else choices.output
     document = report_document(reports, kind=kind)
     run = job.run
@@ -355,7 +355,7 @@ def _report(
         raise typer.Exit(job.ending.exit_code)
     out.show(document, output, verbose=choices.verbose)
     if run.clock.stopped:
-        # A drain goes on nowhere: evictions are made by this process alone.
+        # A drain does not continue in the cloud: only this process evicts pods.
         drains = kind == "Drain" or run.standing
         stopped = "stopped" if drains else "stopped waiting; the cloud keeps working"
         write_stderr(f"{stopped}. To resume: {run.resume}")
@@ -365,12 +365,12 @@ def _report(
             (report.cluster.key, pool.pool) for report in reports for pool in report.pools if pool.outcome == "done"
         }
         desired = (pool for pools in job.prepared.desired.values() for pool in pools)
-        tell_first_pods(choices, desired, made)
+        print_first_pods(choices, desired, made)
     raise typer.Exit(exit_code(reports))
 
 
 def _named(pool: PoolPlan) -> str:
-    """Name a pool with what goes with it."""
+    """Describe a pool and what is lost with it."""
     loss = pool.loss
     of = f" of {loss.of}" if loss and loss.of is not None else ""
     pods = f", {len(loss.pods)} running pods" if loss and loss.pods else ""
@@ -381,13 +381,13 @@ def _named(pool: PoolPlan) -> str:
 
 
 def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> None:
-    """Show the plan and ask whether to go on."""
+    """Show the plan and ask whether to apply it."""
     if choices.yes:
         return
     with job.progress.paused():
         document = plan_document(plans, (), prices=plan_prices(choices, job, plans))
         for cluster in document["clusters"]:
             for pool in cluster["pools"]:
-                pool["needs"] = []  # it was asked for before: what is missing is refused
+                pool["needs"] = []  # already checked: a missing flag is refused earlier
         out.show_on_stderr(document, verbose=choices.verbose)
     confirm(choices, job, "apply", ["; ".join((plan_summary(document), *endless_drains(document)))])

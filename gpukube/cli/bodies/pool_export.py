@@ -1,4 +1,4 @@
-"""What `gpukube pool export` does: take the pools of a spec or of a live cluster, and write them for another tool."""
+"""Body of `gpukube pool export`: read the pools of a spec or of a live cluster, and write them for another tool."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def export(choices: Choices, target: str) -> None:
     """Write pools for another tool."""
     if target not in targets():
-        message = f'"{target}" is not a target of export' if target else "no target given"
-        fix = f"write --to with one of {', '.join(targets())}"
+        message = f'"{target}" is not an export target' if target else "no target given"
+        fix = f"set --to to one of {', '.join(targets())}"
         raise SpecError(message, where=Where("--to"), fix=fix, code="export-target")
     with open_job(choices, "PoolList") as job:
         cluster = exported_cluster(job.prepared)
@@ -44,7 +44,7 @@ def export(choices: Choices, target: str) -> None:
 
 
 def _desired(job: Job, session: Session, exporter: Exporter) -> tuple[ExportedPool, ...]:
-    """Fill in what the spec leaves to the live cluster, as plan does; where nothing is left open no call is made."""
+    """Fill in what the spec leaves to the live cluster, as plan does; makes no call if nothing is missing."""
     desired = job.prepared.desired[session.cluster.key]
     return tuple(ExportedPool(session.cloud.complete(one) if exporter.is_open(one) else one) for one in desired)
 
@@ -56,5 +56,5 @@ def _live(choices: Choices, job: Job, session: Session) -> tuple[ExportedPool, .
     owner = spec_name(plan.cluster.name)
     found, left_out = import_desired(plan, session, chosen_pools(plan, choices.pools), owner)
     for name, why in left_out.items():
-        write_stderr(f"warning: {name} is left out: {why}")
+        write_stderr(f"warning: skipped {name}: {why}")
     return live_pools(session, found)

@@ -1,4 +1,4 @@
-"""What `gpukube pool import` does: read a cluster, write the spec of its pools, say what no spec can say."""
+"""Body of `gpukube pool import`: read a cluster, write the spec of its pools, report what a spec cannot express."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def import_pools(choices: Choices) -> None:
         return
     sys.stdout.write(imported.text)
     for name, why in imported.left_out.items():
-        write_stderr(f"warning: {name} is left out: {why}")
+        write_stderr(f"warning: skipped {name}: {why}")
     for name, fields in imported.differing.items():
         write_stderr(f"warning: {name} differs from the spec: {', '.join(fields)}")

@@ -1,4 +1,4 @@
-"""What the pool commands do that only look: what differs, what is live. They load nothing that changes anything."""
+"""Bodies of the read-only pool commands: differences and live pools. They import no code that changes anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.bodies.plan_prices import days_of, plan_prices, tell_old_prices
+from gpukube.cli.bodies.plan_prices import days_of, plan_prices, warn_old_prices
 from gpukube.cli.stage import note_run, open_job
 from gpukube.engine import looking
 from gpukube.engine.documents.listing import list_document, pool_document
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def diff(choices: Choices) -> None:
-    """Show the differences; 0 none, 2 some."""
+    """Show the differences; exit with 0 for none, 2 for some."""
     with open_job(choices, "Diff") as job:
         plans = looking.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
         prices = plan_prices(choices, job, plans)
@@ -35,7 +35,7 @@ def diff(choices: Choices) -> None:
     code = looking.diff_exit_code(plans, skip_cluster=choices.skip_cluster)
     note_run(document, job, code)
     out.show(document, choices.output, verbose=choices.verbose)
-    tell_old_prices(choices, days_of(document))
+    warn_old_prices(choices, days_of(document))
     raise typer.Exit(code)
 
 
@@ -50,7 +50,7 @@ def list_pools(choices: Choices) -> None:
 
 
 def get_pool(choices: Choices) -> None:
-    """Show one pool wherever it lives."""
+    """Show one pool on every cluster that has it."""
     (name,) = choices.names
     with open_job(choices, "Pool") as job:
         plans, usage = looking.survey(job.prepared, job.run)

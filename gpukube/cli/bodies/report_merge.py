@@ -1,4 +1,4 @@
-"""What `gpukube report merge` does: read the documents of shards, put them together, choose the exit code."""
+"""Body of `gpukube report merge`: read the documents of shards, merge them, choose the exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def merge(choices: Choices, files: Sequence[str]) -> None:
-    """Show what all shards found as one document; of a shard whose file is cut off, nothing is known."""
+    """Show the results of all shards as one document; a shard whose file is truncated counts as unknown."""
     sources: list[tuple[str, Document]] = []
     lost: list[Finding] = []
     for file in dict.fromkeys(files):
@@ -39,7 +39,7 @@ def merge(choices: Choices, files: Sequence[str]) -> None:
     try:
         document = merge_documents(sources)
     except (LookupError, TypeError, ValueError) as error:
-        # The shape cannot require that parts agree.
+        # The schema cannot require that parts agree.
         fix = "one of them was edited; run the shards again with -o json"
         where = Where("report merge")
         raise SpecError("the documents contradict each other", where=where, fix=fix, code="merge-differs") from error

@@ -1,4 +1,4 @@
-"""What `gpukube report show` does: read documents and write them in another format."""
+"""Body of `gpukube report show`: read documents and write them in another format."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.parts import Document
 
 FOR_SEVERAL = ("table", "text", "wide", "name")
-"""Formats that may follow one another; of the others a file is one document."""
+"""Formats that can be concatenated; in the others a file is one document."""
 
 
 def show(choices: Choices, files: Sequence[str]) -> None:
-    """Show the documents of some files, after all of them are read."""
+    """Show the documents of some files, after reading all of them."""
     documents = [(file, read_document(file)) for file in files]
     if len(documents) > 1 and choices.output not in FOR_SEVERAL:
         raise SpecError(
-            f"{len(documents)} documents cannot be one {choices.output}",
+            f"cannot combine {len(documents)} documents into one {choices.output}",
             where=Where("--output"),
             fix=f"give one file, or choose one of {', '.join(FOR_SEVERAL)}",
             code="output-format",
@@ -33,7 +33,7 @@ def show(choices: Choices, files: Sequence[str]) -> None:
     for file, document in documents:
         kind = str(document["kind"])
         if kind not in out.RENDERERS:
-            fix = "show the document of another command"
+            fix = "show a document of another command"
             raise SpecError(f"a {kind} has no other formats", where=file, fix=fix, code="report-document")
         if choices.output not in FORMATS[kind]:
             raise SpecError(
@@ -47,14 +47,14 @@ def show(choices: Choices, files: Sequence[str]) -> None:
 
 
 def write(file: str, document: Document, choices: Choices) -> None:
-    """Write one document that was read from a file in the format that was chosen."""
+    """Write one document that was read from a file, in the chosen format."""
     if choices.output == "terraform-json":
         write_stderr(
-            "note: without planned_values, which infracost needs; `gpukube pool plan -o terraform-json` has them"
+            "note: planned_values, which infracost needs, is missing; `gpukube pool plan -o terraform-json` includes it"
         )
     try:
         out.show(document, choices.output, verbose=choices.verbose)
     except (LookupError, TypeError, ValueError) as error:
-        # The shape cannot require that parts agree: a resource that min has and max has not, half a pair.
-        fix = "it was edited; write it again: gpukube ... -o json > FILE"
+        # The schema cannot require that parts agree: a resource in min but not in max, half a pair.
+        fix = "the file was edited; create it again: gpukube ... -o json > FILE"
         raise SpecError("its parts contradict each other", where=file, fix=fix, code="report-document") from error

@@ -1,4 +1,4 @@
-"""What `gpukube workload fit` does: read manifests and pools, place one on the other, choose the exit code."""
+"""Body of `gpukube workload fit`: read manifests and pools, place the pods, choose the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from gpukube.catalog.learning import learn_refreshed
 from gpukube.catalog.prices import known_prices
 from gpukube.cli import output as out
-from gpukube.cli.bodies.plan_prices import tell_old_prices
+from gpukube.cli.bodies.plan_prices import warn_old_prices
 from gpukube.cli.stderr import write_stderr
 from gpukube.core.prices import target_side
 from gpukube.engine import offline
@@ -30,12 +30,12 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
     """Place the pods of manifests on the pools of a spec.
 
     Args:
-        choices: Of the command line.
-        paths: As written.
+        choices: The command line.
+        paths: Paths as written on the command line.
         live: Whether to read the clusters.
 
     Raises:
-        SpecError: No manifest or no spec is named, or one of them is wrong.
+        SpecError: No manifest or no spec is given, or one of them is wrong.
     """
     out.require_format(choices.output, "Fit")
     if not paths:
@@ -45,21 +45,21 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
     demands, unplaced = read_workloads(paths)
     prices = known_prices(os.environ, sandbox=choices.sandbox)
     if live or choices.live_prices:
-        from gpukube.cli.stage import open_job  # sessions and progress, and the Kubernetes client
+        from gpukube.cli.stage import open_job  # imports sessions, progress, and the Kubernetes client
         from gpukube.engine.live_fitting import live_clusters
 
         with open_job(choices, "Fit") as job:
             prepared = job.prepared
             views = live_clusters(prepared, job.run, demands) if live else declared_clusters(prepared)
             if choices.live_prices:
-                from gpukube.catalog.live_prices import PoolToPrice, read_prices  # for this option alone
+                from gpukube.catalog.live_prices import PoolToPrice, read_prices  # only this option needs it
 
-                wanted = [
+                requested = [
                     PoolToPrice(prepared.clusters[view.key], view.region, target_side(offer.desired))
                     for view in views
                     for offer in view.offers
                 ]
-                prices = read_prices(prices, wanted, job.run.settings, job.run.clock)
+                prices = read_prices(prices, requested, job.run.settings, job.run.clock)
     else:
         learn_refreshed(os.environ, sandbox=choices.sandbox)
         specs = offline.load(choices.files, sets=choices.sets)
@@ -67,10 +67,10 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
     found = find_fit([with_prices(view, prices) for view in views], demands, unplaced)
     document = fit_document(found, live=live, prices=prices)
     out.show(document, choices.output, verbose=choices.verbose)
-    tell_old_prices(choices, (part["asOf"] for part in document["prices"]))
+    warn_old_prices(choices, (part["asOf"] for part in document["prices"]))
     for pool, what in dict.fromkeys(
         (use.node.offer.name, use.node.offer.on_request) for use in found.nodes if use.node.new and use.node.offer
     ):
         if what:
-            write_stderr(f"note: no pod starts a node of {pool} by itself: that takes {what}")
+            write_stderr(f"note: no pod starts a node of {pool} on its own; it needs {what}")
     raise typer.Exit(fit_exit_code(found))

@@ -1,4 +1,4 @@
-"""What `gpukube workload lint` does: check manifests, show what is found, choose the exit code."""
+"""Body of `gpukube workload lint`: check manifests, show the findings, choose the exit code."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 def lint(choices: Choices, paths: Sequence[str], *, fix: bool = False, diff: bool = False) -> None:
-    """Check manifests, and fix them where that is asked for.
+    """Check manifests, and fix them if requested.
 
     Args:
-        choices: Of the command line.
-        paths: As written.
-        fix: Write what can be fixed safely; of stdin to stdout.
+        choices: The command line.
+        paths: Paths as written on the command line.
+        fix: Write safe fixes; for stdin to stdout.
         diff: Show what --fix would write.
 
     Raises:
-        SpecError: No manifest is named, or the spec is wrong.
+        SpecError: No manifest is given, or the spec is wrong.
     """
     out.require_format(choices.output, "Lint")
     if not paths:
@@ -45,14 +45,14 @@ def lint(choices: Choices, paths: Sequence[str], *, fix: bool = False, diff: boo
     writes = diff or (fix and "-" in paths)
     if writes and choices.output not in {"table", "text"}:
         message = f"-o {choices.output} and the fixed text would both be written to stdout"
-        raise SpecError(message, where=Where("--output"), fix="leave out -o", code="output-format")
+        raise SpecError(message, where=Where("--output"), fix="remove -o", code="output-format")
     sources, unreadable = read_manifest_files(paths)
     offers = _offers(choices)
     if fix or diff:
         sources = _fix(sources, offers, diff=diff)
     found = check(sources, offers=offers, strict=choices.strict, problems=unreadable)
     document = lint_document(found)
-    if choices.output != "github":  # its annotations stand in the log themselves
+    if choices.output != "github":  # its annotations are shown in the log anyway
         out.warn(found.findings)
     if (found.is_right and not writes) or choices.output not in {"table", "text"}:
         out.show(document, choices.output)
@@ -62,8 +62,8 @@ def lint(choices: Choices, paths: Sequence[str], *, fix: bool = False, diff: boo
 
 
 def _fix(sources: Sequence[Source], offers: Sequence[PoolOffer] | None, *, diff: bool) -> tuple[Source, ...]:
-    """Fix manifests; write them, or show the difference."""
-    from gpukube.workload.lint.repair import fix  # only where something is to be fixed
+    """Fix manifests: write them, or show the diff."""
+    from gpukube.workload.lint.repair import fix  # imported only for a fix
 
     fixed = fix(sources, offers=offers)
     if diff:
@@ -83,14 +83,14 @@ def _offers(choices: Choices) -> tuple[PoolOffer, ...] | None:
     if not choices.files:
         return None
     from gpukube.catalog.learning import learn_refreshed
-    from gpukube.engine.offers import spec_offers  # the models of the spec, and the rules of its clouds
+    from gpukube.engine.offers import spec_offers  # imports the models of the spec and the rules of its clouds
 
     learn_refreshed(os.environ, sandbox=choices.sandbox)
     return spec_offers(choices.files, sets=choices.sets, clusters=choices.clusters)
 
 
 def show_rules(name: str) -> None:
-    """List all rules, or explain the one of a number or name.
+    """List all rules, or explain the one with this number or name.
 
     Raises:
         SpecError: There is no such rule.

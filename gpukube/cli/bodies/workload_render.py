@@ -1,4 +1,4 @@
-"""What `gpukube workload render` does: find the pool, write its manifest on stdout, notes on stderr."""
+"""Body of `gpukube workload render`: find the pool, write its manifest to stdout and notes to stderr."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def render(choices: Choices, pool: str, intent: Intent, *, runtime_env: str = ""
     Args:
         choices: The command line.
         pool: Name of the pool in the spec; "" for the only one.
-        intent: What is wanted.
+        intent: What the manifest should run.
         runtime_env: File with a Ray runtime environment; "" for none.
 
     Raises:
-        SpecError: The spec, the kind or the pool is wrong, or the pool cannot do it; nothing is written.
+        SpecError: The spec, the kind, or the pool is wrong, or the pool cannot run it; nothing is written.
     """
     if intent.kind not in KINDS:
         close = nearest(intent.kind, KINDS)[:3]
@@ -49,32 +49,36 @@ def render(choices: Choices, pool: str, intent: Intent, *, runtime_env: str = ""
     learn_refreshed(os.environ, sandbox=choices.sandbox)
     offers = spec_offers(choices.files, sets=choices.sets, clusters=choices.clusters)
     offer = _choose(offers, pool)
-    beside = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
+    same_cluster = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
     if runtime_env:
         intent = replace(intent, runtime_env=_read_environment(runtime_env))
-    made = render_intent(intent, offer, beside)
-    for note in made.notes:
+    rendered = render_intent(intent, offer, same_cluster)
+    for note in rendered.notes:
         write_stderr(f"note: {note}")
-    sys.stdout.write(made.text)
+    sys.stdout.write(rendered.text)
 
 
 def _read_environment(path: str) -> dict[str, object]:
-    """Read a Ray runtime environment; what is in it is Ray's business."""
-    fix = "write a mapping, as of `ray job submit --runtime-env`: pip: [diffusers], env_vars: {...}"
+    """Read a Ray runtime environment; only Ray checks its content."""
+    fix = "write a mapping, as for `ray job submit --runtime-env`: pip: [diffusers], env_vars: {...}"
     try:
         found = parse_yaml(Path(path).read_bytes())
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
-        raise SpecError(message, where=Where("--runtime-env"), fix="name a file", code="file-unreadable") from error
+        message = f"cannot read {path}: {error.strerror}"
+        raise SpecError(
+            message, where=Where("--runtime-env"), fix="give the path of a readable file", code="file-unreadable"
+        ) from error
     except (yaml.YAMLError, ValueError) as error:
         raise SpecError(f"{path} is not YAML", where=Where("--runtime-env"), fix=fix, code="yaml-syntax") from error
     if not isinstance(found, dict) or not found or not all(isinstance(key, str) for key in found):
-        raise SpecError(f"{path} holds no mapping", where=Where("--runtime-env"), fix=fix, code="workload-option")
+        raise SpecError(
+            f"{path} does not contain a mapping", where=Where("--runtime-env"), fix=fix, code="workload-option"
+        )
     return found
 
 
 def _choose(offers: Sequence[PoolOffer], name: str) -> PoolOffer:
-    """Find the one pool that is meant; of a spec with one pool on one cluster it is that."""
+    """Return the named pool, or the only one of a spec with one pool on one cluster."""
     names = dict.fromkeys(offer.desired.target.pool for offer in offers)
     if not name and len(names) > 1:
         raise SpecError(

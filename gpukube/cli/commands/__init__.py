@@ -1,1 +1,1 @@
-"""Signatures and help of the commands. Bodies are imported when a command runs."""
+"""Command signatures and help texts. The bodies are imported when a command runs."""

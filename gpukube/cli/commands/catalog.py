@@ -1,4 +1,4 @@
-"""`gpukube catalog ...`: signatures and help. What the commands do is in browse.py."""
+"""`gpukube catalog ...`: signatures and help. The behavior is in bodies/catalog.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gpukube.cli.catalog_options import Search, Wanted, complete_model, provider_option, region_option
+from gpukube.cli.catalog_options import Search, TypeFilters, complete_model, provider_option, region_option
 from gpukube.cli.options import Choices, option, takes
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
 
 
 def _types(incomplete: str) -> list[str]:
-    """Complete names of instance types; the table is read at Tab alone."""
+    """Complete names of instance types; the table is read only at Tab."""
     from gpukube.gpu.machines import machines
 
     return sorted({m.name for m in machines() if m.name.startswith(incomplete) and "*" not in m.name})
@@ -23,10 +23,10 @@ def _types(incomplete: str) -> list[str]:
 
 @app.command("list")
 @takes("output", "sandbox", "verbose")
-def list_types(choices: Choices, requested: Wanted) -> None:
-    """List GPU instance types, embedded and refreshed ones. Calls no cloud.
+def list_types(choices: Choices, requested: TypeFilters) -> None:
+    """List GPU instance types, embedded and refreshed. Makes no cloud calls.
 
-    Prices are US dollars per node and hour on demand, with region and day. They are no offers.
+    Prices are on-demand US dollars per node and hour, with region and date. They are not quotes.
     """
     from gpukube.cli.bodies.catalog import show_list
 
@@ -36,9 +36,9 @@ def list_types(choices: Choices, requested: Wanted) -> None:
 @app.command()
 @takes("output", "sandbox", "verbose")
 def find(choices: Choices, search: Search) -> None:
-    """Find the machine for `gpu: {model, count}` on each cloud, or the smallest device that is large enough.
+    """Find the instance type for `gpu: {model, count}` on each cloud, or the smallest device with enough memory.
 
-    Exit codes: 0 found, 4 no cloud has it; the nearest is shown.
+    Exit codes: 0 found, 4 no cloud has it; the closest match is shown.
     """
     from gpukube.cli.bodies.catalog import find_machines
 
@@ -51,7 +51,9 @@ def show(
     choices: Choices,
     name: Annotated[
         str,
-        typer.Argument(metavar="TYPE", show_default=False, autocompletion=_types, help="The cloud's name of the type."),
+        typer.Argument(
+            metavar="TYPE", show_default=False, autocompletion=_types, help="Instance type, as the cloud names it."
+        ),
     ],
     *,
     region: str = region_option(),
@@ -68,22 +70,22 @@ def mig(
     choices: Choices,
     model: Annotated[
         str,
-        typer.Argument(metavar="GPU", show_default=False, autocompletion=complete_model, help="Its model: A100-40GB."),
+        typer.Argument(metavar="GPU", show_default=False, autocompletion=complete_model, help="GPU model: A100-40GB."),
     ],
     *,
     requested: tuple[str, ...] = option(
         "--want", default=(), metavar="PROFILE=N",
-        help="The fewest GPUs for these instances, and the layout of each; may be repeated.",
+        help="Show the fewest GPUs for these instances, and each GPU's layout; may be repeated.",
     ),
     alike: Annotated[
-        bool, typer.Option("--alike", help="With --want: one layout for all GPUs, as in a pool.")
+        bool, typer.Option("--alike", help="With --want: use one layout for all GPUs, as in a pool.")
     ] = False,
     live: tuple[str, ...] = option(
         "--live", default=(), metavar="PROFILE@START",
-        help="What still fits on a GPU with this instance; may be repeated.",
+        help="Show what still fits on a GPU with this instance; may be repeated.",
     ),
 ) -> None:  # fmt: skip
-    """Show the MIG profiles of a GPU, their names on other GPUs, full mixes, and answers to --want and --live.
+    """Show the MIG profiles of a GPU, their names on other GPUs, full mixes, and results for --want and --live.
 
     Exit codes: 0 shown, 4 not possible.
     """
@@ -100,21 +102,21 @@ def refresh(
     providers: tuple[str, ...] = provider_option(),
     regions: tuple[str, ...] = option(
         "--region", default=(), metavar="REGION",
-        help="The region (default: us-east-1, eastus, us-central1); may be repeated.",
+        help="Region to read (default: us-east-1, eastus, us-central1); may be repeated.",
     ),
     subscription: str = option(
         "--subscription", default="", envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
-        help="Azure subscription for the requests.",
+        help="Azure subscription for the API requests.",
     ),
     project: str = option(
         "--project", default="", envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
-        help="Google Cloud project for the requests (default: that of the credentials).",
+        help="Google Cloud project for the API requests (default: the project of the credentials).",
     ),
 ) -> None:  # fmt: skip
     """Read types and prices from the clouds' APIs into a local file for `catalog`.
 
-    The meaning of a spec does not change: `gpu: {model, count}` uses the embedded data.
-    Exit codes: 0 all read, 3 some, else that of the failure; data that could not be read stays.
+    This does not change what a spec means: `gpu: {model, count}` uses the embedded data.
+    Exit codes: 0 all read, 3 some read, otherwise that of the failure; data that could not be read is kept.
     """
     from gpukube.cli.bodies.catalog import refresh_catalog
 

@@ -1,4 +1,4 @@
-"""`gpukube doctor`: find the known faults of live clusters, and heal those that are safe to heal."""
+"""`gpukube doctor`: find known problems of live clusters, and fix those that are safe to fix."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from gpukube.cli.completion import one_of
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
 EXTRAS: Final = ("live-prices", "upgrade", "probe", "migrate-release", "catalog")
-"""Those of core.permissions, without importing it: help and completion need the words alone."""
+"""Extras of core.permissions, repeated here so that help and completion do not import it."""
 
 app = typer.Typer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What of permissions is printed, and where."""
+    """Options for printing permissions."""
 
     level: str = option(
         "--print-policy", default="", metavar="plan|apply", autocompletion=one_of("plan", "apply"),
-        help="Print the permissions that the spec needs, as policies of its clouds and clusters; makes no call.",
+        help="Print the permissions that the spec needs, as cloud policies and cluster roles; makes no API calls.",
     )  # fmt: skip
     extras: tuple[str, ...] = option(
         "--with", default=(), metavar="EXTRA", autocompletion=one_of(*EXTRAS),
-        help=f"With --print-policy: also what one of {', '.join(EXTRAS)} needs; may be repeated.",
+        help=f"With --print-policy: also include what {', '.join(EXTRAS)} needs; may be repeated.",
     )  # fmt: skip
     directory: str = option(
         "--out", default="", metavar="DIR", help="With --print-policy: write each policy to a file in this directory."
@@ -41,12 +41,12 @@ def doctor(
     *,
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="Apply safe fixes: labels, restarts, gpukube's release. Asks first."),
+        typer.Option("--fix", help="Apply safe fixes: labels, restarts, gpukube's release. Asks for confirmation."),
     ] = False,
 ) -> None:
-    """Examine live clusters, also ones that gpukube never touched: what is wrong, what follows, what to run.
+    """Diagnose live clusters, including ones gpukube never touched: problems, consequences, commands to run.
 
-    Changes nothing without --fix. Exit codes: 0 healthy (warnings do not count), 1 ill, 5 no access.
+    Changes nothing without --fix. Exit codes: 0 healthy (warnings do not count), 1 errors found, 5 no access.
     """
     if policy != Policy():
         from gpukube.cli.bodies.policy import print_policies

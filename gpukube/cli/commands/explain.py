@@ -1,4 +1,4 @@
-"""`gpukube explain ...`: what a field of the spec is, and why gpukube decides as it does."""
+"""`gpukube explain ...`: what a field of the spec means, and why gpukube decides as it does."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class _Fields(TyperGroup):
-    """A group whose first word may be a field of the spec: `explain pools.gpu` is `explain field pools.gpu`."""
+    """A group whose first word may be a field: `explain pools.gpu` means `explain field pools.gpu`."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Take what is no command for a field."""
+        """Treat an unknown command as a field."""
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = ["field", *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-        """Offer commands, and fields where no command begins so."""
+        """Complete commands, or fields if no command matches."""
         found = super().shell_complete(ctx, incomplete)
         if found or not incomplete or incomplete.startswith("-"):
             return found
@@ -42,7 +42,7 @@ class _Fields(TyperGroup):
 
 app = typer.Typer(
     cls=_Fields,
-    help="Explain a field of the spec (explain pools.sharing.mig), or the owner of driver and plugin.",
+    help="Explain a field of the spec (explain pools.sharing.mig), or who owns driver and device plugin.",
     subcommand_metavar="FIELD | COMMAND [ARGS]...",
     no_args_is_help=True,
 )
@@ -58,15 +58,17 @@ def explain(
             metavar="FIELD",
             show_default=False,
             autocompletion=complete_field,
-            help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools for all fields.",
+            help="pools.sharing.mig.profile, sharing.mig, pool.capacity, defaults.taints; pools lists all fields.",
         ),
     ],
     *,
-    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Show the fields below it, all levels.")] = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Also show the fields below it, at all levels.")
+    ] = False,
 ) -> None:
-    """Explain a field of the spec: type, default, choices, examples, what each cloud makes of it and of a change.
+    """Explain a field of the spec: type, default, choices, examples, its effect on each cloud, and what a change does.
 
-    `explain FIELD` is short for it. Without any call. -v names the sources.
+    `explain FIELD` is the short form. Makes no API calls. -v adds sources.
     """  # fmt: skip
     from gpukube.engine.documents.field_guide import field_document
 
@@ -94,8 +96,8 @@ def owner(
 ) -> None:
     """Show who owns driver and device plugin on a pool's nodes: facts, rules, settings, alternatives.
 
-    By the spec alone, without any call; --live counts what is on the clusters. -v names the sources.
-    Exit codes: 0 explained, 4 the spec's pool is refused.
+    Uses the spec only and makes no API calls; --live also counts what is in the clusters. -v adds sources.
+    Exit codes: 0 explained, 4 the pool is rejected.
     """
     from gpukube.engine import offline
     from gpukube.engine.documents.reasons import owner_document
@@ -120,7 +122,7 @@ def owner(
 
 
 def _look(choices: Choices, pool: str) -> tuple[dict[str, Snapshot], dict[str, list[Finding]]]:
-    """Plan the pool's clusters; what they hold, and what the plan has against the pool, by cluster key."""
+    """Plan the pool's clusters; return snapshots, and errors that block the pool, by cluster key."""
     from dataclasses import replace
 
     from gpukube.cli.stage import open_job
@@ -133,12 +135,12 @@ def _look(choices: Choices, pool: str) -> tuple[dict[str, Snapshot], dict[str, l
             raise error
     return (
         {plan.cluster.key: plan.seen for plan in plans if plan.seen},
-        {plan.cluster.key: _against(plan, pool) for plan in plans},
+        {plan.cluster.key: _blocking_errors(plan, pool) for plan in plans},
     )
 
 
-def _against(plan: ClusterPlan, pool: str) -> list[Finding]:
-    """Take what stops this pool or its cluster; the solver's own refusals are told by the explanation."""
+def _blocking_errors(plan: ClusterPlan, pool: str) -> list[Finding]:
+    """Return the errors that block this pool or its cluster; the explanation covers the solver's own."""
     from gpukube.core.owners import OWNER_REFUSED
 
     places = {plan.cluster.key, f"{plan.cluster.key}/{pool}"}
@@ -161,7 +163,7 @@ def _require_format(choices: Choices, kind: str) -> None:
 
 
 def _is_data(document: Mapping[str, object], choices: Choices) -> bool:
-    """Write a document for programs where that is asked for."""
+    """Write the document as JSON or YAML if that format is requested, and return whether it is."""
     if choices.output not in ("json", "yaml"):
         return False
     from gpukube.cli.formats.data import write_data

@@ -1,4 +1,4 @@
-"""`gpukube init`: a commented spec to begin with, by flags or by questions on a terminal."""
+"""`gpukube init`: write a commented starter spec, from flags or from answers on a terminal."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def _complete_gpu(incomplete: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What is given on the command line; on a terminal the rest is asked for."""
+    """Flags of `init`; on a terminal it prompts for missing ones."""
 
     providers: tuple[str, ...] = option(
         "--provider", default=(), metavar="CLOUD", autocompletion=_complete_cloud,
-        help="eks, aks or gke; may be repeated, one cluster each.",
+        help="eks, aks or gke; may be repeated, one cluster per cloud.",
     )  # fmt: skip
-    name: str = option("--name", default="", metavar="NAME", help="Name of the cluster, on each cloud.")
+    name: str = option("--name", default="", metavar="NAME", help="Cluster name, used on each cloud.")
     owner: str = option(
         "--owner",
         default="",
         metavar="NAME",
-        help="Owner of the pools, metadata.name (default: the cluster's name).",
+        help="Owner of the pools (metadata.name); default: the cluster's name.",
     )
     account: str = option("--account", default="", metavar="ID", help="EKS: AWS account.")
     region: str = option("--region", default="", metavar="REGION", help="EKS: AWS region.")
@@ -48,14 +48,14 @@ class Flags:
         "--gpu", default="", metavar="MODEL", autocompletion=_complete_gpu, help="GPU model, such as T4-16GB."
     )
     count: int | None = option(
-        "--count", default=None, metavar="N", min=1, help="GPUs per node (default: the smallest machine)."
+        "--count", default=None, metavar="N", min=1, help="GPUs per node (default: that of the smallest machine)."
     )
     nodes: int | None = option("--nodes", default=None, metavar="N", min=0, help="Nodes of the pool (default 1).")
     mig: str = option("--mig", default="", metavar="PROFILE", help="MIG profile, such as 1g.5gb.")
     replicas: int | None = option(
         "--replicas", default=None, metavar="N", min=2, help="Share each GPU, or each MIG instance, by time-slicing."
     )
-    spot: bool = option("--spot", default=False, help="Buy Spot machines.")
+    spot: bool = option("--spot", default=False, help="Use Spot machines.")
     out: str = option(
         "--out", default="pools.yaml", metavar="FILE", help="Output file (default pools.yaml); - for stdout."
     )
@@ -65,10 +65,10 @@ class Flags:
 @app.command()
 @takes()
 def init(choices: Choices, flags: Flags) -> None:
-    """Write a commented spec to begin with, checked by the rules of `validate`. No cloud is called.
+    """Write a commented starter spec, checked with the rules of `validate`. Makes no cloud calls.
 
-    On a terminal what is not given is asked for; with `gpukube --sandbox init` nothing is: examples, for all clouds,
-    stand in for it. Exit codes: 0 written, 4 something is wrong or missing.
+    On a terminal it prompts for missing values. `gpukube --sandbox init` never prompts: it uses example values, for all
+    clouds. Exit codes: 0 written, 4 something is wrong or missing.
     """
     from gpukube.cli.bodies import init as starting
     from gpukube.engine.starter import Answers

@@ -26,16 +26,16 @@ _LOOK = option(
 
 _ADDRESS = option(
     "--cluster", default=(), metavar="ADDRESS",
-    help="The cluster: eks:ACCOUNT/REGION/NAME, aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
+    help="Cluster address: eks:ACCOUNT/REGION/NAME, aks:SUBSCRIPTION/RESOURCEGROUP/NAME, gke:PROJECT/LOCATION/NAME.",
 )  # fmt: skip
 _NEW_OWNER = option(
     "--owner", default=(), metavar="NAME", help="metadata.name of the spec (default: the cluster's name)."
 )
 _EVICT = option(
     "--allow-disruption", default=False,
-    help="Also evict bare pods, pods with an emptyDir and pods that ask not to be disrupted.",
+    help="Also evict bare pods, pods with an emptyDir, and pods marked as not to be disrupted.",
 )  # fmt: skip
-_LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whose name in the cloud matches.")
+_LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whose cloud name matches.")
 
 
 @plan_app.callback()
@@ -56,7 +56,7 @@ _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whos
 def plan(choices: Choices, context: typer.Context) -> None:
     """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
 
-    With --out the plan is saved: `pool apply FILE` applies it, or refuses if anything changed since.
+    With --out it saves the plan: `pool apply FILE` applies exactly that, or refuses if anything changed since.
     """
     if context.invoked_subcommand is None:
         from gpukube.cli.bodies import pool as running
@@ -69,7 +69,7 @@ def plan(choices: Choices, context: typer.Context) -> None:
 def diff(choices: Choices) -> None:
     """Compare the spec with the live pools and clusters.
 
-    Exit codes: 0 no differences, 2 differs; anything else is an error.
+    Exit codes: 0 no differences, 2 differences; anything else is an error.
     """
     from gpukube.cli.bodies import pool_views as viewing
 
@@ -95,7 +95,7 @@ def diff(choices: Choices) -> None:
 def create(choices: Choices) -> None:
     """Create missing pools, install the device plugin, and verify the GPUs on the live nodes.
 
-    Run it again after any interruption: it reuses existing pools and does not change those that match.
+    Run it again after any interruption: it reuses existing pools and leaves matching ones unchanged.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -126,9 +126,9 @@ def apply(
         str, typer.Argument(metavar="[PLAN]", show_default=False, help="A plan saved with `pool plan --out`.")
     ] = "",
 ) -> None:
-    """Bring the live pools to the spec: create, update in place, replace and prune where allowed.
+    """Make the live pools match the spec: create, update in place, and, if allowed, replace and delete.
 
-    Shows the plan and asks on a terminal; without one it needs --yes. A saved plan needs no confirmation:
+    Shows the plan and asks for confirmation; without a terminal it needs --yes. A saved plan needs no confirmation:
     it is applied exactly, or refused as stale. Run it again after any interruption.
     """
     from gpukube.cli.bodies import pool as running
@@ -148,7 +148,7 @@ def scale(
 ) -> None:
     """Change the size of a live pool. The spec does not change: `plan diff` will show the difference.
 
-    Numbers are pool totals. Scaling down asks on a terminal; without one it needs --yes.
+    Sizes are totals of the pool. Scaling down asks for confirmation; without a terminal it needs --yes.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -165,14 +165,14 @@ def wait(
             default_factory=list,
             show_default=False,
             autocompletion=complete_pool,
-            help="Names of pools; all of the spec by default.",
+            help="Names of pools (default: all pools in the spec).",
         ),
     ],
 ) -> None:
     """Wait until the clouds have finished with the pools of the spec, then verify the GPUs on their nodes.
 
-    For what an earlier command started: with --no-wait, or before it was interrupted. Starts nothing. Without a
-    spec it waits for pools of the clusters given by address and does not verify them.
+    Use it after a command with --no-wait or an interrupted one. It starts nothing. Without a spec it waits for pools of
+    the clusters given by address and does not verify them.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -191,10 +191,10 @@ def list_pools(choices: Choices) -> None:
 @app.command("import")
 @takes("clusters", "pools", "owners", *END, clusters=_ADDRESS, owners=_NEW_OWNER, pools=_LIVE_POOLS)
 def import_pools(choices: Choices) -> None:
-    """Write a spec of the live GPU pools of a cluster, whoever made them. Changes nothing.
+    """Write a spec from the live GPU pools of a cluster, whoever created them. Changes nothing.
 
-    The spec goes to stdout: what a person chose, without what the cloud gives by itself, with comments on what was
-    guessed or cannot be said. `pool plan --adopt` of it adds gpukube's labels and changes nothing else.
+    The spec goes to stdout. It leaves out cloud defaults; comments note what was guessed or cannot be expressed.
+    `pool plan --adopt` on it adds gpukube's labels and changes nothing else.
     """
     from gpukube.cli.bodies import pool_import as importing
 
@@ -211,13 +211,13 @@ def export_pools(
         default="",
         metavar="TARGET",
         autocompletion=one_of(*EXPORT_TARGETS),
-        help=f"{', '.join(EXPORT_TARGETS)}; by cloud.",
+        help=f"{', '.join(EXPORT_TARGETS)}; depends on the cloud.",
     ),
 ) -> None:
     """Write pools of a spec for another tool, or live ones (--cluster ADDRESS) for Terraform. Changes nothing.
 
-    The script or file goes to stdout, with what it does not hold in comments at the top. A pool that the tool cannot
-    hold is refused.
+    The script or file goes to stdout; comments at the top list what is not included. A pool that the tool cannot
+    express is rejected.
     """
     from gpukube.cli.bodies import pool_export as exporting
 
@@ -242,9 +242,9 @@ def delete(
     choices: Choices,
     names: Annotated[list[str], typer.Argument(autocompletion=complete_pool, help="Names of the pools in the spec.")],
 ) -> None:
-    """Delete pools of this spec's owner. Asks on a terminal; without one it needs --yes.
+    """Delete pools of this spec's owner. Asks for confirmation; without a terminal it needs --yes.
 
-    Pools of other owners and protected pools (deletionProtection) are refused.
+    Refuses pools of other owners and protected pools (deletionProtection).
     """
     from gpukube.cli.bodies import pool as running
 
@@ -257,10 +257,10 @@ def release(
     choices: Choices,
     names: Annotated[list[str], typer.Argument(autocompletion=complete_pool, help="Names of the pools in the spec.")],
 ) -> None:
-    """Give pools back: take gpukube's ownership labels off, and leave the pools as they are. Asks, like delete.
+    """Stop managing pools: remove gpukube's ownership labels and keep the pools. Asks for confirmation, like delete.
 
-    Pools of other owners and protected pools are refused. Afterwards gpukube changes and deletes them no more;
-    remove them from the spec. gpukube's device-plugin release serves their nodes as before.
+    Refuses pools of other owners and protected pools. Afterwards gpukube no longer changes or deletes these pools;
+    remove them from the spec. gpukube's device-plugin release keeps serving their nodes.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -275,14 +275,14 @@ def release(
 def drain(
     choices: Choices,
     name: Annotated[
-        str, typer.Argument(autocompletion=complete_pool, help="Name of the pool in the spec, or in the cloud.")
+        str, typer.Argument(autocompletion=complete_pool, help="Name of the pool in the spec or in the cloud.")
     ],
     *,
-    undo: bool = option("--undo", default=False, help="Uncordon the nodes that a drain has cordoned."),
+    undo: bool = option("--undo", default=False, help="Uncordon the nodes that a drain cordoned."),
 ) -> None:
-    """Cordon the nodes of a pool and evict their pods, as disruption budgets allow. The pool stays.
+    """Cordon the nodes of a pool and evict their pods, within disruption budgets. The pool stays.
 
-    Asks on a terminal; without one it needs --yes. Run it again after any interruption: it drains what is left.
+    Asks for confirmation; without a terminal it needs --yes. Run it again after an interruption: it drains the rest.
     """
     from gpukube.cli.bodies import pool as running
 
@@ -295,9 +295,9 @@ def drain(
     timeout=_LOOK,
 )  # fmt: skip
 def verify(choices: Choices) -> None:
-    """Compare the devices on the live nodes with the spec; names the missing step when they differ.
+    """Compare the devices on the live nodes with the spec; if they differ, name the step that failed.
 
-    With --probe a pod on each matching pool requests one device and reports what it got.
+    With --probe, one pod per matching pool requests a device and reports what it got.
     """
     from gpukube.cli.bodies import pool as running
 

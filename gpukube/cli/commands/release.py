@@ -11,16 +11,16 @@ app = typer.Typer(help="Remove gpukube's own Helm release from clusters.", no_ar
 
 @app.callback()
 def _group() -> None:
-    pass  # with it, a group of one command stays a group
+    pass  # keeps a group with a single command a group
 
 
 @app.command()
 @takes(*SPEC, "clusters", "yes", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def remove(choices: Choices) -> None:
-    """Uninstall gpukube's device plugin or GPU Operator where no pool and no node needs it. Asks, like pool delete.
+    """Uninstall gpukube's device plugin or GPU Operator if no pool and no node needs it. Asks for confirmation.
 
-    Nodes, CustomResourceDefinitions, the namespace, and whatever others have in it stay. `pool create` installs the
-    release again. Exit codes: 0 removed, or there was none; 1 a pool or a node needs it; 3 so on some of the clusters.
+    Nodes, CustomResourceDefinitions, and the namespace with other people's objects stay. `pool create` installs the
+    release again. Exit codes: 0 removed or not installed; 1 a pool or node needs it; 3 only some clusters succeeded.
     """
     from gpukube.cli.bodies import pool as running
 

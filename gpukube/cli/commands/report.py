@@ -1,4 +1,4 @@
-"""`gpukube report ...`: what other commands wrote with -o json, read again."""
+"""`gpukube report ...`: read what other commands wrote with -o json."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import typer
 from gpukube.cli.completion import complete_format
 from gpukube.cli.options import Choices, option, takes
 
-app = typer.Typer(help="Show what a run wrote with -o json in other formats.", no_args_is_help=True)
+app = typer.Typer(help="Show or merge the JSON documents of earlier runs.", no_args_is_help=True)
 
 _ANY = option(
     "--output", "-o", default="table", envvar="GPUKUBE_OUTPUT", metavar="FORMAT", autocompletion=complete_format,
-    help="A format of the command that wrote the document: table (default), json, yaml, markdown, github, ...",
+    help="Any format of the command that wrote the document: table (default), json, yaml, markdown, github, ...",
 )  # fmt: skip
 
 Documents = Annotated[
     list[str],
-    typer.Argument(metavar="FILE...", show_default=False, help="What commands wrote with -o json; - for stdin."),
+    typer.Argument(metavar="FILE...", show_default=False, help="Output of commands run with -o json; - for stdin."),
 ]
 
 
 @app.callback()
 def _group() -> None:
-    pass  # with it, a group of one command stays a group
+    pass  # keeps a group with a single command a group
 
 
 @app.command()
 @takes("output", "verbose", output=_ANY)
 def show(choices: Choices, files: Documents) -> None:
-    """Show a plan, a diff or a report in another format: one run with -o json, as many formats as a pipeline needs.
+    """Show a plan, a diff, or a report in another format: one run with -o json serves every format a pipeline needs.
 
-    Makes no call and needs no spec. Exit codes: 0 shown, whatever the document reports; 4 a file is no document.
+    Makes no API calls and needs no spec. Exit codes: 0 shown, whatever the document reports; 4 not a gpukube document.
     """
     from gpukube.cli.bodies import report_show as body
 
@@ -42,10 +42,10 @@ def show(choices: Choices, files: Documents) -> None:
 @app.command()
 @takes("output", "verbose", output=_ANY)
 def merge(choices: Choices, files: Documents) -> None:
-    """Put the documents of a run with --shard 1/N to N/N together, as one run over all clusters would have written it.
+    """Merge the documents of runs with --shard 1/N to N/N into the one that a run over all clusters would write.
 
-    Exit codes: that of such a run; 1 when shards are missing, and the document is marked as partial; 4 the files are
-    not of the shards of one run, or one is there twice.
+    Exit codes: that of such a run; 1 shards are missing, and the document is marked as partial; 4 the files are not
+    shards of one run, or one is given twice.
     """
     from gpukube.cli.bodies import report_merge as body
 

@@ -11,7 +11,7 @@ app = typer.Typer()
 def schema() -> None:
     """Print the JSON Schema of the spec, for editors and other tools.
 
-    In a spec, `# yaml-language-server: $schema=FILE` as the first line names it.
+    To use it in an editor, make `# yaml-language-server: $schema=FILE` the first line of a spec.
     """
     import json
 

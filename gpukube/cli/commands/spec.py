@@ -1,4 +1,4 @@
-"""`gpukube validate`: the spec without any cloud."""
+"""`gpukube validate`: check a spec offline."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ app = typer.Typer()
 @app.command()
 @takes(*SPEC, "strict", "output")
 def validate(choices: Choices) -> None:
-    """Check specs offline: syntax, fields, GPU rules and the rules of each cloud they name.
+    """Check specs offline: syntax, fields, GPU rules, and the rules of each cloud they name.
 
-    Exit codes: 0 all is well, 4 something is wrong. What is found goes to stderr, and with -o json, yaml or sarif to
-    stdout too; warnings and hints do not change the code.
+    Exit codes: 0 no errors, 4 errors. Findings go to stderr, and with -o json, yaml or sarif to stdout too. Warnings
+    and hints do not change the exit code.
     """
     import os
 
@@ -29,7 +29,7 @@ def validate(choices: Choices) -> None:
     learn_refreshed(os.environ, sandbox=False)
     found = offline.validate(choices.files, sets=choices.sets, strict=choices.strict)
     document = validation_document(found)
-    if choices.output != "github":  # its annotations stand in the log themselves
+    if choices.output != "github":  # its annotations are shown in the log anyway
         out.warn(found.findings)
     if found.is_right or choices.output not in {"table", "text"}:
         out.show(document, choices.output)

@@ -1,4 +1,4 @@
-"""`gpukube workload ...`: manifests for the pools of a spec: write them, check them, see where they fit."""
+"""`gpukube workload ...`: write and check manifests for the pools of a spec, and see where they fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from gpukube.cli.completion import complete_cluster, complete_lint_rule, complete_pool, one_of
 from gpukube.cli.options import SPEC, Choices, option, takes
 
-app = typer.Typer(help="Write, check and fit workloads of the pools: Pods, KubeRay.", no_args_is_help=True)
+app = typer.Typer(help="Write, check and place workloads for the pools: Pods, KubeRay.", no_args_is_help=True)
 
 Manifests = Annotated[
     list[str] | None,
@@ -24,10 +24,10 @@ Manifests = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintOptions:
-    """What `workload lint` alone takes."""
+    """Options of `workload lint` only."""
 
-    fix: bool = option("--fix", default=False, help="Fix what is safe to fix, in place; of stdin to stdout.")
-    diff: bool = option("--diff", default=False, help="Show what --fix would change, and change nothing.")
+    fix: bool = option("--fix", default=False, help="Apply safe fixes in place; for stdin, write the result to stdout.")
+    diff: bool = option("--diff", default=False, help="Show what --fix would change; change nothing.")
     list_rules: bool = option("--list-rules", default=False, help="List all rules.")
     explain: str = option(
         "--explain", default="", metavar="RULE", autocompletion=complete_lint_rule,
@@ -43,10 +43,10 @@ def lint(
     *,
     options: LintOptions,
 ) -> None:
-    """Check manifests of GPU workloads: Pods and what makes them, KubeRay, JobSet, ResourceQuota.
+    """Check manifests of GPU workloads: Pods and what creates them, KubeRay, JobSet, ResourceQuota.
 
     With -f it also checks them against the pools of the spec. To accept a finding, write
-    `# gpukube: ignore RULE - reason` on its line. Without any call.
+    `# gpukube: ignore RULE - reason` on its line. Makes no API calls.
     Exit codes: 0 no errors, 4 errors; with --strict also for warnings.
     """
     from gpukube.cli.bodies import workload_lint as body
@@ -63,12 +63,12 @@ def fit(
     choices: Choices,
     manifests: Manifests = None,
     *,
-    live: Annotated[bool, typer.Option("--live", help="Read the nodes of the clusters, and what runs there.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Read the clusters' nodes and the pods on them.")] = False,
 ) -> None:
-    """Show where the pods of manifests go on the pools of a spec: now, after a scale-up, or never.
+    """Show where the pods of manifests fit on the pools of a spec: now, after a scale-up, or never.
 
-    For pods without a place it shows why, and the one change with which they get one.
-    Exit codes: 0 every pod has a place, 1 some have none, 4 a file is wrong.
+    For a pod that fits nowhere it shows the reason and the single change that would place it.
+    Exit codes: 0 every pod fits, 1 some do not, 4 a file is wrong.
     """
     from gpukube.cli.bodies import workload_fit as body
 
@@ -78,34 +78,40 @@ def fit(
 _KINDS = ("pod", "job", "deployment", "statefulset", "jobset", "raycluster", "rayjob", "rayservice", "kueue")
 _CLUSTER = option(
     "--cluster", default=(), metavar="KEY", autocompletion=complete_cluster,
-    help="Which cluster, where the pool is on several.",
+    help="Which cluster, if the pool is on several.",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderOptions:
-    """What `workload render` alone takes."""
+    """Options of `workload render` only."""
 
     pool: str = option(
         "--pool", default="", metavar="NAME", autocompletion=complete_pool, help="Name of the pool in the spec."
     )
-    gpus: int = option("--gpus", default=1, min=1, help="GPUs, instances or shares of one pod (default 1).")
-    resource: str = option("--resource", default="", metavar="NAME", help="Which device, if nodes have several kinds.")
+    gpus: int = option("--gpus", default=1, min=1, help="GPUs, MIG instances or shares per pod (default 1).")
+    resource: str = option(
+        "--resource", default="", metavar="NAME", help="Which device resource, if nodes have several."
+    )
     image: str = option("--image", default="", help="Image of the pods (default: a pinned CUDA or Ray image).")
-    name: str = option("--name", default="", help="Name of the object (default: the pool's).")
-    namespace: str = option("--namespace", "-n", default="", help="Namespace (default: the one of kubectl).")
+    name: str = option("--name", default="", help="Name of the object (default: the pool's name).")
+    namespace: str = option("--namespace", "-n", default="", help="Namespace (default: kubectl's current one).")
     replicas: int | None = option("--replicas", default=None, min=1, help="Pods, or Ray workers (default 1).")
-    least: int | None = option("--min", default=None, min=0, help="Minimum Ray workers (default: none).")
-    most: int | None = option("--max", default=None, min=1, help="Maximum Ray workers (default: what the pool takes).")
-    cpu: str = option("--cpu", default="", metavar="AMOUNT", help="Processors of a pod (default: a fair share).")
-    memory: str = option("--memory", default="", metavar="AMOUNT", help="Memory of a pod (default: a fair share).")
+    least: int | None = option("--min", default=None, min=0, help="Minimum Ray workers (default: no autoscaling).")
+    most: int | None = option(
+        "--max", default=None, min=1, help="Maximum Ray workers (default: what fits on the pool)."
+    )
+    cpu: str = option("--cpu", default="", metavar="AMOUNT", help="CPU per pod (default: a fair share of the node).")
+    memory: str = option(
+        "--memory", default="", metavar="AMOUNT", help="Memory per pod (default: a fair share of the node)."
+    )
     runtime_env: str = option(
         "--runtime-env", default="", metavar="FILE",
-        help="Ray runtime environment (YAML or JSON) of a rayjob or rayservice: what Ray installs for it.",
+        help="Ray runtime environment (YAML or JSON) of a rayjob or rayservice.",
     )  # fmt: skip
     working_dir: str = option(
         "--working-dir", default="", metavar="URI",
-        help="Code of a rayjob or rayservice: address of a .zip that the pods can read.",
+        help="Code of a rayjob or rayservice: URL of a .zip that the pods can download.",
     )  # fmt: skip
 
 
@@ -124,12 +130,13 @@ def render(
         ),
     ],
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="What the pods run.")
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="Command that the pods run."),
     ] = None,
 ) -> None:
-    """Write a manifest for a pool, from the spec alone, as YAML for `kubectl apply -f -`.
+    """Write a manifest for a pool, from the spec only, as YAML for `kubectl apply -f -`.
 
-    Resource names, tolerations, selectors and sizes are those of the pool on its cloud; comments say why. For a
+    Resource names, tolerations, selectors, and sizes match the pool on its cloud; comments explain them. For a
     rayservice, COMMAND is the import path of the Serve application.
     """
     from gpukube.cli.bodies import workload_render as body

@@ -1,1 +1,1 @@
-"""Documents in the formats that programs and CI systems read. Pure."""
+"""Documents in the formats that programs and CI systems read. Pure functions."""

@@ -1,8 +1,8 @@
-"""What a document reports about places in files, as GitLab's code quality report: an array of findings.
+"""Findings of a document that have a file position, as GitLab's code quality report: an array of findings.
 
 Source: docs.gitlab.com/ci/testing/code_quality "Code Quality report format". GitLab compares the report of a merge
-request with that of its target by fingerprints alone: they hold no line numbers, so that a finding which moves is not
-a new one. What is in no file (a cluster that could not be read) has no place in this format.
+request with that of its target by fingerprint only. Fingerprints contain no line numbers, so that a finding that moves
+is not new. Findings outside files (a cluster that could not be read) cannot be expressed in this format.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEVERITIES: Final = {"error": "critical", "warning": "minor", "notice": "info"}
 
 
 def codequality_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Write the array as JSON."""
+    """Return the array as JSON."""
     repeated = Counter[str]()
     issues = [
         _issue(note, repository_path(note.position["file"]), max(1, note.position["line"]), repeated)

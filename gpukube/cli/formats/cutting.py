@@ -1,6 +1,6 @@
-"""Text that must fit: what is left out is the least important, and counted. Pure.
+"""Fitting text into a limit: the least important blocks are omitted and counted. Pure functions.
 
-A text is made of blocks, which are shown whole or not at all, so that no table, fence or folded part is broken.
+Text consists of blocks that are shown whole or not at all, so that no table, fence, or folded part breaks.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _SHARES: Final[Mapping[str, int]] = {"loss": 4, "replacement": 4, "pool": 2, "finding": 3}
-"""Noun -> the part of the room, as 1/n, beyond which others come first: 3,000 pools hide no error, nor the reverse."""
+"""Noun -> share of the space, as 1/n, after which others come first: 3,000 pools hide no error, or vice versa."""
 TIER: Final = 10
-"""Ranks from one multiple of this to the next are a tier: nothing of it is kept before all of the one below it is."""
+"""Size of a tier of ranks: every block of a lower tier is kept before any block of the next."""
 _HUGE: Final = 8
-"""A block of more than this part of the room, as 1/n, is passed over: it would take the place of many."""
+"""Maximum share of the space for one block, as 1/n; a larger one is skipped, because it would displace many."""
 _PLURALS: Final = {"loss": "losses"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """Lines around blocks that follow one another: the head of a table, the blank line behind a list."""
+    """Lines around consecutive blocks: the head of a table, the blank line after a list."""
 
     head: tuple[str, ...] = ()
     foot: tuple[str, ...] = ("",)
@@ -35,10 +35,10 @@ class Block:
     """Lines that are shown together.
 
     Attributes:
-        lines: Of the text.
-        what: What it is, as it is counted when it is left out; "" for what is always shown.
-        rank: The lowest are kept first.
-        frame: Around it, and around its neighbors with the same one.
+        lines: Lines of text.
+        what: Noun that counts it if it is omitted; "" for a block that is always shown.
+        rank: Blocks with the lowest rank are kept first.
+        frame: Lines around it and its neighbors with the same frame.
     """
 
     lines: tuple[str, ...]
@@ -48,13 +48,13 @@ class Block:
 
 
 def fitted(blocks: Iterable[Block], room: int, size: Callable[[str], int], elsewhere: str) -> Iterator[str]:
-    """Lay out blocks; where they are too long, those of the lowest ranks, and what is left out.
+    """Lay out blocks; if they are too long, those with the lowest ranks and a notice of what is omitted.
 
     Args:
-        blocks: In the order of the text.
-        room: The most that all lines may take.
-        size: What a line takes, with its end.
-        elsewhere: Where all of it is.
+        blocks: Blocks in text order.
+        room: Maximum total size of all lines.
+        size: Function that returns the size of a line with its line end.
+        elsewhere: Sentence that names where the full text is.
     """
     made = list(blocks)
     lines = list(_laid_out(made))
@@ -70,7 +70,7 @@ def fitted(blocks: Iterable[Block], room: int, size: Callable[[str], int], elsew
 def _chosen(
     blocks: Sequence[Block], room: int, size: Callable[[str], int], elsewhere: str
 ) -> tuple[list[Block], Counter[str]]:
-    """Choose the blocks that fit, and count the others."""
+    """Choose the blocks that fit, and count the omitted ones."""
 
     def cost(lines: Iterable[str]) -> int:
         return sum(map(size, lines))
@@ -80,7 +80,7 @@ def _chosen(
     whole, used, framed = max(room, 0), Counter[str](), set[Frame]()
     chosen = {index for index, block in enumerate(blocks) if not block.what}
     by_rank = sorted(range(len(blocks)), key=lambda index: blocks[index].rank)
-    # In each tier what the others leave of their shares is for everybody.
+    # Within each tier, unused shares are available to all.
     for tier, shares in product(sorted({block.rank // TIER for block in blocks}), (_SHARES, {})):
         full = set[str]()
         for index in (index for index in by_rank if blocks[index].rank // TIER == tier):
@@ -90,7 +90,7 @@ def _chosen(
                 continue
             if block.frame and block.frame not in framed:
                 needed += cost((*block.frame.head, *block.frame.foot))
-            # What comes behind something that was left out is left out too, however small: the worst are shown.
+            # After an omitted block, omit the rest too, however small: the most severe ones are shown.
             if needed > room or (used[block.what] + needed) * shares.get(block.what, 1) > whole:
                 full.add(block.what)
                 continue
@@ -104,7 +104,7 @@ def _chosen(
 
 
 def _worst_first(blocks: Sequence[Block]) -> Iterator[Block]:
-    """Order neighbors in one frame by their ranks."""
+    """Order neighbors with the same frame by rank."""
     run: list[Block] = []
     for block in blocks:
         if run and (block.frame is None or block.frame is not run[0].frame):
@@ -127,4 +127,4 @@ def _laid_out(blocks: Iterable[Block]) -> Iterator[str]:
 
 def _notice(left_out: Mapping[str, int], elsewhere: str) -> str:
     counts = (f"{count:,} {what if count == 1 else _PLURALS.get(what, f'{what}s')}" for what, count in left_out.items())
-    return f"**Cut to fit, the worst first.** Left out: {', '.join(counts)}. {elsewhere}"
+    return f"**Truncated, most severe first.** Omitted: {', '.join(counts)}. {elsewhere}"

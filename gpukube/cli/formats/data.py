@@ -1,6 +1,6 @@
-"""Documents for programs: JSON and YAML in which nothing acts on a terminal or on a CI system that shows the log.
+"""JSON and YAML documents without sequences that a terminal or a CI system showing the log would act on.
 
-Every value is what it was for whoever reads the document; only its spelling is careful.
+Readers get every value unchanged; only its spelling is escaped.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def quoted_json(value: object, *, indent: int | None = None) -> str:
-    """Write JSON that no terminal and no CI system acts on: all but printable ASCII is escaped.
+    """Return JSON that no terminal and no CI system acts on: everything but printable ASCII is escaped.
 
-    A marker can stand inside a string only, where a number sign may be written as an escape: readers get the same text.
+    A CI marker can occur only inside a string, where "#" may be written as an escape: readers get the same text.
     """
     text = json.dumps(value, indent=indent, default=str)
     return text.replace("##", "\\u0023#").replace("\x7f", "\\u007f")
@@ -32,16 +32,18 @@ def write_data(document: Mapping[str, object], output: str) -> None:
         sys.stdout.write(quoted_json(document, indent=2) + "\n")
         return
     plain = json.loads(json.dumps(document, default=str))
-    # Never folded: the rest of a folded text would begin a line, where CI systems look for commands.
+    # No line folding: a folded part would start a line, where CI systems look for commands.
     text = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, width=sys.maxsize)
-    sys.stdout.write(text.replace("##[", "\\x23#[").replace("##vso[", "\\x23#vso["))  # between double quotes only
+    sys.stdout.write(
+        text.replace("##[", "\\x23#[").replace("##vso[", "\\x23#vso[")
+    )  # occurs only between double quotes
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML in which what cannot be seen, and what CI systems act on, stands escaped between double quotes."""
+    """YAML dumper that escapes, in double quotes, invisible characters and the commands of CI systems."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Represent a text; the value that a reader gets is always the text itself."""
+        """Represent a string; readers always get the same string."""
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if visible(data) == data else '"')
 
 

@@ -1,7 +1,7 @@
 """The event log: JSON Lines of what happens in a run, for programs that follow it.
 
-In scope: the writer, and listening with several at once. Out of scope: rows for people (progress), the shape of
-a line (engine/documents).
+In scope: the writer, and combining listeners. Out of scope: rows for people (progress), the shape of a line
+(engine/documents).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class EventLog:
     """Writes each event as one line, at once.
 
-    A reader that goes away or a disk that is full must not end a run that is changing clusters: the log ends,
-    `broken` says why, and the run goes on.
+    A closed pipe or a full disk must not end a run that is changing clusters: the log ends, `broken` contains the
+    reason, and the run continues.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -48,7 +48,7 @@ class EventLog:
 
 
 def both(*listeners: Listener) -> Listener:
-    """Listen with several, in this order."""
+    """Return a listener that calls several, in this order."""
 
     def listen(event: Event) -> None:
         for each in listeners:
@@ -59,12 +59,12 @@ def both(*listeners: Listener) -> Listener:
 
 @contextmanager
 def logged(place: str, listener: Listener) -> Iterator[Listener]:
-    """Listen, and write the event log too.
+    """Yield a listener that also writes the event log.
 
     Args:
-        place: A file, which is made for the user alone (0600) and appended to if it is there, so that the log of a
-            run taken up again goes on; "-" for stdout; "" for no log.
-        listener: Who listens anyway.
+        place: A file, created for the user only (0600), or appended to if it exists, so that a resumed run continues
+            its log; "-" for stdout; "" for no log.
+        listener: The listener that always runs.
 
     Raises:
         OSError: The file cannot be written.
@@ -74,12 +74,12 @@ def logged(place: str, listener: Listener) -> Iterator[Listener]:
     elif place == "-":
         log = EventLog(sys.stdout)
         yield both(listener, log)
-        _tell(log)
+        _report_broken(log)
     else:
         with _opened(place) as stream:
             log = EventLog(stream)
             yield both(listener, log)
-            _tell(log)
+            _report_broken(log)
 
 
 @contextmanager
@@ -91,10 +91,10 @@ def _opened(place: str) -> Iterator[TextIO]:
     finally:
         try:
             stream.close()
-        except OSError as error:  # what a full disk did not take; the run is over and was reported
+        except OSError as error:  # buffered text that a full disk rejects; the run is over and reported
             write_stderr(f"the event log ends early: {str(error).lower()}")
 
 
-def _tell(log: EventLog) -> None:
+def _report_broken(log: EventLog) -> None:
     if log.broken:
         write_stderr(f"the event log ends early: {log.broken}")

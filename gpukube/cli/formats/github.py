@@ -1,9 +1,9 @@
-"""Documents as GitHub's workflow commands: annotations beside the lines of the files, and a sum as plain text.
+"""Documents as GitHub workflow commands: annotations on lines of files, and a plain-text summary.
 
 Source: docs.github.com "Workflow commands for GitHub Actions"; escapes as in actions/toolkit
-packages/core/src/command.ts. GitHub shows 10 errors and 10 warnings of a step (docs.github.com/en/rest/checks/runs) and
-50 annotations of a job (actions/toolkit docs/problem-matchers.md, Limitations) and drops the rest silently: so the
-worst come first, and what is left is in the log, with its count in the last annotation.
+packages/core/src/command.ts. GitHub shows 10 errors and 10 warnings per step (docs.github.com/en/rest/checks/runs) and
+50 annotations per job (actions/toolkit docs/problem-matchers.md, Limitations) and drops the rest silently, so the
+most severe come first; the rest are in the log, and the last annotation counts them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gpukube.cli.formats.notes import Level
 
 SHOWN: Final = 10
-"""Annotations of one level in one step; GitHub would drop what is more. Three levels are below the 50 of a job."""
+"""Annotations of one level per step; GitHub drops any beyond that. Three levels stay below the 50 per job."""
 
 
 def github_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Write what a document reports as annotations, the worst first, then the sum as plain text."""
+    """Return annotations for what a document reports, most severe first, then the plain-text summary."""
     notes = notes_of(document)
     for level in LEVELS:
         yield from _capped([note for note in notes if note.level == level], level)
@@ -31,7 +31,7 @@ def github_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _capped(notes: Sequence[Note], level: Level) -> Iterator[str]:
-    """Annotate as many as GitHub shows; the rest goes to the log, and the last annotation says so."""
+    """Return as many annotations as GitHub shows; the rest go to the log, and the last annotation counts them."""
     fits = notes if len(notes) <= SHOWN else notes[: SHOWN - 1]
     yield from map(_command, fits)
     rest = notes[len(fits) :]

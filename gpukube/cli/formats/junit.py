@@ -1,12 +1,11 @@
 """Documents as JUnit XML, which CI systems show test by test.
 
-A suite per cluster, a case per pool, node and probe; of findings in files a suite per file. What a command ends badly
-for is a failure, what could not be read an error, what was not tried is skipped; warnings pass, with what they say.
-There is always a case: readers take a report without any for a broken one.
+There is a suite per cluster, and a case per pool, node, and probe; findings in files have a suite per file. A problem
+that makes the command fail is a failure, unread data is an error, and what was not attempted is skipped; warnings pass
+and carry their text. There is always at least one case: readers treat an empty report as broken.
 
-The dialect is the one that Jenkins and GitLab read: jenkinsci/xunit-plugin, types/model/xsd/junit-10.xsd. Out of scope:
-what a report says (engine.documents), or cleaning: the document has no character that XML cannot hold
-(gpukube.visible).
+Jenkins and GitLab read this dialect: jenkinsci/xunit-plugin, types/model/xsd/junit-10.xsd. Out of scope: the content of
+a report (engine.documents), and cleaning: the document has no character that XML forbids (gpukube.visible).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _RESULTS: Final = ("failure", "error", "skipped")
 
 
 def junit_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Write a document as the lines of one XML document."""
+    """Return a document as the lines of one XML document."""
     command = f"gpukube {document['kind'].lower()}"
     root = ET.Element("testsuites", {"name": command})
     for name, cases in _MAKERS[document["kind"]](document):
@@ -59,7 +58,7 @@ def junit_lines(document: Mapping[str, Any]) -> Iterator[str]:
         _output(case, sum_lines(document))
         _add_suite(root, command, [case])
     _count(root, [case for suite in root for case in suite])
-    del root.attrib["skipped"]  # which the schema has on suites alone
+    del root.attrib["skipped"]  # the schema allows it on suites only
     ET.indent(root)
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield from ET.tostring(root, encoding="unicode").splitlines()
@@ -72,7 +71,7 @@ def _add_suite(root: ET.Element, name: str, cases: list[ET.Element]) -> None:
 
 
 def _count(element: ET.Element, cases: list[ET.Element]) -> None:
-    """Write the numbers that readers trust more than the cases."""
+    """Set the counts, which readers trust more than the cases."""
     element.set("tests", str(len(cases)))
     for result, name in zip(_RESULTS, ("failures", "errors", "skipped"), strict=True):
         element.set(name, str(sum(case.find(result) is not None for case in cases)))
@@ -87,7 +86,7 @@ def _planned(document: PlanDocument) -> Suites:
 
 
 def _planned_cluster(cluster: ClusterPart, *, diff: bool) -> Iterator[ET.Element]:
-    """Make the cases of a cluster; in a diff every difference is a failure, in a plan only what cannot be done."""
+    """Return the cases of a cluster; in a diff every difference fails, in a plan only what is impossible."""
     name = cluster["cluster"]
     yield from _unreadable(name, cluster["error"])
     yield from (_finding_case(name, found) for found in cluster["diagnostics"])
@@ -137,7 +136,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 def _found(document: ValidationDocument | LintDocument) -> Suites:
-    """Make a suite per file: a case per finding, or one that passes."""
+    """Return a suite per file: a case per finding, or one that passes."""
     by_file: dict[str, list[Diagnostic]] = defaultdict(list, {file: [] for file in document["files"]})
     for found in (*document["errors"], *document["warnings"], *document["hints"]):
         by_file[found["position"]["file"] if found["position"] else found["where"]].append(found)
@@ -161,13 +160,13 @@ def _examined(document: DoctorDocument) -> Suites:
 
 
 def _examined_cluster(cluster: PatientPart) -> Iterator[ET.Element]:
-    """Make a case per problem and per check that could not be made; the checks that found nothing are one case."""
+    """Return a case per problem and per skipped check; the checks without findings are one case."""
     name = cluster["cluster"]
     yield from _unreadable(name, cluster["errors"])
     yield from _unreadable(name, cluster["unmended"], "fix")
     if cluster["made"]:
         case = _case(name, "checks")
-        _output(case, [f"{plural(cluster['made'], 'check')} made", *(f"fixed: {line}" for line in cluster["mended"])])
+        _output(case, [f"{plural(cluster['made'], 'check')} run", *(f"fixed: {line}" for line in cluster["mended"])])
         yield case
     for found in cluster["ailments"]:
         case = _case(f"{name}.{found['check']}", found["where"])
@@ -196,7 +195,7 @@ def _workload(part: FittedPart) -> ET.Element:
     case = _case(part["cluster"], workload_name(part))
     lines = [f"{part['now']} now, {part['afterScaleUp']} after scale-up, {part['never']} never", *fit_lines(part)]
     if part["never"]:
-        message = f"{plural(part['never'], 'pod')} never have a place"
+        message = f"{plural(part['never'], 'pod')} never fit"
         return _with(case, "failure", message, "never-fits", "\n".join(lines))
     _output(case, lines)
     return case
@@ -225,7 +224,7 @@ def _reported_cluster(cluster: ClusterOutcome) -> Iterator[ET.Element]:
 
 
 def _pool(cluster: str, pool: PoolOutcome) -> ET.Element:
-    """Make the case of a pool as a whole; what is wrong on a node is the node's failure too."""
+    """Return the case of a pool as a whole; a problem on a node is also a failure of the node's case."""
     case = _case(cluster, pool["pool"])
     proof, error = pool["proof"], pool["error"] or []
     if pool["outcome"] == "not-attempted":
@@ -248,7 +247,7 @@ def _proof_lines(message: str, proof: Proof) -> Iterator[str]:
     yield message
     yield proof["summary"]
     for name, (least, most) in proof["expected"].items():
-        yield f"{name}: {proof['allocatable'].get(name, 0)} allocatable, {least} to {most} promised"
+        yield f"{name}: {proof['allocatable'].get(name, 0)} allocatable, {least} to {most} expected"
 
 
 def _node(pool: str, node: NodeProof) -> ET.Element:
@@ -262,7 +261,7 @@ def _node(pool: str, node: NodeProof) -> ET.Element:
 
 def _node_lines(node: NodeProof) -> Iterator[str]:
     for name in sorted({*node["expected"], *node["allocatable"]}):
-        yield f"{name}: {node['allocatable'].get(name, 0)}, promised {node['expected'].get(name, 0)}"
+        yield f"{name}: {node['allocatable'].get(name, 0)}, expected {node['expected'].get(name, 0)}"
     for check in node["checks"]:
         requested = "" if check["holds"] else f", not {check['expected'] or 'absent'}"
         yield f"{check['what']}: {check['seen'] or 'absent'}{requested}"

@@ -1,7 +1,7 @@
-"""Documents as GitHub-flavoured Markdown: for a comment on a pull or merge request, and for the summary of a job.
+"""Documents as GitHub-flavored Markdown: for comments on pull or merge requests, and for job summaries.
 
-Values stand in code spans, so that they neither format nor mention anybody; prose is escaped. What is long is folded
-into <details>. What does not fit is left out whole, the least important first, and the text says how much that is.
+Values are in code spans, so that they neither format nor mention anybody; prose is escaped. Long parts are folded into
+<details>. Parts that do not fit are omitted whole, least important first, and the text counts them.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     )
 
 COMMENT: Final = 65_536
-"""Characters of a comment (GitHub: "body is too long (maximum is 65536 characters)"; GitLab takes 1,000,000). Counted
-in UTF-16, in which an emoji is two: never fewer than whoever counts, and 196,608 bytes of UTF-8 at most."""
+"""Characters of a comment (GitHub: "body is too long (maximum is 65536 characters)"; GitLab allows 1,000,000).
+Counted in UTF-16, where an emoji is two: never less than any service counts, and at most 196,608 bytes of UTF-8."""
 SUMMARY: Final = 1_048_576
-"""Bytes of a step's summary: more is not shown (docs.github.com "Workflow commands", "Step isolation and limits")."""
+"""Bytes of a step's summary that GitHub shows (docs.github.com "Workflow commands", "Step isolation and limits")."""
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>|~#])")
 _LINK: Final = re.compile(r"https://[\w./?=&#%~:@+,-]+", re.ASCII)
@@ -90,7 +90,7 @@ _ACTION_RANKS: Final = {
     "adopt": 7,
     "no-op": 9,
 }
-"""What is kept where not all fits: the lowest. Errors stand at 3, warnings at 4, hints at 8."""
+"""Ranks of blocks; the lowest are kept if not all fit. Errors have 3, warnings 4, hints 8."""
 _OUTCOME_RANKS: Final = {
     "failed": 0,
     "unknown": 1,
@@ -102,32 +102,32 @@ _OUTCOME_RANKS: Final = {
 }
 _SEVERITY_RANKS: Final = {"error": 3, "warning": 4, "hint": 8}
 _LONGEST: Final = 1000
-"""Characters of a sum that names clusters."""
+"""Maximum characters of a summary that names clusters."""
 
 
 def markdown(document: Mapping[str, Any]) -> Iterator[str]:
-    """Render a document for the summary of a job."""
+    """Render a document for a job summary."""
 
     def size(line: str) -> int:
         return len(line.encode()) + 1
 
-    return fitted(_blocks(document), SUMMARY, size, "`-o json` has all of it.")
+    return fitted(_blocks(document), SUMMARY, size, "`-o json` has everything.")
 
 
 def comment(document: Mapping[str, Any]) -> Iterator[str]:
-    """Render a document for one comment, whose first line is by what the next run finds it."""
+    """Render a document for one comment; the next run finds it by its first line."""
     marker = f"<!-- gpukube:{_marker(document)} -->"
 
     def size(line: str) -> int:
         return len(line.encode("utf-16-le")) // 2 + 1
 
     yield marker
-    elsewhere = "`-o markdown`, for the summary of a job, has more, and `-o json` all of it."
+    elsewhere = "`-o markdown`, for a job summary, has more; `-o json` has everything."
     yield from fitted(_blocks(document), COMMENT - size(marker), size, elsewhere)
 
 
 def _blocks(document: Mapping[str, Any]) -> Iterator[Block]:
-    """Make the blocks of a document; below its title stands of which part of a fleet it is."""
+    """Return the blocks of a document; the line below its title names its part of a fleet."""
     title, *others = _MAKERS[document["kind"]](document)
     yield title
     if line := part_line(document):
@@ -136,20 +136,20 @@ def _blocks(document: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _marker(document: Mapping[str, Any]) -> str:
-    """Name what a document is of: runs of the same name update one comment."""
+    """Return the identity of a document: runs with the same identity update one comment."""
     scope, shard = document.get("scope") or {"owners": [], "filters": []}, document.get("shard")
     part = [f"shard={shard['index']}/{shard['total']}"] if shard else []
     words = [",".join(scope["owners"]) or document["kind"].lower(), *scope["filters"], *part]
-    # Nothing in it may end the comment of HTML.
+    # It must not end the HTML comment.
     return re.sub(r"-{2,}|[^\w .,:/=*?-]", "-", " ".join(words).replace(" --", " "), flags=re.ASCII)[:_LONGEST]
 
 
 def code(value: str, *, cell: bool = False) -> str:
-    """Quote a value, whatever stands in it.
+    """Return a value in a code span, whatever it contains.
 
     Args:
-        value: Put on one line.
-        cell: Whether it stands in a table, where a pipe would end the cell even so.
+        value: Text, put on one line.
+        cell: Whether it is in a table, where a pipe would end the cell even inside a code span.
     """
     text = " ".join(value.split())
     if not text:
@@ -161,7 +161,7 @@ def code(value: str, *, cell: bool = False) -> str:
 
 
 def prose(text: str) -> str:
-    """Escape a sentence: nothing in it formats, opens HTML, or mentions anybody."""
+    """Escape a sentence, so that it formats nothing, opens no HTML, and mentions nobody."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("@", "@\u200b").replace("&", "&amp;")
 
 
@@ -231,7 +231,7 @@ def _clipped(text: str) -> str:
 
 
 def _costs(document: PlanDocument) -> Iterator[Block]:
-    """Put what is destroyed before everything else."""
+    """Put what is deleted before everything else."""
     quote = Frame(("> [!CAUTION]",))
     for cluster in document["clusters"]:
         for pool in cluster["pools"]:
@@ -293,11 +293,11 @@ def _cluster(cluster: ClusterPart) -> Iterator[Block]:
 
 
 def _replacement(cluster: str, pool: PoolPart) -> Iterator[str]:
-    """Describe what a surge would do, or what stands against it, and which pods would not leave."""
+    """Describe what a surge would do, or what prevents it, and which pods would not leave."""
     name, found, leaving = code(f"{cluster}/{pool['pool']}"), pool["replacement"], pool["leaving"]
     if found:
         yield from (f"- {name} surge: {prose(text)}" for text in surge_facts(found))
-        yield from (f"  - not known: {prose(text)}" for text in found["unknown"])
+        yield from (f"  - unknown: {prose(text)}" for text in found["unknown"])
     if leaving and leaving["pods"]:
         yield f"- {name} drain: {prose(leaving_words(leaving))}"
         for texts, _ in leaving_facts(leaving):
@@ -309,7 +309,7 @@ def _html(text: str) -> str:
 
 
 def _values(change: Change) -> tuple[str, str]:
-    """Write both values as cells; of long lists only the items that differ."""
+    """Return both values as cells; for long lists, only the items that differ."""
     _, *items = difference_lines(change["field"], change["old"], change["new"])
     if not items:
         return code(value_words(change["old"]), cell=True), code(value_words(change["new"]), cell=True)
@@ -392,7 +392,7 @@ def _fit(document: FitDocument) -> Iterator[Block]:
 def _misfit(part: FittedPart) -> Iterator[str]:
     position = part["position"]
     where = code(f"{position['file']}:{position['line']}") + " " if position else ""
-    yield f"- {where}{code(workload_name(part))}: {plural(part['never'], 'pod')} never have a place"
+    yield f"- {where}{code(workload_name(part))}: {plural(part['never'], 'pod')} never fit"
     yield from (f"  - {prose(line)}" for line in fit_lines(part))
 
 
@@ -436,7 +436,7 @@ def _cluster_outcome(cluster: ClusterOutcome) -> Iterator[Block]:
 
 
 def _proof(name: str, proof: Proof, rank: int) -> Iterator[Block]:
-    """Show what a probe saw, and every node as promised and as seen, folded."""
+    """Show the output of a probe, and each node's expected and observed devices, folded."""
     probe = proof["probe"]
     if probe:
         line = f"- {_PROBES[probe['status']]} {code(name)} probe {probe['status']}: {prose(probe['says'])}"
@@ -464,7 +464,7 @@ def _node_rows(node: NodeProof, *, due: bool) -> Iterator[tuple[str, ...]]:
 
 
 def _tolerations(whose: str, tolerations: Sequence[Toleration]) -> Iterator[str]:
-    yield f"{whose} need in their spec; nothing adds it:"
+    yield f"{whose} need these in their spec; nothing adds them:"
     yield ""
     yield "```yaml"
     yield from toleration_lines(tolerations)
@@ -490,12 +490,12 @@ def _doctor(document: DoctorDocument) -> Iterator[Block]:
     yield Block((f"### gpukube doctor: {doctor_words(document)}", ""))
     for cluster in document["clusters"]:
         items = Frame()
-        yield Block((f"**{code(cluster['cluster'])}**: {cluster['made']} checks made", ""), "cluster", 2)
+        yield Block((f"**{code(cluster['cluster'])}**: {cluster['made']} checks run", ""), "cluster", 2)
         yield from (Block((f"- ✅ fixed: {prose(line)}",), "fix", 6, items) for line in cluster["mended"])
         yield from _diagnostics(cluster["unmended"], items)
         for finding in cluster["ailments"]:
             yield Block(tuple(_finding(finding)), "finding", _SEVERITY_RANKS[finding["severity"]], items)
-        yield from _diagnostics(() if cluster["made"] else cluster["errors"], items)  # told by the checks of access
+        yield from _diagnostics(() if cluster["made"] else cluster["errors"], items)  # the checks of access report them
 
 
 def _finding(finding: AilmentPart) -> Iterator[str]:
@@ -503,7 +503,7 @@ def _finding(finding: AilmentPart) -> Iterator[str]:
     check = prose(finding["check"])
     link = f"[{check}]({finding['link']})" if _LINK.fullmatch(finding["link"]) else check
     yield f"- {sign} {code(finding['where'])}: {prose(finding['seen'])} ({link})"
-    yield from (f"  - seen: {prose(line)}" for line in finding["evidence"])
+    yield from (f"  - observed: {prose(line)}" for line in finding["evidence"])
     yield f"  - {prose(finding['consequence'])}"
     yield f"  - fix: {code(finding['remedy'])}"
 

@@ -1,7 +1,7 @@
-"""What a document reports, note by note, the worst first: for formats that show findings one by one.
+"""What a document reports, as notes, most severe first: for formats that show findings one by one.
 
-In scope: which facts are worth a note, how grave each is, and in which words. Out of scope: how a CI system
-wants them written (github, codequality).
+In scope: which facts are worth a note, their severity, and their wording. Out of scope: the syntax of CI systems
+(github, codequality).
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ _PLAN_LEVELS: Final[dict[str, Level]] = {
     "delete": "warning",
     "conflict": "error",
 }
-"""A plan is what somebody means to do: only what destroys is a warning. Of a diff everything is unexpected."""
+"""Levels of actions. A plan is intended, so only deletion is a warning; in a diff everything is unexpected."""
 _WORST: Final = ("delete", "replace", "conflict")
-"""Actions that come before everything else of their level, in this order."""
+"""Actions that come before all others of their level, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing to tell.
+    """One fact to report.
 
     Attributes:
-        level: How grave it is.
-        title: What it is about, and the rule that found it.
-        text: Lines.
-        position: Where it is in a file; None where it is in none.
-        rule: Stable name of what found it.
-        subject: What it is about, without anything that moves when the file is edited elsewhere.
+        level: Its severity.
+        title: Its subject, and the rule that found it.
+        text: Lines of the message.
+        position: Position in a file; None if it is not about a file.
+        rule: Stable name of the rule or check that found it.
+        subject: Its subject, without anything that changes when the file is edited elsewhere.
         rank: Order among notes of a level.
     """
 
@@ -80,7 +80,7 @@ class Note:
 
 
 def notes_of(document: Mapping[str, Any]) -> list[Note]:
-    """List what a document reports, the worst first."""
+    """Return what a document reports, most severe first."""
     notes = list(_MAKERS[document["kind"]](document))
     if document.get("merged") and (line := part_line(document)):
         notes.append(Note("error", "gpukube", line, rule="shards-missing", subject="shards", rank=-1))
@@ -88,7 +88,7 @@ def notes_of(document: Mapping[str, Any]) -> list[Note]:
 
 
 def sum_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Sum a document up in a line, and say what is missing in it."""
+    """Return a one-line summary of a document, and what is missing from it."""
     kind, made = document["kind"], cast("Any", document)
     if kind in ("Validation", "Lint"):
         yield validation_summary(made)
@@ -101,7 +101,7 @@ def sum_lines(document: Mapping[str, Any]) -> Iterator[str]:
     elif kind == "Fit":
         never = sum(part["never"] > 0 for part in made["workloads"])
         count = plural(len(made["workloads"]), "workload")
-        yield f"fit: {never} of {count} never have a place" if never else f"fit: {count}, all have a place"
+        yield f"fit: {never} of {count} never fit" if never else f"fit: {count}, all fit"
     else:
         yield f"{kind.lower()}: {outcome_words(made)}"
     if line := part_line(document):
@@ -193,7 +193,7 @@ def _examined(document: DoctorDocument) -> Iterator[Note]:
         key = cluster["cluster"]
         yield from (_doctor_finding(key, found) for found in cluster["ailments"])
         yield from (_diagnostic(found, key) for found in cluster["unmended"])
-        # What could not be read is told by the checks of access, if any check was made.
+        # If any check ran, the checks of access report what could not be read.
         yield from (_diagnostic(found, key) for found in (() if cluster["made"] else cluster["errors"]))
 
 
@@ -211,10 +211,10 @@ def _fitted(document: FitDocument) -> Iterator[Note]:
         name = workload_name(part)
         roll_out = part["rollOut"]
         if part["never"]:
-            text = "\n".join([f"{plural(part['never'], 'pod')} never have a place", *fit_lines(part)])
+            text = "\n".join([f"{plural(part['never'], 'pod')} never fit", *fit_lines(part)])
             yield Note("error", f"{name} on {part['cluster']}", text, part["position"], "never-fits", name)
         elif roll_out and roll_out["blocked"]:
-            text = f"an update needs {plural(roll_out['pods'], 'pod')} more and has places for {roll_out['places']}"
+            text = f"an update needs {plural(roll_out['pods'], 'more pod')} but has room for {roll_out['places']}"
             text = "\n".join([text, f"fix: {roll_out['fix']}"])
             yield Note("warning", f"{name} on {part['cluster']}", text, part["position"], "roll-out-blocked", name)
     for item in document["notPlaced"]:
@@ -224,12 +224,12 @@ def _fitted(document: FitDocument) -> Iterator[Note]:
 
 
 def workload_name(part: FittedPart) -> str:
-    """Name the pods of one template."""
+    """Return the name of the pods of one template."""
     return f"{part['object']}, group {part['group']}" if part["group"] else part["object"]
 
 
 def fit_lines(part: FittedPart) -> Iterator[str]:
-    """Explain why pods have no place, and what would give them one."""
+    """Explain why pods do not fit, and what would place them."""
     yield from (f"{reason['pool']}: {'; '.join(reason['why'])}" for reason in part["reasons"])
     if edit := part["edit"]:
         yield f"fix: {edit['where']}: {edit['text']}"
@@ -248,7 +248,7 @@ def _diagnostic(found: Diagnostic, title: str, declared: Position | None = None)
 
 
 def reason_lines(found: Diagnostic) -> list[str]:
-    """Return the reason and the fix of a finding, each on its line."""
+    """Return the reason and the fix of a finding, one per line."""
     return [f"{name}: {text}" for name, text in (("why", found["why"]), ("fix", found["fix"])) if text]
 
 

@@ -1,8 +1,8 @@
 """Findings of `validate` and `workload lint` as SARIF 2.1.0, which code scanning and editors read.
 
-Source: OASIS SARIF 2.1.0 errata 01; what GitHub asks of a file beyond that (a location for every result, sentences for
-every rule): docs.github.com "SARIF support for code scanning". A finding that is in no file (an argument of --set, a
-file that is not there) is no result, which would need a location, but a notification about the tool's configuration.
+Source: OASIS SARIF 2.1.0 errata 01; GitHub's additional requirements (a location for every result, sentences for every
+rule): docs.github.com "SARIF support for code scanning". A finding outside files (an argument of --set, a missing file)
+is not a result, which would need a location, but a notification about the tool's configuration.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 ROOT: Final = "%SRCROOT%"
-"""Where the paths begin: the directory that gpukube runs in, which is the repository's own in CI."""
+"""Base of the paths: the directory that gpukube runs in, which is the repository in CI."""
 _LEVELS: Final = {"error": "error", "warning": "warning", "hint": "note"}
 _PRINT: Final = "gpukubeFinding/v1"
 
 
 def sarif_lines(document: ValidationDocument | LintDocument) -> Iterator[str]:
-    """Write the log as JSON."""
+    """Return the log as JSON."""
     yield from quoted_json(sarif_log(document), indent=2).splitlines()
 
 
 def sarif_log(document: ValidationDocument | LintDocument) -> dict[str, object]:
-    """Describe a validation as a SARIF log of one run."""
+    """Return a validation as a SARIF log of one run."""
     findings: list[tuple[Diagnostic, str | None]] = [
         *((one, None) for level in (document["errors"], document["warnings"], document["hints"]) for one in level),
         *((one["finding"], one["reason"]) for one in document["silenced"]),
@@ -91,7 +91,7 @@ def _rule(code: str) -> dict[str, object]:
 
 
 def _documentation() -> str:
-    """Return the address that the installed package names for its pages; "" where it names none."""
+    """Return the URL of the documentation from the installed package; "" if it has none."""
     try:
         links: list[str] = metadata("gpukube").get_all("Project-URL") or []
     except PackageNotFoundError:  # run from a source tree
@@ -101,7 +101,7 @@ def _documentation() -> str:
 
 
 def _results(findings: Sequence[tuple[Diagnostic, str | None]], codes: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Describe findings in files; where one is silenced, every result says whether it is."""
+    """Return findings in files as results; if any is silenced, each result states whether it is."""
     numbers = {code: index for index, code in enumerate(codes)}
     repeated: Counter[str] = Counter()
     silenced = any(reason is not None for _, reason in findings)
@@ -110,7 +110,7 @@ def _results(findings: Sequence[tuple[Diagnostic, str | None]], codes: Sequence[
         if position is None:
             continue
         uri, base = _uri(position["file"])
-        # What stays while lines and pools move: the rule, the file and the message without indices.
+        # Stable while lines and pools move: the rule, the file, and the message without indices.
         message = re.sub(r"\[\d+\]|:\d+:\d+", "", one["message"])
         print_ = hashlib.sha256(f"{_id(one)}\n{uri}\n{message}".encode()).hexdigest()[:32]
         repeated[print_] += 1
@@ -146,7 +146,7 @@ def _text(one: Diagnostic) -> str:
 
 
 def _uri(file: str) -> tuple[str, str]:
-    """Name a file by the directory we run in, or wholly where it lies elsewhere; and the base of a relative name."""
+    """Return a file's name relative to our directory, or absolute if it is outside; and the base of a relative name."""
     path = os.path.relpath(file)
     if path == os.pardir or path.startswith(os.pardir + os.sep):
         return f"file://{quote(os.path.abspath(file))}", ""  # noqa: PTH100 - no links followed: the name as it was given

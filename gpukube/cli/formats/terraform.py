@@ -1,10 +1,10 @@
 """A plan in the form of `terraform show -json`, for Conftest, OPA, tfplan2md and infracost.
 
-Changes are of resources of our own types, gpukube_pool and gpukube_release; what the pools will be stands under
-planned_values in the types of each cloud's Terraform provider, which are what infracost knows prices of.
+Changes are to gpukube's own resource types, gpukube_pool and gpukube_release; planned_values contains the future pools
+as resources of each cloud's Terraform provider, for which infracost knows prices.
 
-Format 1.2: docs: terraform/internals/json-format; hashicorp/terraform internal/command/jsonplan/plan.go. It has no
-time of its own, so that the same plan is the same text.
+Format 1.2: docs: terraform/internals/json-format; hashicorp/terraform internal/command/jsonplan/plan.go. It contains no
+timestamp, so that the same plan produces the same text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _FORMAT: Final = "1.2"
 _TERRAFORM: Final = "1.11.4"
-"""The release whose form this is; readers want a version."""
+"""The release whose format this is; readers require a version."""
 _OWN: Final = "registry.terraform.io/gpukube/gpukube"
 _HASHICORP: Final = "registry.terraform.io/hashicorp"
 _ACTIONS: Final = {
@@ -39,18 +39,18 @@ _RELEASE_ACTIONS: Final = {"install": ["create"], "upgrade": ["update"]}
 
 
 def terraform_lines(document: PricedPlan | PlanDocument) -> Iterator[str]:
-    """Write a plan as one JSON document."""
+    """Return a plan as one JSON document."""
     resources = cast("Sequence[PlannedResource] | None", document.get("resources"))
     yield from quoted_json(terraform_plan(document, resources), indent=2).splitlines()
 
 
 def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | None) -> dict[str, object]:
-    """Describe a plan as Terraform would.
+    """Return a plan as Terraform would describe it.
 
     Args:
-        plan: As `-o json` has it.
-        resources: What the pools will be; None where only the document is left of a plan. planned_values is left out
-            then: infracost would take an empty one for a plan that costs nothing, and refuses a plan without it.
+        plan: The document of `-o json`.
+        resources: The future pools; None if only the document of a plan is left. planned_values is then omitted:
+            infracost would treat an empty one as a plan without cost, and rejects a plan without it.
     """
     clusters = plan["clusters"]
     failed = any(one["error"] or one["unplanned"] for one in clusters)
@@ -74,9 +74,9 @@ def terraform_plan(plan: PlanDocument, resources: Sequence[PlannedResource] | No
 
 
 def gitlab_lines(document: PlanDocument) -> Iterator[str]:
-    """Write the three numbers of GitLab's terraform report, which a merge request shows; a replacement counts twice.
+    """Return the three numbers of GitLab's terraform report, which a merge request shows; a replacement counts twice.
 
-    Source: docs.gitlab.com/user/infrastructure/iac/mr_integration, whose jq makes them of resource_changes.
+    Source: docs.gitlab.com/user/infrastructure/iac/mr_integration, whose jq computes them from resource_changes.
     """
     actions = [action for change in _all_changes(document) for action in change["change"]["actions"]]
     yield quoted_json({name: actions.count(name) for name in ("create", "update", "delete")})
@@ -115,7 +115,7 @@ def _resource(kind: str, name: str) -> dict[str, object]:
 
 
 def _provider(one: PlannedResource) -> tuple[str, dict[str, object]]:
-    """A provider per cluster: which region or project it is for decides prices."""
+    """Return one provider per cluster: prices depend on its region or project."""
     name, alias = _provider_of(one), resource_name(one["cluster"])
     constants: dict[str, object] = {key: {"constant_value": value} for key, value in one["identity"].items()}
     config: dict[str, object] = {"name": name, "full_name": f"{_HASHICORP}/{name}", "alias": alias}
@@ -127,7 +127,7 @@ def _provider_of(one: PlannedResource) -> str:
 
 
 def _is_surge(pool: PoolPart) -> bool:
-    """Whether the plan is to make the new pool before the old one goes: its calls are those of that way then."""
+    """Return whether the plan creates the new pool before it deletes the old one."""
     way = pool["replacement"]
     return pool["action"] == "replace" and way is not None and pool["requests"] == way["requests"]
 
@@ -173,7 +173,7 @@ def _pool_change(cluster: ClusterPart, pool: PoolPart) -> dict[str, object]:
 
 
 def _described(one: PoolPart | LiveState, nodes: NodeRange | None) -> dict[str, object]:
-    """Describe a pool; a document of an older gpukube has less of the live one."""
+    """Describe a pool; a document from an older gpukube contains less of the live one."""
     zones = one.get("zones", [])
     return {"instance_type": one.get("instanceType"), "gpu": one.get("gpu"), "nodes": nodes, "zones": zones}
 

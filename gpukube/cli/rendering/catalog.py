@@ -1,4 +1,4 @@
-"""The catalog for people: types in tables by the day and region of their prices, and what was found or refreshed."""
+"""Human-readable catalog: types in tables by date and region of their prices, and search and refresh results."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _ATTACHED: Final = "n1-"
 
 
 def render_types(document: CatalogListDocument, view: View) -> Iterator[Line]:
-    """Show types, a table for each cloud and each day and region that prices are of."""
+    """Show types, in a table for each cloud and each date and region of prices."""
     for (provider, region, date), machines in _grouped(document["machines"]).items():
-        prices = f"USD/h in {region} on {date}" if region else "no known price"
+        prices = f"USD/h in {region} on {date}" if region else "price unknown"
         yield Text(f"{provider}  {prices}", style="bold")
         yield from _table(machines, view)
         yield ""
@@ -50,9 +50,9 @@ def render_types(document: CatalogListDocument, view: View) -> Iterator[Line]:
 
 
 def render_find(document: CatalogFindDocument, view: View) -> Iterator[Line]:
-    """Show the clouds' machines side by side, why it is each, and what comes nearest where there is none."""
-    asked = document["asked"]
-    yield Text(f"{number(asked['count'])} x {asked['model']}", style="bold")
+    """Show the clouds' machines side by side, the reason for each, and the closest match if a cloud has none."""
+    query = document["asked"]
+    yield Text(f"{number(query['count'])} x {query['model']}", style="bold")
     yield from _side_by_side(document["clouds"], view)
     for cloud in document["clouds"]:
         yield from _found(cloud, view)
@@ -60,7 +60,7 @@ def render_find(document: CatalogFindDocument, view: View) -> Iterator[Line]:
 
 
 def render_slices(document: CatalogSlicesDocument, view: View) -> Iterator[Line]:
-    """Show devices, two lines each: what it is and costs, and the machine it is cheapest on."""
+    """Show devices, two lines each: the device with its price, and the cheapest machine that has it."""
     del view
     yield Text(f"at least {number(document['atLeastGB'])} GB, smallest first", style="bold")
     heads = [_slice_head(found) for found in document["slices"]]
@@ -74,7 +74,7 @@ def render_slices(document: CatalogSlicesDocument, view: View) -> Iterator[Line]
         yield Hung(Text(" " * 10), Text(place, style="dim"))
     if any(found["machine"]["instanceType"].startswith(_ATTACHED) for found in document["slices"]):
         yield Hung(Text(""), Text("+: plus the price of the machine", style="dim"))
-    yield Hung(Text(""), Text("sizes are from the names; usable memory is a little less", style="dim"))
+    yield Hung(Text(""), Text("sizes come from the names; usable memory is slightly less", style="dim"))
     yield from _data(document["embedded"], document["refreshed"])
 
 
@@ -95,7 +95,7 @@ def render_type(document: CatalogTypeDocument, view: View) -> Iterator[Line]:
 
 
 def render_refresh(document: CatalogRefreshDocument, view: View) -> Iterator[Line]:
-    """Show what became of each region."""
+    """Show the result for each region."""
     del view
     for cloud in document["clouds"]:
         yield from _refreshed(cloud)
@@ -104,7 +104,7 @@ def render_refresh(document: CatalogRefreshDocument, view: View) -> Iterator[Lin
 
 
 def _grouped(machines: Sequence[MachinePart]) -> dict[Group, list[MachinePart]]:
-    """Group types by what their prices are of; types without a price stand with the largest group of their cloud."""
+    """Group types by cloud, date, and region of their prices; types without a price join the cloud's largest group."""
     counts = Counter(group for machine in machines if (group := _own_group(machine)))
     found: dict[Group, list[MachinePart]] = {}
     for machine in machines:
@@ -132,13 +132,13 @@ def _known(value: float | None) -> str:
 
 
 def _gib(value: float | None) -> str:
-    """Write an amount of memory or disk; a fraction only where it counts."""
+    """Format an amount of memory or disk; fractions only for small amounts."""
     if value is None:
         return "-"
     return number(value) if value < _FRACTIONS_BELOW else f"{value:.0f}"
 
 
-def _yes(value: bool | None) -> str:  # noqa: FBT001 - three answers, "-" is one of them
+def _yes(value: bool | None) -> str:  # noqa: FBT001 - three values; "-" is one of them
     return {True: "yes", False: "no", None: "?"}[value]
 
 
@@ -155,7 +155,7 @@ _ROOMY: Final[tuple[Column, ...]] = (
     ("ARCH", lambda m: m["arch"]),
     ("SPOT", lambda m: _usd(m["spot"])),
 )
-"""Shown one after the other as long as there is room."""
+"""Columns that are shown, in this order, while there is room."""
 _WIDE: Final[tuple[Column, ...]] = (
     ("GPU GIB", lambda m: _gib(m["gpuMemoryGiB"])),
     ("SSD GIB", lambda m: _gib(m["localSsdGiB"])),
@@ -184,17 +184,17 @@ def _width(columns: Sequence[Column], machines: Sequence[MachinePart]) -> int:
 def _footnotes(document: CatalogListDocument) -> Iterator[Line]:
     count = plural(len(document["machines"]), "type") if document["machines"] else "no GPU instance type matches"
     left = ", ".join(f"{number} {reason}" for reason, number in document["leftOut"].items())
-    yield Hung(Text(""), Text(count + (f"; left out: {left}" if left else "")))
+    yield Hung(Text(""), Text(count + (f"; omitted: {left}" if left else "")))
     if any(machine["restricted"] for machine in document["machines"]):
-        yield Hung(Text(""), Text("barred: not available to the account that refreshed (see catalog show)"))
+        yield Hung(Text(""), Text("barred: unavailable to the account that refreshed (see catalog show)"))
     yield from _data(document["embedded"], document["refreshed"])
 
 
 def _data(embedded: str, refreshed: Sequence[StockPart]) -> Iterator[Line]:
-    """Return which data this is."""
-    live = ", ".join(f"{s['provider']} {s['region']} of {s['date']}" for s in refreshed)
-    said = f"data: embedded table of {embedded}" + (f"; refreshed: {live}" if live else "")
-    yield Hung(Text(""), Text(said, style="dim"))
+    """Return the source of the data."""
+    live = ", ".join(f"{s['provider']} {s['region']} from {s['date']}" for s in refreshed)
+    text = f"data: embedded table from {embedded}" + (f"; refreshed: {live}" if live else "")
+    yield Hung(Text(""), Text(text, style="dim"))
 
 
 _COMPARED: Final[tuple[Column, ...]] = (
@@ -211,7 +211,7 @@ _COMPARED_TOO: Final[tuple[Column, ...]] = (
     ("ARCH", lambda m: m["arch"]),
     ("SPOT", lambda m: _usd(m["spot"])),
 )
-"""Shown one after the other as long as there is room."""
+"""Columns that are shown, in this order, while there is room."""
 
 
 def _side_by_side(clouds: Sequence[FoundPart], view: View) -> Iterator[Line]:
@@ -245,7 +245,7 @@ def _found(cloud: FoundPart, view: View) -> Iterator[Line]:
 def _price_words(machine: MachinePart) -> str:
     price = machine["price"]
     if price is None:
-        return "no known price"
+        return "price unknown"
     alone = " for the GPUs alone" if machine["accelerator"] and machine["instanceType"].startswith(_ATTACHED) else ""
     return f"{_usd(price)} USD/h{alone} ({price['region']}, {price['date']})"
 
@@ -255,7 +255,7 @@ def _shape(machine: MachinePart) -> str:
         f"{_known(machine['vcpus'])} vCPU",
         f"{_gib(machine['memoryGiB'])} GiB",
         machine["arch"],
-        {True: "MIG", False: "no MIG", None: "MIG is not confirmed"}[machine["mig"]],
+        {True: "MIG", False: "no MIG", None: "MIG unconfirmed"}[machine["mig"]],
     ]
     return ", ".join([*parts, *([machine["status"]] if machine["status"] != "current" else [])])
 
@@ -263,14 +263,14 @@ def _shape(machine: MachinePart) -> str:
 def _slice_head(found: SlicePart) -> tuple[str, str, str, str, str]:
     what = {"mig": found["profile"], "gpu": "whole GPU", "share": "share"}[found["kind"]]
     alone = "+" if found["machine"]["instanceType"].startswith(_ATTACHED) else ""
-    price = f"{found['price']['usdPerHour']:.3f}{alone} USD/h" if found["price"] else "no known price"
+    price = f"{found['price']['usdPerHour']:.3f}{alone} USD/h" if found["price"] else "price unknown"
     machine = found["machine"]
     return f"{number(found['memoryGB'])} GB", what, machine["gpu"]["model"], machine["provider"], price
 
 
 def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
     (machine,) = document["machines"]
-    status = machine["status"] + (f": write {machine['successor']}" if machine["successor"] else "")
+    status = machine["status"] + (f": use {machine['successor']}" if machine["successor"] else "")
     shown = ", ".join(f"{name}: {count}" for name, count in document["resources"].items())
     spot = machine["spot"]
     each = f"{number(machine['gpuMemoryGiB'])} GiB each, compute capability {document['computeCapability']}"
@@ -287,9 +287,9 @@ def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
         "restricted": machine["restricted"],
         "regions": _regions(machine),
     }
-    for name, said in facts.items():
-        if said:
-            yield Hung(Text(f"  {name:<{_FACT}} "), Text(said))
+    for name, text in facts.items():
+        if text:
+            yield Hung(Text(f"  {name:<{_FACT}} "), Text(text))
 
 
 def _regions(machine: MachinePart) -> str:
@@ -298,7 +298,7 @@ def _regions(machine: MachinePart) -> str:
 
 
 def _profiles(profiles: Sequence[ProfilePart], view: View) -> Iterator[Line]:
-    """Show MIG profiles; those that the cloud does not make only when more is asked for."""
+    """Show MIG profiles; those that the cloud does not support only with -v."""
     shown = [p for p in profiles if p["available"] or view.verbose]
     if not shown:
         if profiles:
@@ -328,12 +328,12 @@ def _mixes(mixes: Sequence[Sequence[str]], view: View) -> Iterator[Line]:
 def _refreshed(cloud: RefreshedPart) -> Iterator[Line]:
     place = f"{cloud['provider']} {cloud['region']}"
     if cloud["refreshed"]:
-        said = f"{plural(cloud['types'], 'GPU type')}, {plural(cloud['prices'], 'price')}"
-        yield Hung(Text(f"{place}  "), Text(said, style="green"))
+        text = f"{plural(cloud['types'], 'GPU type')}, {plural(cloud['prices'], 'price')}"
+        yield Hung(Text(f"{place}  "), Text(text, style="green"))
         if cloud["added"]:
             yield Hung(Text("  new: "), Text(", ".join(cloud["added"])))
     else:
-        kept = f"the data of {cloud['kept']} stays" if cloud["kept"] else "the embedded data stays"
+        kept = f"keeping the data from {cloud['kept']}" if cloud["kept"] else "keeping the embedded data"
         yield Hung(Text(f"{place}  "), Text(f"not refreshed; {kept}", style="red"))
     for note in cloud["notes"]:
         yield Hung(Text("  note: "), Text(note))

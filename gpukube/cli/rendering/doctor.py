@@ -1,4 +1,4 @@
-"""What the doctor found, for people: every finding with its evidence, consequence and fix."""
+"""Human-readable results of the doctor: every finding with its evidence, consequence, and fix."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _STYLES: Final = {"error": "red", "warning": "yellow"}
 
 
 def render_doctor(document: DoctorDocument, view: View) -> Iterator[Line]:
-    """Show what was found on every cluster, then the counts."""
+    """Show the findings of every cluster, then the counts."""
     for cluster in document["clusters"]:
-        yield Hung(Text(f"{cluster['cluster']}  "), Text(f"{plural(cluster['made'], 'check')} made", style="dim"))
+        yield Hung(Text(f"{cluster['cluster']}  "), Text(f"{plural(cluster['made'], 'check')} run", style="dim"))
         for line in cluster["mended"]:
             yield Hung(Text.assemble("  ", ("fixed", "green"), "  "), Text(line))
         yield from finding_lines(cluster["unmended"])
@@ -33,14 +33,14 @@ def render_doctor(document: DoctorDocument, view: View) -> Iterator[Line]:
 
 
 def doctor_words(document: DoctorDocument) -> str:
-    """Count the findings; say whether everything could be read."""
+    """Count the findings, and note if something could not be read."""
     counts = ", ".join(plural(count, severity) for severity, count in document["summary"].items())
     unread = any(cluster["errors"] for cluster in document["clusters"])
-    return (counts or "nothing found") + (", but not everything could be read" if unread else "")
+    return (counts or "no problems found") + (", but not everything could be read" if unread else "")
 
 
 def _findings(findings: Sequence[AilmentPart], view: View) -> Iterator[Line]:
-    """Show the first of each check, and how many more there are: often a whole pool has the same problem."""
+    """Show the first findings of each check, and count the rest: often a whole pool has the same problem."""
     shown = Counter[str]()
     for finding in findings:
         shown[finding["check"]] += 1
@@ -55,10 +55,10 @@ def _finding(finding: AilmentPart, view: View) -> Iterator[Line]:
     label = (f"{finding['severity']}[{finding['check']}]", _STYLES[finding["severity"]])
     yield Hung(Text("  "), Text.assemble(f"{finding['where']}: ", label, f": {finding['seen']}"))
     for line in finding["evidence"]:
-        yield Hung(Text("      seen: "), Text(line, style="dim"))
+        yield Hung(Text("      observed: "), Text(line, style="dim"))
     facts = [("why", finding["consequence"]), ("fix", finding["remedy"]), ("--fix", finding["fix"] or "")]
     if finding["rule"]:
-        facts.append(("rule", f"{finding['rule']} of gpukube workload lint, which finds it in manifests"))
+        facts.append(("rule", f"{finding['rule']} of gpukube workload lint, which reports it in manifests"))
     if view.verbose:
         facts.append(("see", finding["link"]))
     for name, text in facts:
@@ -67,9 +67,9 @@ def _finding(finding: AilmentPart, view: View) -> Iterator[Line]:
 
 
 def _unread(cluster: PatientPart, view: View) -> Iterator[Line]:
-    if not cluster["made"] or view.verbose:  # otherwise the checks of access report it
+    if not cluster["made"] or view.verbose:  # otherwise the checks of access report them
         yield from finding_lines(cluster["errors"])
     if cluster["skipped"]:
         names = ", ".join(item["check"] for item in cluster["skipped"])
-        text = f"{plural(len(cluster['skipped']), 'check')} skipped because of it"
+        text = f"{plural(len(cluster['skipped']), 'check')} skipped as a result"
         yield Hung(Text("  "), Text(text + (f": {names}" if view.verbose else " (-v lists them)"), style="yellow"))

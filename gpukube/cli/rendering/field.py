@@ -1,4 +1,4 @@
-"""One field of the format, for people: what it may hold, what clouds make of it, which fields are below it."""
+"""Human-readable page of one field: its values, its effect on each cloud, and the fields below it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _KINDS: Final = {
     "in-place": "in place",
-    "disruptive": "in place, disturbing pods",
+    "disruptive": "in place, disrupts pods",
     "replace": "replaces the pool",
     "refused": "refused",
 }
@@ -28,15 +28,15 @@ def render_field(document: FieldDocument, *, recursive: bool, sources: bool) -> 
 
     Args:
         document: The explanation.
-        recursive: Show the fields below as a tree of all levels, without their descriptions.
-        sources: Name the public source of what a change does.
+        recursive: Show the fields below as a full tree, without descriptions.
+        sources: Add the public source of each change's effect.
     """
     yield _title(document)
     yield Hung(Text(_INDENT), Text(document["description"]))
     yield from _values(document)
     if document["fidelity"]:
         yield _heading("clouds")
-        yield from _faiths(document["fidelity"])
+        yield from _fidelity_lines(document["fidelity"])
     if document["changes"]:
         yield _heading("changing it on a live pool")
         yield from (_effect(effect, sources=sources) for effect in document["changes"])
@@ -74,13 +74,14 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _faiths(found: Sequence[Faith]) -> Iterator[Line]:
-    """Say in one line where a feature is exact, and in one each where it is not."""
+def _fidelity_lines(found: Sequence[Faith]) -> Iterator[Line]:
+    """Show on one line where a feature is exact, and on one line per cloud where it is not."""
     for feature in dict.fromkeys(faith["feature"] for faith in found):
         each = [faith for faith in found if faith["feature"] == feature]
         exact = [faith["provider"] for faith in each if faith["fidelity"] == "exact"]
         yield Hung(
-            Text(f"{_INDENT}{feature}: "), Text(f"exact on {', '.join(exact)}" if exact else "native on no cloud")
+            Text(f"{_INDENT}{feature}: "),
+            Text(f"exact on {', '.join(exact)}" if exact else "no native field on any cloud"),
         )
         for faith in each:
             if faith["fidelity"] != "exact":

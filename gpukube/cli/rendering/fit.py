@@ -1,4 +1,4 @@
-"""Where workloads go, for people: each with its pods, then the nodes with what is left of them."""
+"""Human-readable placement: each workload with its pods, then the nodes with their remaining room."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATES: Final = {
     "elsewhere": ("?", "cyan"),
 }
 _REASONS_SHOWN: Final = 3
-_NO_GPU: Final = "a CPU node that the spec does not know"
+_NO_GPU: Final = "a CPU node outside the spec"
 
 
 def render_fit(document: FitDocument, view: View) -> Iterator[Line]:
@@ -67,9 +67,9 @@ def _workload(part: FittedPart, view: View) -> Iterator[Line]:
     if edit := part["edit"]:
         yield _fact("fix", f"{edit['where']}: {edit['text']}")
     elif part["never"]:
-        yield _fact("fix", "no single change was found with which all have a place")
+        yield _fact("fix", "no single change would place every pod")
     if (roll_out := part["rollOut"]) and roll_out["blocked"]:
-        yield _fact("update", f"needs {plural(roll_out['pods'], 'pod')} more and has places for {roll_out['places']}")
+        yield _fact("update", f"needs {plural(roll_out['pods'], 'more pod')} but has room for {roll_out['places']}")
         yield _fact("", roll_out["fix"])
 
 

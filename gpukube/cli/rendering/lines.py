@@ -1,6 +1,6 @@
-"""What all screens are made of: lines, their styles, and the words for values, counts and devices.
+"""Building blocks of all screens: lines, styles, and wording for values, counts, and devices.
 
-Out of scope: what a document holds (the modules beside this one), streams and terminals (output).
+Out of scope: content of documents (the modules next to this one), streams and terminals (output).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.parts import Change, Diagnostic, GpuModel, NodeRange
 
 INDENT: Final = " " * 13
-"""Where the facts below a headline begin."""
+"""Indent of the facts below a headline."""
 WIDE: Final = 150
-"""Columns from which on a terminal gets tables."""
+"""Columns from which a terminal shows tables."""
 
 ACTION_STYLES: Final = {
     "create": ("+", "green"),
@@ -43,24 +43,24 @@ _SEVERITY_STYLES: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 _CHANGE_STYLES: Final = {"replace": "red", "refused": "red"}
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./@=+-]*(:[\w./@=+-]+)*")
 _NOT_TEXT: Final = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
-"""What plain text inside a flow collection may look like, and the words that YAML would not take for text."""
+"""Words that YAML parses as a boolean or null: plain text in a flow collection must not be one of them."""
 _LINE: Final = 100
-"""Characters of a difference beyond which long lists are told by their items."""
+"""Characters of a difference beyond which long lists are shown item by item."""
 
 
 def headline(action: str, *words: str) -> Line:
-    """Describe what happens to a thing."""
+    """Describe an action on an object."""
     sign, style = ACTION_STYLES[action]
     return Hung(Text.assemble("  ", (f"{sign} {action:<8}", style), " "), Text("  ".join(filter(None, words))))
 
 
 def fact(name: str, value: str, style: str = "", *, indent: str = INDENT) -> Line:
-    """Name a fact below a headline."""
+    """Return a named fact below a headline."""
     return Hung(Text.assemble(indent, (f"{name:<8}", "dim")), Text(value, style=style))
 
 
 def change_lines(change: Change, *, indent: str = INDENT) -> Iterator[Line]:
-    """Show a changed field and what that does."""
+    """Show a changed field and the effect of the change."""
     style = _CHANGE_STYLES.get(change["kind"], "yellow")
     first, *items = difference_lines(change["field"], change["old"], change["new"])
     yield Hung(Text.assemble(indent, ("~ ", style)), Text.assemble(first, (f"  [{change['kind']}]", style)))
@@ -69,60 +69,60 @@ def change_lines(change: Change, *, indent: str = INDENT) -> Iterator[Line]:
 
 
 def finding_lines(found: Iterable[Diagnostic], *, indent: str = "  ") -> Iterator[Line]:
-    """Show findings with their reasons and remedies."""
+    """Show findings with their reasons and fixes."""
     for finding in found:
         style = _SEVERITY_STYLES[finding["severity"]]
         label = f"{finding['severity']}[{rule_label(finding['code'])}]"
-        said = Text.assemble(f"{finding['where']}: ", (label, style), f": {finding['message']}")
-        yield Hung(Text(indent), said)
+        message = Text.assemble(f"{finding['where']}: ", (label, style), f": {finding['message']}")
+        yield Hung(Text(indent), message)
         for name, text in (("why", finding["why"]), ("fix", finding["fix"])):
             if text:
                 yield Hung(Text(f"{indent}    {name}: "), Text(text))
 
 
 def plural(count: float, noun: str) -> str:
-    """Count things: 1 node, 2 nodes."""
+    """Return a count with its noun: 1 node, 2 nodes."""
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def number(count: float) -> str:
-    """Write a number without a needless fraction."""
+    """Format a number without a needless fraction."""
     return str(int(count)) if count == int(count) else f"{count:.3g}"
 
 
 def node_words(nodes: NodeRange) -> str:
-    """Describe how many nodes."""
+    """Return the number of nodes in words."""
     return f"{nodes['min']} to {nodes['max']} nodes" if nodes["autoscaled"] else plural(nodes["count"], "node")
 
 
 def gpu_words(gpu: GpuModel | None) -> str:
-    """Return which GPUs a node has; nothing when it is not known."""
+    """Return the GPUs of a node; "" if unknown."""
     return f"{number(gpu['count'])} x {gpu['model']}" if gpu else ""
 
 
 def short(resource: str) -> str:
-    """Leave out the domain that all devices share."""
+    """Remove the domain that all devices share."""
     return resource.removeprefix("nvidia.com/")
 
 
 def device_words(devices: Mapping[str, int] | None) -> str:
-    """List devices; "-" when not known."""
+    """List devices; "-" if unknown."""
     if devices is None:
         return "-"
     return ", ".join(f"{name}: {count}" for name, count in devices.items()) or "none"
 
 
 def value_words(value: object) -> str:
-    """Write a value of a field on one line, collections as YAML in flow style; None is a field that is not there."""
+    """Format the value of a field on one line, collections as YAML in flow style; None means the field is absent."""
     if value is None:
         return "(absent)"
     return f'"{" ".join(value.split())}"' if isinstance(value, str) else _flow(value)
 
 
 def difference_lines(field: str, old: object, new: object) -> list[str]:
-    """Write what differs in a field: one line, or for long lists a count, then "- item" and "+ item" of each that does.
+    """Return what differs in a field: one line, or for long lists a count, then "- item" and "+ item" lines.
 
-    A list whose items are the same in another order is written whole: its order is what differs.
+    A list with the same items in a different order is written whole: the order is the difference.
     """
     whole = f"{field}: {value_words(old)} -> {value_words(new)}"
     removed, added = _without(old, new), _without(new, old)
@@ -134,7 +134,7 @@ def difference_lines(field: str, old: object, new: object) -> list[str]:
 
 
 def _without(items: object, others: object) -> list[object]:
-    """List the items of a list that another does not have; None is an empty list, anything else has none."""
+    """Return the items of a list that another lacks; None is an empty list, other values have no items."""
     if not isinstance(items, list) or not isinstance(others, list | None):
         return []
     return [item for item in items if item not in (others or [])]

@@ -1,4 +1,4 @@
-"""Live pools for people: a table of all, one pool in full, or their names alone."""
+"""Human-readable live pools: a table of all, one pool in full, or names only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     Column = tuple[str, Callable[[LivePool], str]]
 
 NARROW: Final = 100
-"""Columns below which cells stand closer together."""
+"""Columns below which cells are closer together."""
 NARROW_TITLES: Final = {"ALLOCATABLE": "ALLOC"}
 WIDE_TABLE: Final = 160
-"""Columns from which on the wide list fits as a table."""
+"""Columns from which the wide list fits as a table."""
 
 
 def _nodes(pool: LivePool) -> str:
@@ -31,7 +31,7 @@ def _nodes(pool: LivePool) -> str:
 
 
 def _counts(devices: Mapping[str, int] | None) -> str:
-    """Write devices; the number alone when all are nvidia.com/gpu, as most are."""
+    """Format devices; only the number if all are nvidia.com/gpu, as most are."""
     if devices is not None and list(devices) == [GPU_RESOURCE]:
         return str(devices[GPU_RESOURCE])
     return device_words(devices and {short(name): count for name, count in devices.items()})
@@ -82,11 +82,11 @@ def render_list(document: ListDocument, view: View) -> Iterator[Line]:
         if cluster["error"]:
             yield from finding_lines(cluster["error"])
         elif cluster["unknown"] and (view.verbose or view.wide):
-            yield Hung(Text(""), Text(f"{cluster['cluster']}: allocatable is not known: {cluster['unknown']}"))
+            yield Hung(Text(""), Text(f"{cluster['cluster']}: allocatable unknown: {cluster['unknown']}"))
 
 
 def render_pool(document: PoolDocument, view: View) -> Iterator[Line]:
-    """Show one pool on each cluster that has it; as a table when it shall be wide."""
+    """Show one pool on each cluster that has it; in wide mode as a table."""
     if view.wide:
         yield from _table(document, view)
     else:
@@ -97,7 +97,7 @@ def render_pool(document: PoolDocument, view: View) -> Iterator[Line]:
 
 
 def list_names(document: ListDocument | PoolDocument) -> Iterator[str]:
-    """Name every pool as cluster/name, for xargs: the name that `get`, `scale` and `delete` take."""
+    """Name every pool as cluster/name, for xargs: the name that `get`, `scale` and `delete` accept."""
     for pool in list_rows(document):
         yield f"{pool['cluster']}/{pool['pool'] or pool['name']}"
 
@@ -120,7 +120,7 @@ def _table(document: ListDocument | PoolDocument, view: View) -> Iterator[Line]:
 
 
 def _record(pool: LivePool, columns: Sequence[Column]) -> Iterator[Line]:
-    """Show a row that has more columns than the terminal has room for."""
+    """Show a row with more columns than the terminal has room for."""
     yield Text(f"{pool['cluster']}/{pool['name']}", style="bold")
     for title, cell in columns[2:]:
         yield Hung(Text(f"  {title.lower():<13}"), Text(cell(pool)))
@@ -136,8 +136,8 @@ def _detail(pool: PoolDetail) -> Iterator[Line]:
         "type": pool["instanceType"] + (f" ({gpus})" if gpus else ""),
         "devices": f"{_counts(pool['used'])} used of {_counts(pool['allocatable'])}",
     }
-    for name, said in facts.items():
-        yield Hung(Text(f"  {name:<13}"), Text(said))
+    for name, shown in facts.items():
+        yield Hung(Text(f"  {name:<13}"), Text(shown))
     for name, value in pool["fields"].items():
         yield Hung(Text("  "), Text(f"{name}: {value_words(value)}"))
     for node in pool["nodes"]:

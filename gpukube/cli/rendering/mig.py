@@ -1,4 +1,4 @@
-"""MIG geometry for people: profiles and their names elsewhere, full mixes, how instances are had, what is left."""
+"""Human-readable MIG geometry: profiles and their names on other GPUs, full mixes, packings, and free room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def render_mig(document: CatalogMigDocument, view: View) -> Iterator[Line]:
-    """Show what was asked; without a question the geometry itself."""
+    """Show the results for --want and --live; without them, the geometry itself."""
     yield Text(document["model"], style="bold")
     if document["packing"]:
         yield from _packing(document["packing"])
@@ -45,21 +45,23 @@ def _profile(profile: MigProfilePart) -> Iterator[Line]:
 
 
 def _by_name(elsewhere: Mapping[str, str]) -> str:
-    """Group GPUs by what they call it: A100-80GB, H100-80GB: 1g.10gb."""
+    """Group GPUs by their name for a profile: A100-80GB, H100-80GB: 1g.10gb."""
     rows = sorted(elsewhere.items(), key=lambda item: item[1])
     grouped = groupby(rows, key=lambda item: item[1])
     return "; ".join(f"{', '.join(model for model, _ in models)}: {name}" for name, models in grouped)
 
 
 def _packing(packing: PackingPart) -> Iterator[Line]:
-    wanted = ", ".join(f"{count} x {name}" for name, count in packing["wanted"].items())
+    instances = ", ".join(f"{count} x {name}" for name, count in packing["wanted"].items())
     how = "fewest, with one layout" if packing["alike"] else "fewest"
-    yield Hung(Text("  "), Text(f"{wanted}: {plural(packing['gpus'], 'GPU')}, {how}"))
+    yield Hung(Text("  "), Text(f"{instances}: {plural(packing['gpus'], 'GPU')}, {how}"))
     for cut in packing["cuts"]:
-        left = f"; left: {_each(cut['left'])}" if cut["left"] else ""
+        left = f"; free: {_each(cut['left'])}" if cut["left"] else ""
         yield Hung(Text("    "), Text(f"{plural(cut['gpus'], 'GPU')} of {_together(cut['layout'])}{left}"))
         if cut["mayBlock"]:
-            yield Hung(Text("    "), Text("created one by one, the last may not fit: the driver chooses the placement"))
+            yield Hung(
+                Text("    "), Text("if created one by one, the last may not fit: the driver chooses the placement")
+            )
         if packing["alike"]:
             yield Hung(Text("    "), Text(f"write layout: [{', '.join(cut['layout'])}]"))
 

@@ -1,4 +1,4 @@
-"""Who owns driver and plugin, and why, for people."""
+"""Human-readable explanation of who owns driver and device plugin."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _NAMES: Final = {
 _DRIVERS: Final = {
     "cloud": "the nodes have the driver",
     "operator": "the GPU Operator installs the driver too",
-    "none": "the driver is yours to install",
+    "none": "you install the driver",
 }
 
 
 def render_owners(document: OwnerDocument, *, sources: bool) -> Iterator[Line]:
-    """Show the answer, then what it stands on, what it sets, and what else could be asked.
+    """Show the answer, then its reasons, the settings it leads to, and the alternatives.
 
     Args:
         document: The explanation.
-        sources: Name the public source of each fact and row too.
+        sources: Add the public source of each fact and row.
     """
     for part in document["pools"]:
         yield Text.assemble((f"{part['cluster']}/{part['pool']}", "bold"), "  ", (_answer(part), ""))

@@ -1,4 +1,4 @@
-"""Policies for people: what each is for, how it is handed to its cloud, and its file."""
+"""Human-readable policies: what each is for, how to apply it, and its file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def render_permissions(document: PermissionsDocument, view: View) -> Iterator[Line]:
-    """Show every policy, without its content where it is in a file; with -v why each permission is in it."""
+    """Show every policy, without its content if that is in a file; with -v add the reason for each permission."""
     directory, count = document["directory"], len(document["policies"])
     for policy in document["policies"]:
         yield from _head(policy)
@@ -27,7 +27,7 @@ def render_permissions(document: PermissionsDocument, view: View) -> Iterator[Li
             yield from map(Text, file_text(policy["file"], policy["documents"]).splitlines())
         yield Text("")
     counted = f"{count} {'policy' if count == 1 else 'policies'} for gpukube {document['level']}"
-    ending = f"written to {directory}" if directory else "--out DIR writes a file each; -v shows what each line is for"
+    ending = f"written to {directory}" if directory else "--out DIR writes one file per policy; -v explains each line"
     yield Hung(Text(""), Text(f"{counted}: {ending}", style="bold"))
 
 

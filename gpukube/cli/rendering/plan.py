@@ -1,4 +1,4 @@
-"""Plan and Diff for people: stacked facts, or on wide terminals a table with the details below it."""
+"""Human-readable Plan and Diff: stacked facts, or on wide terminals a table with details below it."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.plan import ClusterPart, PlanDocument, PoolPart, Release
 
 DETAIL: Final = "    "
-"""Where details begin that stand below a table."""
+"""Indent of details below a table."""
 _FOR_USERS: Final = ("create", "adopt", "replace", "update")
-"""Actions after which pods may need other tolerations than before; of pools left alone it is told with -v."""
+"""Actions after which pods may need other tolerations than before; for unchanged pools, only -v shows them."""
 
 
 def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
-    """Show every pool with what will happen, what it will offer, what it costs and why; then the sums."""
+    """Show every pool with its action, future devices, cost and reason; then the totals."""
     for cluster in document["clusters"]:
         yield from _head(cluster)
         yield from _cluster_table(cluster, view) if view.width >= WIDE else _stacked(cluster["pools"], view)
-        for pool in cluster["unplanned"]:  # of a cluster that could not be read: what the spec alone defines
+        for pool in cluster["unplanned"]:  # cluster could not be read: show what the spec alone defines
             yield headline("unknown", pool["name"], pool["instanceType"], node_words(pool["nodes"]))
             yield fact("devices", device_change(pool))
             yield fact("why", "the cluster could not be read")
@@ -84,14 +84,14 @@ def render_plan(document: PlanDocument, view: View) -> Iterator[Line]:
 
 
 def endless_drains(document: PlanDocument) -> Iterator[str]:
-    """Return which drains do not end by themselves."""
+    """Return the drains that do not end on their own."""
     for pool in (pool for cluster in document["clusters"] for pool in cluster["pools"]):
         if has_no_end(pool):
             yield endless_words(pool["name"], pool["leaving"], pool["price"])
 
 
 def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
-    """Show only what differs, field by field; and what is not as promised, which is no difference."""
+    """Show only differences, field by field; and health problems, which are not differences."""
     for cluster in document["clusters"]:
         lines = list(_differences(cluster, view))
         if lines or cluster["error"] or cluster["unknown"]:
@@ -105,7 +105,7 @@ def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
 
 
 def _price(document: PlanDocument, view: View) -> Iterator[Line]:
-    """Show what all pools cost together; nothing where no cluster could be read."""
+    """Show the total cost of all pools; nothing if no cluster could be read."""
     total = document["summary"]["price"]
     if any(cluster["pools"] for cluster in document["clusters"]):
         yield Hung(Text(""), Text(price_line(total)))
@@ -113,7 +113,9 @@ def _price(document: PlanDocument, view: View) -> Iterator[Line]:
             monthly = total["usdPerMonth"]
             yield f"730 hours: {usd_range(monthly['before'])} now, {usd_range(monthly['after'])} USD after"
     if total["rough"] and not total["notes"]:
-        yield Hung(Text("~ "), Text("is the price of another region; --live-prices reads those of the pools' regions"))
+        yield Hung(
+            Text("~ "), Text("marks a price from another region; --live-prices reads prices in the pools' regions")
+        )
     yield from price_notes(total)
 
 
@@ -142,7 +144,7 @@ def _stacked(pools: Iterable[PoolPart], view: View) -> Iterator[Line]:
 
 
 def _cluster_table(cluster: ClusterPart, view: View) -> Iterator[Line]:
-    titles = ("  ACTION", "POOL", "TYPE", "NODES", "GPUS A NODE", "DEVICES NOW -> AFTER", "USD/H NOW -> AFTER", "WHY")
+    titles = ("  ACTION", "POOL", "TYPE", "NODES", "GPUS PER NODE", "DEVICES NOW -> AFTER", "USD/H NOW -> AFTER", "WHY")
     table = Table(titles)
     for pool in cluster["pools"]:
         _add_pool(table, pool)
@@ -187,7 +189,7 @@ def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[
         yield fact("why", pool["why"])
     yield from _consequences(pool, view, indent=indent)
     if pool["tolerations"] and (view.verbose or pool["action"] in _FOR_USERS):
-        yield fact("pods", "need in their spec; nothing adds it:", indent=indent)
+        yield fact("pods", "need these in their spec; nothing adds them:", indent=indent)
         yield from (fact("", line, indent=indent) for line in toleration_lines(pool["tolerations"]))
     if view.verbose:
         for request in pool["requests"]:
@@ -195,7 +197,7 @@ def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[
 
 
 def _consequences(pool: PoolPart, view: View, *, indent: str) -> Iterator[Line]:
-    """Show what changes, what that costs, what it takes, and what stands against it."""
+    """Show the changes, their cost, the flags they need, and what prevents them."""
     if pool["loss"]:
         style = "bold red" if pool["action"] in ("replace", "delete") else "yellow"
         yield fact("costs", cost_words(pool["loss"], whole=view.verbose), style, indent=indent)

@@ -1,4 +1,4 @@
-"""Parts of a plan, for people: durations, quotas, drains, replacements, upgrades."""
+"""Human-readable parts of a plan: durations, quotas, drains, replacements, upgrades."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.prices import PoolPricePart
 
 _SHOWN: Final = 5
-"""Lines of a kind, unless all are asked for."""
+"""Lines of a kind that are shown without -v."""
 _LEFT: Final = {
     "create": "{new} is created and its GPUs are verified; then {old} is drained and deleted",
     "prove": "next: verify the GPUs of {new}; then drain and delete {old}",
@@ -34,7 +34,7 @@ _LEFT: Final = {
 
 
 def duration_words(duration: Duration) -> str:
-    """Say about how long something takes, the least and the most, and what most of it goes to."""
+    """Return the approximate duration, its minimum and maximum, and the longest part."""
     least, most = duration["leastSeconds"], duration["mostSeconds"]
     between = f"{_minutes(least)} to {_minutes(most)} min"
     return f"about {_minutes((least + most) / 2)} min ({between}); most of it: {duration['longest']}"
@@ -45,7 +45,7 @@ def _minutes(seconds: float) -> int:
 
 
 def quota_lines(quotas: Iterable[Quota]) -> Iterator[Line]:
-    """Show needed, used and limit of each quota, and why one is not known."""
+    """Show needed, used, and limit of each quota, and why a figure is unknown."""
     for quota in quotas:
         known = [
             f"{name} {number(value)}"
@@ -53,19 +53,19 @@ def quota_lines(quotas: Iterable[Quota]) -> Iterator[Line]:
             if value is not None
         ]
         figures = ", ".join([f"needs {number(quota['needed'])}", *known])
-        said = f"{quota['name']}: {figures} {quota['unit']}"
+        summary = f"{quota['name']}: {figures} {quota['unit']}"
         missing = "not checked" if not known else "used not checked" if quota["used"] is None else "limit not checked"
         why = f"; {missing}: {quota['unknown']}" if quota["unknown"] else ""
-        yield Hung(Text("  quota      "), Text(f"{said}{why}", style="yellow" if quota["short"] or why else ""))
+        yield Hung(Text("  quota      "), Text(f"{summary}{why}", style="yellow" if quota["short"] or why else ""))
 
 
 def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Line]:
-    """Show what the drain of a pool's nodes would meet.
+    """Show the forecast for draining a pool's nodes.
 
     Args:
-        part: What is foreseen.
-        indent: Of each line.
-        whole: Whether nothing is left out.
+        part: The forecast.
+        indent: Indent of each line.
+        whole: Whether to show every line.
     """
     if not part["pods"]:
         return
@@ -75,32 +75,32 @@ def leaving_lines(part: LeavingPart, *, indent: str, whole: bool) -> Iterator[Li
 
 
 def leaving_words(part: LeavingPart) -> str:
-    """Describe how many pods leave, and how long disruption budgets make that take, unless it never ends."""
+    """Return how many pods leave, and how long disruption budgets delay that, or that it never ends."""
     minutes, blocked = round(part["seconds"] / 60), len(part["blocked"])
-    budgets = f"; budgets make that take about {minutes} min" if minutes else ""
+    budgets = f"; disruption budgets stretch this to about {minutes} min" if minutes else ""
     if blocked:
-        budgets = f"; {blocked} of them never {'does by itself' if blocked == 1 else 'do by themselves'}"
+        budgets = f"; {blocked} of them never {'do so on their own' if blocked > 1 else 'does so on its own'}"
     return f"{part['pods']} pod{'' if part['pods'] == 1 else 's'} leave{budgets}"
 
 
 def endless_words(name: str, part: LeavingPart | None, price: PoolPricePart | None = None) -> str:
-    """Say of a drain that does not end by itself what would end it, and what two pools cost meanwhile; "" of others.
+    """Return what would end a drain that never ends on its own, and what two pools cost meanwhile; "" for others.
 
     Args:
-        name: The pool's.
-        part: What is foreseen.
-        price: Where both pools run until it ends.
+        name: Name of the pool.
+        part: The forecast.
+        price: Price of the pool, if both pools run until the drain ends.
     """
     if part is None or not part["blocked"]:
         return ""
     fixes = dict.fromkeys(pod["fix"] for pod in part["blocked"])
     both = price["whileBothRun"] if price else None
     cost = f"; meanwhile both pools cost {usd_range(both)} USD/h" if both else ""
-    return f"the drain of {name} will not end by itself; to end it, {'; '.join(few(list(fixes), more=''))}{cost}"
+    return f"the drain of {name} will not end on its own; to end it, {'; '.join(few(list(fixes), more=''))}{cost}"
 
 
 def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
-    """List what keeps pods, by kind, the worst first, each kind with its style."""
+    """Return what keeps pods from leaving, by kind, most severe first, each kind with its style."""
     blocked = [f"{pod['pod']} on {pod['node']} never leaves: {pod['why']}; {pod['fix']}" for pod in part["blocked"]]
     homeless = [f"{pod['pod']} cannot run on the new pool: {pod['why']}" for pod in part["homeless"]]
     needing = [f"{pod['pod']} leaves only with --allow-disruption: {pod['why']}" for pod in part["needing"]]
@@ -115,10 +115,10 @@ def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
         for gang in part["gangs"]
     ]
     queues = [
-        f"queue {queue['name']}: hold it before with {queue['hold']}; resume with {queue['resume']}"
+        f"queue {queue['name']}: hold it first with {queue['hold']}; resume with {queue['resume']}"
         for queue in part["queues"]
     ]
-    unread = [f"not read, something may be missing: {what}" for what in part["unread"]]
+    unread = [f"not read, so this list may be incomplete: {what}" for what in part["unread"]]
     return [
         (blocked, "bold red"), (homeless, "bold red"), (needing, "yellow"), (pins, "yellow"), (waiting, "yellow"),
         (turns, ""), (gangs, ""), (queues, ""), (unread, "yellow"),
@@ -126,7 +126,7 @@ def leaving_facts(part: LeavingPart) -> list[tuple[list[str], str]]:
 
 
 def few(lines: Sequence[str], *, whole: bool = False, more: str) -> Iterator[str]:
-    """Return the first lines of a kind, and say how many more there are, and where."""
+    """Return the first lines of a kind, and count the rest and where they are."""
     shown = lines if whole else lines[:_SHOWN]
     yield from shown
     if len(lines) > len(shown):
@@ -134,33 +134,33 @@ def few(lines: Sequence[str], *, whole: bool = False, more: str) -> Iterator[str
 
 
 def needs_words(pool: PoolPart) -> str:
-    """Name the flags that an apply needs; of a replace both ways, where both are open."""
+    """Return the flags that apply needs; for a replacement both ways, if both are possible."""
     text = ", ".join(pool["needs"])
     found = pool["replacement"]
     return f"{text} or --replace recreate" if found and found["surge"] and not found["underWay"] else text
 
 
 def replacement_lines(pool: PoolPart, *, indent: str) -> Iterator[Line]:
-    """Describe what a surge would do, in which order, or why there can be none."""
+    """Describe the steps of a surge, or why it is impossible."""
     if found := pool["replacement"]:
         style = "yellow" if found["obstacles"] else ""
         yield from (fact("surge", text, style, indent=indent) for text in surge_facts(found))
-        yield from (fact("", f"not known: {text}", indent=indent) for text in found["unknown"])
+        yield from (fact("", f"unknown: {text}", indent=indent) for text in found["unknown"])
 
 
 def surge_facts(found: ReplacementPart) -> list[str]:
-    """Describe what is left to do of a surge, or everything that makes it impossible."""
+    """Describe the remaining steps of a surge, or everything that makes it impossible."""
     return [f"impossible: {obstacle['message']}" for obstacle in found["obstacles"]] or [surge_words(found)]
 
 
 def surge_words(found: ReplacementPart) -> str:
-    """Describe what is left to do, and that two pools cost more than one."""
+    """Describe the remaining steps, and that two pools cost more than one."""
     left = _LEFT[found["step"]].format(new=found["newPool"], old=found["oldPool"])
-    return f"{left} (both pools run, and cost, meanwhile)" if found["step"] != "delete" else left
+    return f"{left} (you pay for both pools meanwhile)" if found["step"] != "delete" else left
 
 
 def upgrade_lines(part: Upgrades, *, indent: str = INDENT) -> Iterator[Line]:
-    """Show what is newer, and of an upgrade what it does to the nodes and to the pods on them."""
+    """Show newer versions, and what an upgrade does to the nodes and their pods."""
     named = (("Kubernetes", part["kubernetes"]), ("image", part["image"]))
     newer = [f"{name} {one['live']} -> {one['available']}" for name, one in named if _is_newer(one)]
     how = "" if part["planned"] or part["obstacle"] else " (--upgrade)"
@@ -171,7 +171,7 @@ def upgrade_lines(part: Upgrades, *, indent: str = INDENT) -> Iterator[Line]:
         yield fact("", part["automatic"], indent=indent)
     if part["planned"]:
         yield fact("nodes", part["nodes"], indent=indent)
-        unread = "; budgets were not read" if part["blocked"] is None else ""
+        unread = "; disruption budgets were not read" if part["blocked"] is None else ""
         yield fact("drain", f"{part['pods']}{unread}", indent=indent)
 
 

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.prices import FitPricePart, PoolPricePart, PriceSum, UsdPart
 
 _CENTS: Final = 0.1
-"""Below it two significant digits are shown, from it on cents."""
+"""Amount below which two significant digits are shown instead of cents."""
 
 
 def usd(amount: float) -> str:
-    """Write an amount without needless digits."""
+    """Format an amount without needless digits."""
     if not amount:
         return "0"
     return f"{amount:,.2f}" if amount >= _CENTS else f"{amount:.2g}"
 
 
 def usd_range(part: UsdPart | None, mark: str = "") -> str:
-    """Write an amount, or from where to where it goes.
+    """Format an amount, or a range.
 
     Args:
-        part: None where it is unknown.
-        mark: Put before each amount but zero.
+        part: The range; None if unknown.
+        mark: Prefix of each amount except zero.
     """
     if part is None:
         return "?"
@@ -38,7 +38,7 @@ def usd_range(part: UsdPart | None, mark: str = "") -> str:
 
 
 def price_change(price: PoolPricePart | FitPricePart | None) -> str:
-    """Write what a pool costs now and after in a cell: `0 -> 43.92`."""
+    """Return what a pool costs now and after, for a table cell: `0 -> 43.92`."""
     if price is None:
         return "-"
     mark = "~" if price["rough"] else ""
@@ -47,7 +47,7 @@ def price_change(price: PoolPricePart | FitPricePart | None) -> str:
 
 
 def price_words(price: PoolPricePart) -> str:
-    """Write what a pool costs, what a GPU of it does, and where that is from."""
+    """Return what a pool and each of its GPUs cost, and the source of the price."""
     mark = "~" if price["rough"] else ""
     words = [f"{price_change(price)} USD/h"]
     if price["perGpuHour"] and price["perGpuHour"] != price["usdPerHour"]["after"]:
@@ -62,7 +62,7 @@ def price_words(price: PoolPricePart) -> str:
 
 
 def fit_price_words(price: FitPricePart) -> str:
-    """Write what a pool costs that workloads go to, and where that is from."""
+    """Return what a pool used by the workloads costs, and the source of the price."""
     mark = "~" if price["rough"] else ""
     each = f", {usd_range(price['perNode'], mark)} per node" if price["perNode"] else ""
     source = f" ({_source(price)})" if price["source"] else ""
@@ -79,14 +79,14 @@ def _source(price: PoolPricePart | FitPricePart) -> str:
 
 
 def price_line(total: PriceSum) -> str:
-    """Write the sums; with unknown prices they are lower bounds, and nothing where no price is known."""
+    """Return the totals; with unknown prices they are lower bounds, and none if no price is known."""
     mark = "~" if total["rough"] else ""
     unknown = total["unknown"]
     was = _bounded(total["usdPerHour"]["before"], mark, unknown["before"])
     will = _bounded(total["usdPerHour"]["after"], mark, unknown["after"])
     pools = max(unknown["before"], unknown["after"])
     if was == will == "?":
-        return f"price: not known for {plural(pools, 'pool')}"
+        return f"price: unknown for {plural(pools, 'pool')}"
     words = f"price: {was} now, {will} USD/h after"
     if pools:
         words += f", and ? for {plural(pools, 'pool')}"

@@ -1,4 +1,4 @@
-"""What was done, for people: every pool with its outcome, cause, remedy and the command that resumes."""
+"""Human-readable report: every pool with its outcome, cause, fix, and the command that resumes it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROBE_STYLES: Final = {"passed": ("=", "green"), "failed": ("!", "red"), "skippe
 
 
 def render_report(document: ReportDocument, view: View) -> Iterator[Line]:
-    """Show what became of every pool: done, failed with cause and remedy, not attempted; then the counts."""
+    """Show the outcome of every pool: done, failed with cause and fix, not attempted; then the counts."""
     for cluster in document["clusters"]:
         if cluster["error"]:
             yield from finding_lines(cluster["error"])
@@ -44,7 +44,7 @@ def render_report(document: ReportDocument, view: View) -> Iterator[Line]:
             yield Hung(Text(f"{cluster['cluster']}  "), Text(cluster["release"], style="dim"))
         for pool in cluster["pools"]:
             yield from _pool(cluster["cluster"], pool, view)
-    # Mostly one command takes up all of them.
+    # Usually one command resumes all of them.
     for command in dict.fromkeys(pool["resume"] for cluster in document["clusters"] for pool in cluster["pools"]):
         if command:
             yield Hung(Text("to resume: "), Text(command))
@@ -67,7 +67,7 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
     if pool["proof"]:
         yield from _proof(pool["proof"], view)
     if pool["tolerations"]:
-        yield Hung(Text("    "), Text("pods need in their spec; nothing adds it:"))
+        yield Hung(Text("    "), Text("pods need these in their spec; nothing adds them:"))
         yield from (Hung(Text("      "), Text(line)) for line in toleration_lines(pool["tolerations"]))
     if pool["error"]:
         yield from finding_lines(pool["error"], indent="    ")
@@ -91,7 +91,7 @@ def _proof(proof: Proof, view: View) -> Iterator[Line]:
             Text.assemble("    ", (sign, style), " "), Text(f"node {node['node']}  {device_words(node['allocatable'])}")
         )
         if not right:
-            yield Hung(Text("      "), Text(f"promised {device_words(node['expected'])}"))
+            yield Hung(Text("      "), Text(f"expected {device_words(node['expected'])}"))
         for finding in node["findings"]:
             if view.verbose or finding["weight"] == "note":
                 yield Hung(Text("      "), Text(f"{finding['weight']}: {finding['seen']}"))
@@ -103,7 +103,7 @@ def _proof(proof: Proof, view: View) -> Iterator[Line]:
 
 
 def check_words(check: Check) -> str:
-    """Describe what was compared and how it is, and how it should be where it is not so."""
+    """Describe what was compared and its value, and the expected value if that differs."""
     seen = f"{check['what']}: {check['seen'] or 'absent'}"
     return seen if check["holds"] else f"{seen}, not {check['expected'] or 'absent'}"
 

@@ -1,4 +1,4 @@
-"""The emulated clusters and the faults that wait there, for people."""
+"""Human-readable list of emulated clusters and pending faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = ("vmSize", "instanceType", "machineType")
 def render_sandbox(document: Mapping[str, Any], view: View) -> Iterator[Line]:
     """Show the emulated clusters with their pools and nodes."""
     if not document["clusters"]:
-        yield "no clusters; gpukube sandbox up -f SPEC creates those of a spec"
+        yield "no clusters; gpukube sandbox up -f SPEC creates those in a spec"
     for cluster in document["clusters"]:
         yield Text.assemble((cluster["name"], "bold"), f"  {cluster['provider']}  {cluster['state']}")
         for pool in cluster["pools"]:
@@ -29,7 +29,7 @@ def render_sandbox(document: Mapping[str, Any], view: View) -> Iterator[Line]:
 
 
 def render_faults(document: Mapping[str, Any], view: View) -> Iterator[Line]:
-    """Show each fault with what it strikes, and how often it has struck."""
+    """Show each fault with what it matches, and how often it has struck."""
     del view
     if not document["faults"]:
         yield "no faults"

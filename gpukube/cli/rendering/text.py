@@ -1,6 +1,6 @@
-"""Lines as values: text in pieces with styles, lines that hang, tables. Drawn on a terminal by rich (console).
+"""Lines as values: styled text, lines with hanging indent, tables. rich draws them on a terminal (console).
 
-In a pipe the plain text of most lines is all that is needed, and rich need not be imported.
+In a pipe, plain text is enough for most lines, so rich need not be imported.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Text:
     """Text in pieces, each with its style.
 
     Args:
-        text: One piece.
-        style: As rich names it: "bold red".
+        text: First piece.
+        style: Style in rich's syntax: "bold red".
     """
 
     __slots__ = ("pieces",)
@@ -29,7 +29,7 @@ class Text:
 
     @classmethod
     def assemble(cls, *parts: str | tuple[str, str]) -> Text:
-        """Join strings without a style and strings with one."""
+        """Join strings with and without a style."""
         made = cls()
         pieces = [(part, "") if isinstance(part, str) else part for part in parts]
         made.pieces = tuple(pieces)
@@ -47,7 +47,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """A line whose further rows, where it must be broken, begin below its body."""
+    """A line whose continuation rows align with its body."""
 
     prefix: Text
     body: Text
@@ -60,12 +60,12 @@ class Hung:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that breaks long cells and cuts none.
+    """A table that wraps long cells and cuts none.
 
     Attributes:
-        titles: Of its columns.
-        padding: Blanks between columns.
-        rows: Its cells.
+        titles: Column titles.
+        padding: Spaces between columns.
+        rows: Cells by row.
     """
 
     titles: Sequence[str]
@@ -73,7 +73,7 @@ class Table:
     rows: list[tuple[Text, ...]] = field(default_factory=list)
 
     def add_row(self, *cells: str | Text) -> None:
-        """Fill a row."""
+        """Add a row."""
         self.rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
@@ -81,6 +81,6 @@ Line = str | Text | Table | Hung
 
 
 def record(line: str | Text | Hung) -> str:
-    """Write a line without styles, safe to show: what is in no document was not cleaned before."""
+    """Return a line without styles, safe to show: text that is in no document has not been cleaned yet."""
     text = line if isinstance(line, str) else line.plain
     return "\n".join(map(visible, text.split("\n")))

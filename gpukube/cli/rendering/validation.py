@@ -1,4 +1,4 @@
-"""What is found in specs and manifests, for people: one line; the findings themselves go to stderr."""
+"""Human-readable summary of findings in specs and manifests: one line; the findings themselves go to stderr."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def render_validation(document: ValidationDocument | LintDocument, view: View) -> Iterator[str]:  # noqa: ARG001 - one line
-    """Count what is found."""
+    """Count the findings."""
     yield validation_summary(document)

@@ -1,4 +1,4 @@
-"""How a reader sees a document: verbose, wide, and in how many columns."""
+"""How a document is displayed: verbose, wide, and in how many columns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How somebody looks at a document.
+    """Display settings of a document.
 
     Attributes:
-        verbose: Causes and exact requests too.
-        width: Columns of the terminal; 0 in a pipe, where a line is a record and as long as it is.
-        wide: More columns, as -o wide asks for.
+        verbose: Also show causes and exact requests.
+        width: Columns of the terminal; 0 in a pipe, where each line is a record of any length.
+        wide: Show more columns, as requested by -o wide.
     """
 
     verbose: bool = False

@@ -1,4 +1,4 @@
-"""The facts of a plan in words, the same on the terminal, in Markdown and in GitHub's annotations."""
+"""The facts of a plan in words, the same on the terminal, in Markdown, and in GitHub annotations."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ PODS_SHOWN: Final = 6
 
 
 def release_acts(release: Release) -> bool:
-    """Return whether anything would be done to the release."""
+    """Return whether the plan changes the release."""
     return release["action"] in ("install", "upgrade")
 
 
 def drift_words(drift: Drift) -> str:
-    """Describe what of an object is not as the release made it."""
+    """Describe how an object differs from what the release created."""
     if not drift["field"]:
         return f"{drift['object']} is missing"
     return f"{drift['object']}: {drift['field']}: {value_words(drift['old'])} -> {value_words(drift['new'])}"
@@ -44,7 +44,7 @@ def repair_words(repair: NodeRepair) -> str:
 
 
 def cost_words(loss: Loss, *, whole: bool = False) -> str:
-    """Describe what goes away: nodes, GPUs, pods (the first few by name, all if `whole`)."""
+    """Describe what is lost: nodes, GPUs, pods (the first few by name, all if `whole`)."""
     parts = [
         "an unknown number of nodes"
         if loss["nodes"] is None
@@ -54,22 +54,22 @@ def cost_words(loss: Loss, *, whole: bool = False) -> str:
         "an unknown number of GPUs" if loss["gpus"] is None else plural(loss["gpus"], "GPU"),
     ]
     if loss["pods"] is None:
-        return ", ".join([*parts, "pods not known"])
+        return ", ".join([*parts, "pods unknown"])
     shown = loss["pods"] if whole else loss["pods"][:PODS_SHOWN]
     more = len(loss["pods"]) - len(shown)
     names = ", ".join(shown) + (f" and {more} more" if more else "")
     pods = plural(len(loss["pods"]), "running pod") if loss["pods"] else "no running pods"
     if loss["pods"] and loss["of"] is not None:
-        pods = f"those on them of {pods}"
+        pods = f"some of {pods}"
     return ", ".join([*parts, pods]) + (f": {names}" if names else "")
 
 
 def device_change(pool: PoolPart | UnplannedPool) -> str:
-    """Return which devices the pool shows now, if that is something else, and which it will."""
+    """Return the devices that the pool shows now, if they will change, and after."""
     devices = pool["devices"]
     if not pool["managed"]:
         shown = ", ".join(f"{name}: {count}" for name, count in (devices["now"] or {}).items() if count)
-        return f"not managed: a plugin of yours advertises {shown}" if shown else NOT_MANAGED
+        return f"not managed: your own plugin advertises {shown}" if shown else NOT_MANAGED
     words = [
         f"{name}: {_from(devices, name)}{devices['perNode'][name]} per node, {_total(devices, name)} in all"
         for name in devices["perNode"]
@@ -80,7 +80,7 @@ def device_change(pool: PoolPart | UnplannedPool) -> str:
 
 
 def short_devices(pool: PoolPart | UnplannedPool) -> str:
-    """Say the same in a cell: `gpu 8 -> 56`."""
+    """Return the device change for a table cell: `gpu 8 -> 56`."""
     devices = pool["devices"]
     if not pool["managed"]:
         return "not managed"
@@ -94,19 +94,19 @@ def short_devices(pool: PoolPart | UnplannedPool) -> str:
 
 
 def gpu_line(document: PlanDocument) -> str:
-    """Sum the physical GPUs before and after, of the clusters that could be read."""
+    """Return the total physical GPUs before and after, for the clusters that could be read."""
     gpus = document["summary"]["gpus"]
     unread = [cluster["cluster"] for cluster in document["clusters"] if cluster["error"]]
     if unread and len(unread) == len(document["clusters"]):
-        return "GPUs: not known"
+        return "GPUs: unknown"
     low, high = number(gpus["min"]), number(gpus["max"])
-    before = "not known" if gpus["before"] is None else number(gpus["before"])
+    before = "unknown" if gpus["before"] is None else number(gpus["before"])
     without = f", not counting {', '.join(unread)}" if unread else ""
     return f"GPUs: {before} now, {low if low == high else f'{low} to {high}'} after{without}"
 
 
 def toleration_lines(tolerations: Sequence[Toleration]) -> Iterator[str]:
-    """Write what pods need as lines of YAML to paste; nothing when they need nothing."""
+    """Return the tolerations that pods need as lines of YAML to paste."""
     if tolerations:
         yield "tolerations:"
     for one in tolerations:
@@ -115,14 +115,14 @@ def toleration_lines(tolerations: Sequence[Toleration]) -> Iterator[str]:
 
 
 def unread_line(document: PlanDocument) -> str:
-    """Name the clusters of the spec that were not called; nothing when all were."""
+    """Return the clusters of the spec that were not read; "" if all were."""
     keys = document["notRead"]
     it = "it" if len(keys) == 1 else "them"
     return f"not read: {', '.join(keys)} (no pool of this plan is on {it})" if keys else ""
 
 
 def outcome_of_diff(document: PlanDocument) -> str:
-    """Return whether anything differs, and that it is not all that could when something was not seen."""
+    """Return whether anything differs, qualified if not everything could be read."""
     summary = document["summary"]
     if document["differs"]:
         return "differs from the spec"
@@ -131,23 +131,23 @@ def outcome_of_diff(document: PlanDocument) -> str:
 
 
 def needs_line(document: PlanDocument) -> str:
-    """Name the flags that an apply of the whole must be given; nothing when it needs none."""
+    """Return the flags that apply needs for the whole plan; "" if it needs none."""
     pools = [pool for cluster in document["clusters"] for pool in cluster["pools"]]
     flags = dict.fromkeys(flag for pool in pools for flag in pool["needs"])
-    if "--replace surge" in flags:  # a run replaces in one way: the pools that this refuses are told with it
+    if "--replace surge" in flags:  # a run replaces in one way; it reports the pools that cannot surge
         flags.pop("--replace recreate", None)
     what = "what can be applied" if stuck_line(document) else "all of it"
     return f"to apply {what}, add: {' '.join(flags)}" if flags else ""
 
 
 def _is_adoptable(pool: PoolPart) -> bool:
-    """Return whether --adopt takes the pool that is in the way."""
+    """Return whether --adopt would adopt the pool that is in the way."""
     nobodys = pool["live"] is not None and not pool["live"]["owner"]
     return nobodys and any(found["code"] == "foreign-pool" for found in pool["diagnostics"])
 
 
 def stuck_line(document: PlanDocument) -> str:
-    """Name the pools that no flag applies, and those that another tool has to let go of; "" when there are none."""
+    """Return the pools that no flag applies, and those that another tool must give up first; "" if there are none."""
     stuck: list[str] = []
     managed: list[str] = []
     for cluster in document["clusters"]:
@@ -156,9 +156,9 @@ def stuck_line(document: PlanDocument) -> str:
             if errors and not _is_adoptable(pool):
                 into = managed if errors == {"managed-pool"} else stuck
                 into.append(f"{cluster['cluster']}/{pool['pool']}")
-    said = [f"no flag applies {', '.join(stuck)}: see its error"] if stuck else []
-    said += [f"another tool manages {', '.join(managed)}: see its error"] if managed else []
-    return "; ".join(said)
+    parts = [f"no flag applies {', '.join(stuck)}: see its error"] if stuck else []
+    parts += [f"another tool manages {', '.join(managed)}: see its error"] if managed else []
+    return "; ".join(parts)
 
 
 def _leaving(devices: Devices) -> Iterator[tuple[str, int]]:
@@ -173,6 +173,6 @@ def _total(devices: Devices, name: str) -> str:
 
 
 def _from(devices: Devices, name: str) -> str:
-    """Describe what is there now; nothing when that is nothing, or exactly what shall be."""
+    """Describe the current devices; "" if there are none, or already as many as desired."""
     now = (devices["now"] or {}).get(name, 0)
     return f"{now} now -> " if now and str(now) != _total(devices, name) else ""

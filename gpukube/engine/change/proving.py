@@ -218,7 +218,7 @@ def summarise(proof: PoolProof) -> str:
         return f"{devices} verified on {nodes}"
     if proof.status == "unmanaged":
         seen = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
-        return f"not managed: a plugin of yours advertises {seen} on {nodes}" if seen else f"{NOT_MANAGED} ({nodes})"
+        return f"not managed: your own plugin advertises {seen} on {nodes}" if seen else f"{NOT_MANAGED} ({nodes})"
     if proof.status == "empty":
         stuck = next((finding.seen for finding in proof.findings if code_of_step("node") == finding.code), "")
         return f"no nodes now (autoscaling allows 0); {stuck or 'the cluster is ready for them'}"

@@ -10,7 +10,7 @@ import pytest
 from gpukube.cli import app
 from gpukube.errors import CapacityError, ExitCode, GpukubeError
 
-MEND = "    fix: fix it and run the command again; it continues\n"
+MEND = "    fix: solve the problem and run the command again; it continues\n"
 
 ENDS: dict[str, tuple[BaseException, ExitCode, str]] = {
     "an error of ours": (

@@ -24,7 +24,7 @@ DOCUMENTS_OF: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "10,000 findings": lambda: big_validation(10_000),
     "a report of 3,000 pools": lambda: big_report(3000),
 }
-LEFT_OUT: Final = re.compile(r"\*\*Cut to fit, the worst first\.\*\* Left out: (.*?)\. ")
+LEFT_OUT: Final = re.compile(r"\*\*Truncated, most severe first\.\*\* Omitted: (.*?)\. ")
 
 
 @cache
@@ -110,7 +110,7 @@ def test_findings_when_cut_then_errors_are_kept_first_and_the_rest_is_counted(fo
 def test_report_when_cut_then_the_pools_that_failed_are_kept() -> None:
     text = text_of("a report of 3,000 pools", "comment")
     assert text.count("| failed |") == 30
-    assert "`-o markdown`, for the summary of a job, has more, and `-o json` all of it." in text
+    assert "`-o markdown`, for a job summary, has more; `-o json` has everything." in text
 
 
 def test_details_when_only_they_are_too_long_then_left_out_alone() -> None:
@@ -137,7 +137,7 @@ def test_blocks_when_the_room_is_any_then_never_more_and_whole_frames(room: int)
     blocks += [Block((f"| {'ü' * number} |",), "row", number % 3, table) for number in range(1, 12)]
     blocks += [Block(("```", "x" * 30, "```", ""), "fence", 9)] * 3
     lines = list(fitted(blocks, room, lambda line: len(line.encode()) + 1, "Elsewhere."))
-    least = ["# title", "", "**Cut to fit, the worst first.** Left out: 11 rows, 3 fences. Elsewhere.", ""]
+    least = ["# title", "", "**Truncated, most severe first.** Omitted: 11 rows, 3 fences. Elsewhere.", ""]
     assert sum(len(line.encode()) + 1 for line in lines) <= max(room, sum(len(line.encode()) + 1 for line in least))
     require_whole("\n".join(lines))
     rows = [line for line in lines if line.startswith("| ü")]

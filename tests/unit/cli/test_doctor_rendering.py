@@ -69,7 +69,7 @@ def texts(lines: Iterable[Line]) -> list[str]:
 def test_rendering_when_an_ailment_is_shown_then_place_reason_and_remedies_follow() -> None:
     assert texts(render_doctor(document(1), View()))[1:6] == [
         "  node n0: error[no-plugin]: labels[team] is gone",
-        "      seen: a line",
+        "      observed: a line",
         "      why: what follows",
         "      fix: kubectl",
         "      --fix: label node n",
@@ -93,4 +93,4 @@ def test_rendering_when_nothing_could_be_examined_then_the_errors_are_shown(
 ) -> None:
     lines = texts(render_doctor(document(0, made=made), View()))
     assert any("kube-forbidden" in line for line in lines) is told
-    assert lines[-1] == "doctor: nothing found, but not everything could be read"
+    assert lines[-1] == "doctor: no problems found, but not everything could be read"

@@ -112,8 +112,8 @@ def test_doctor_when_written_then_its_findings_and_what_to_run() -> None:
 def test_fit_when_a_workload_has_no_place_then_an_error_at_its_template() -> None:
     first, second, last = shown("Fit")
     assert first == (
-        "::error file=web.yaml,line=7,col=5,title=Deployment/web on train-aks::2 pods never have a place%0A"
+        "::error file=web.yaml,line=7,col=5,title=Deployment/web on train-aks::2 pods never fit%0A"
         "train-aks/t4: its 1 node is full; its maximum is 1%0Afix: train-aks/t4: write nodes.autoscaling.max: 3"
     )
     assert second.startswith("::warning file=web.yaml,line=30,col=5,")
-    assert last == "gpukube: fit: 1 of 2 workloads never have a place"
+    assert last == "gpukube: fit: 1 of 2 workloads never fit"

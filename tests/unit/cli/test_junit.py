@@ -63,7 +63,7 @@ def test_junit_when_a_node_is_wrong_then_the_step_its_reason_and_its_remedy_are_
     assert "why: whole GPUs" in failure.text
     assert "fix: kubectl label node node-1" in failure.text
     said = case.findtext("system-out") or ""
-    assert "nvidia.com/gpu: 8, promised 56" in said
+    assert "nvidia.com/gpu: 8, expected 56" in said
     assert "label config: absent, not c-1" in said
 
 

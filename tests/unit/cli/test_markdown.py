@@ -86,9 +86,9 @@ def test_plan_when_a_pool_is_replaced_then_how_and_which_pods_do_not_leave() -> 
     text = "\n".join(markdown(document))
     assert (
         "- `train-aks/a100cut` surge: a100cutb is created and its GPUs are verified; then a100cut is drained and "
-        "deleted (both pools run, and cost, meanwhile)\n"
-        "  - not known: whether there is room\n"
-        "- `train-aks/a100cut` drain: 9 pods leave; 7 of them never do by themselves\n"
+        "deleted (you pay for both pools meanwhile)\n"
+        "  - unknown: whether there is room\n"
+        "- `train-aks/a100cut` drain: 9 pods leave; 7 of them never do so on their own\n"
         "  - research/train-0 on n1 never leaves: budget a/b allows none; raise it\n"
     ) in text
     assert "  - ... and 2 more like it (-o json)\n  - budget web/b: 3 pods, 1 at a time\n  - not read" in text

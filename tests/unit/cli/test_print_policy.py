@@ -41,7 +41,7 @@ def test_sections_when_printed_then_each_has_its_commands_and_its_reasons(
         assert words in out
     assert "#   kubectl apply -f kubernetes-train-eks-apply.yaml" in out
     assert "# eks:CreateNodegroup: to create node groups" in out
-    assert out.rstrip().endswith("-v shows what each line is for")
+    assert out.rstrip().endswith("-v explains each line")
 
 
 def test_files_when_a_directory_is_given_then_written_there_and_named_in_the_commands(
@@ -71,8 +71,8 @@ def test_document_when_one_cluster_is_chosen_then_its_policies_alone(
 @pytest.mark.parametrize(
     ("words", "fix"),
     [
-        (("--print-policy", "write"), "write --print-policy with plan or apply"),
-        (("--with", "upgrade"), "write --print-policy with plan or apply"),
+        (("--print-policy", "write"), "set --print-policy to plan or apply"),
+        (("--with", "upgrade"), "set --print-policy to plan or apply"),
         (("--print-policy", "plan", "--with", "prices"), "live-prices, upgrade, probe, migrate-release or catalog"),
         (("--print-policy", "plan", "--fix"), "remove one of them"),
         (("--print-policy", "plan", "-o", "markdown"), "choose one of table, json, yaml"),

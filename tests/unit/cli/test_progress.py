@@ -140,7 +140,7 @@ def test_rows_when_more_than_the_screen_has_then_what_runs_is_shown_and_the_rest
 
 def test_rows_when_even_what_runs_is_too_much_then_counted_too() -> None:
     rows = tall(4, *(event("waits", pool=f"run{n}") for n in range(10)), event("x", phase="failed", pool="bad"))
-    assert (len(rows), rows[-1]) == (3, "and 1 failed, 8 under way")
+    assert (len(rows), rows[-1]) == (3, "and 1 failed, 8 in progress")
 
 
 def test_rows_when_names_are_longer_than_half_the_screen_then_cut_in_the_middle() -> None:

@@ -59,7 +59,7 @@ def test_terraform_json_when_only_the_document_is_left_then_no_prices_are_preten
     plan = json.loads(out)
     assert "planned_values" not in plan  # infracost takes a plan with empty ones for free of charge
     assert plan["resource_changes"]
-    assert "without planned_values, which infracost needs" in err
+    assert "planned_values, which infracost needs, is missing" in err
 
 
 def test_documents_when_several_then_one_after_the_other_or_refused(
@@ -73,7 +73,7 @@ def test_documents_when_several_then_one_after_the_other_or_refused(
     code, out, err = shown(capsys, *files, "-o", "json")
     assert (code, out) == (4, "")
     fix = f"give one file, or choose one of {', '.join(FOR_SEVERAL)}"
-    assert f"error[output-format]: 2 documents cannot be one json\n    fix: {fix}\n" in err
+    assert f"error[output-format]: cannot combine 2 documents into one json\n    fix: {fix}\n" in err
 
 
 def test_document_when_on_stdin_then_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -219,13 +219,13 @@ def test_plan_document_when_a_cluster_could_not_be_read_then_what_is_declared_an
         WANTED.promise.total(WANTED.target.nodes.maximum),
     )
     assert plan_summary(document) == "1 unknown, 1 cluster could not be read"
-    assert gpu_line(document) == "GPUs: not known"
+    assert gpu_line(document) == "GPUs: unknown"
     read = ClusterPlan(CLUSTER, pools=(plan_pool(PROVIDER, WANTED, ()),), unknown="no answer")
     partly = plan_document([read, lost], [])
     assert plan_summary(partly) == (
         "1 to create, 1 unknown, 1 cluster could not be read, the inside of 1 cluster is unknown"
     )
-    assert gpu_line(partly) == "GPUs: not known now, 8 to 24 after, not counting lost"
+    assert gpu_line(partly) == "GPUs: unknown now, 8 to 24 after, not counting lost"
 
 
 def test_plan_document_when_no_flag_applies_a_pool_then_named_beside_the_flags() -> None:

@@ -91,7 +91,7 @@ def test_plan_when_a_drain_has_no_end_then_no_estimate_but_what_would_end_it_and
     assert (new["duration"] is not None, old["duration"], document["summary"]["duration"]) == (True, None, None)
     assert old["price"] is not None
     old["price"]["whileBothRun"] = {"min": 2.56, "max": 2.56}
-    words = f"the drain of {NEW.name} will not end by itself; to end it, lower it: kubectl -n ml edit pdb keep"
+    words = f"the drain of {NEW.name} will not end on its own; to end it, lower it: kubectl -n ml edit pdb keep"
     assert list(endless_drains(document)) == [f"{words}; meanwhile both pools cost 2.56 USD/h"]
 
 

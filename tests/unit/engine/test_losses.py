@@ -23,14 +23,14 @@ def classified(field: FieldPath, old: object, new: object, kind: str = "disrupti
 FEWER = classified(COUNT, 2, 1)
 LOWER = classified(MOST, 5, 2)
 CASES: dict[str, tuple[Nodes, int, tuple[ClassifiedChange, ...], str]] = {
-    "one of two goes": (FIXED, 2, (FEWER,), "1 of 2 nodes, 8 GPUs, pods not known"),
-    "a bound below what is there": (BOUNDED, 3, (LOWER,), "1 of 3 nodes, 8 GPUs, pods not known"),
-    "a bound above what is there": (BOUNDED, 1, (LOWER,), "0 of 1 node, 0 GPUs, pods not known"),
+    "one of two goes": (FIXED, 2, (FEWER,), "1 of 2 nodes, 8 GPUs, pods unknown"),
+    "a bound below what is there": (BOUNDED, 3, (LOWER,), "1 of 3 nodes, 8 GPUs, pods unknown"),
+    "a bound above what is there": (BOUNDED, 1, (LOWER,), "0 of 1 node, 0 GPUs, pods unknown"),
     "all are disturbed besides": (
         FIXED,
         2,
         (FEWER, classified(FieldPath("image"), "a", "b")),
-        "2 nodes, 16 GPUs, pods not known",
+        "2 nodes, 16 GPUs, pods unknown",
     ),
 }
 

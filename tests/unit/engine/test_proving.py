@@ -135,7 +135,7 @@ def test_prove_when_somebody_elses_plugin_shows_something_then_told_and_not_judg
     stage = Stage([own], seen_at=lambda _now: installed([CUT], shown))
     proof = prove(own, stage.session, stage.run)
     assert (proof.status, proof.all_findings) == ("unmanaged", ())
-    assert summarise(proof) == "not managed: a plugin of yours advertises nvidia.com/gpu: 3 on 1 node"
+    assert summarise(proof) == "not managed: your own plugin advertises nvidia.com/gpu: 3 on 1 node"
 
 
 def test_prove_when_nothing_is_managed_and_nodes_are_missing_then_not_proven() -> None:

@@ -48,7 +48,7 @@ spec:
   containers: [{name: main, resources: {limits: {nvidia.com/mig-1g.5gb: 3}, requests: {cpu: 60}}}]
 """
 SCREEN = """\
-? RayCluster/train head on train-aks: 1 on a CPU node that the spec does not know
+? RayCluster/train head on train-aks: 1 on a CPU node outside the spec
     pods:   1, each cpu 2, memory 8Gi
 x RayCluster/train, group gpu on train-aks: 4 after scale-up, 2 never
     pods:   0 to 6, each cpu 3, memory 50Gi, nvidia.com/gpu 8
@@ -120,7 +120,7 @@ def test_fit_when_a_price_is_unknown_then_a_question_mark(files: Path, capsys: p
     assert run(files, "pod.yaml") == 0
     shown = capsys.readouterr().out
     assert "train-gke/reserved: ? USD/h: reserved capacity has no list price\n" in shown
-    assert "price: not known for 1 pool\n" in shown
+    assert "price: unknown for 1 pool\n" in shown
 
 
 @pytest.mark.parametrize(
@@ -168,4 +168,4 @@ def test_fit_when_a_pool_is_queued_then_says_what_starts_its_nodes(
     pod.write_text(capsys.readouterr().out)
 
     assert main(["workload", "fit", str(pod), "-f", str(spec)]) == 0
-    assert f"/{pool} by itself: that takes a ProvisioningRequest" in capsys.readouterr().err
+    assert f"/{pool} on its own; it needs a ProvisioningRequest" in capsys.readouterr().err
