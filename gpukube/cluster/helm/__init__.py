@@ -1,1 +1,1 @@
-"""Running Helm, by the `helm` command or the embedded library, on a chart that was fetched."""
+"""Running Helm on a downloaded chart, with the `helm` command or the embedded library."""

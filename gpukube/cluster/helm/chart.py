@@ -1,6 +1,6 @@
-"""Where the chart comes from, and what a fetched one is.
+"""Chart sources, and charts on disk.
 
-In scope: `ChartSource`, version and digest of a chart on disk. Out of scope: fetching (the engines do that).
+In scope: `ChartSource`, version and digest of a chart on disk. Out of scope: downloading (the engines do that).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class TooLarge(ValueError):
-    """A chart is larger than Helm reads."""
+    """A chart exceeds Helm's size limits."""
 
 
 _MOST_OF_ONE: Final = 5 * 1024 * 1024
 _MOST_IN_ALL: Final = 100 * 1024 * 1024
-"""What Helm reads of a file and of an archive (helm.sh/helm v4.2.3 pkg/chart/loader/archive: MaxDecompressedFileSize,
-MaxDecompressedChartSize): a few packed megabytes can be gigabytes."""
+"""Helm's limits for one file and for a decompressed archive (helm.sh/helm v4.2.3 pkg/chart/loader/archive:
+MaxDecompressedFileSize, MaxDecompressedChartSize): a few compressed megabytes can expand to gigabytes."""
 _WANTED: Final = re.compile(r"Chart\.yaml|(charts/[^/]+/)*crds/[^/]+\.ya?ml")
 _NFD: Final = "charts/node-feature-discovery"
 _PACKED: Final = re.compile(r"charts/[^/]+\.tgz")
@@ -42,12 +42,12 @@ _PACKED: Final = re.compile(r"charts/[^/]+\.tgz")
 
 @dataclass(frozen=True, slots=True)
 class ChartSource:
-    """Where the chart comes from.
+    """Source of a chart.
 
     Attributes:
         location: Repository URL (it may serve both charts), "oci://..." of a chart, or a local directory or archive;
-            "" for the repository that NVIDIA publishes the chart in.
-        version: To pull; for a local chart "" (it is what it is).
+            "" for the repository where NVIDIA publishes the chart.
+        version: Version to pull; "" for a local chart, which has its own.
         chart: Name of the chart.
     """
 
@@ -57,29 +57,29 @@ class ChartSource:
 
     @property
     def kind(self) -> Literal["repository", "oci", "local"]:
-        """How it is had."""
-        found = re.match(r"(oci|https?)://", self.address, re.IGNORECASE)  # RFC 3986: a scheme has no case
+        """How the chart is obtained."""
+        found = re.match(r"(oci|https?)://", self.address, re.IGNORECASE)  # RFC 3986: schemes are case-insensitive
         return ("oci" if found[1].lower() == "oci" else "repository") if found else "local"
 
     @property
     def address(self) -> str:
-        """The location, its scheme as Helm takes it; NVIDIA's where none is given."""
+        """The location, its scheme as Helm accepts it; NVIDIA's repository by default."""
         location = re.sub(r"^[A-Za-z]+://", lambda found: found[0].lower(), self.location)
         return location or next(kind.repository for kind in RELEASE_KINDS if kind.chart == self.chart)
 
     @property
     def shown(self) -> str:
-        """The address for messages: without the secrets that may stand in it."""
+        """The address for messages, without any secrets it contains."""
         return self.address if self.kind == "local" else shown_address(self.address)
 
     @property
     def has_secret(self) -> bool:
-        """Whether the address has a part that nobody else may see."""
+        """Whether the address contains a secret."""
         return self.shown != self.address
 
     @property
     def show_words(self) -> str:
-        """What helm show is asked for, as words of a command."""
+        """The arguments of helm show for this chart."""
         if self.kind == "local":
             return self.location
         repository = f" --repo {self.shown}" if self.kind == "repository" else ""
@@ -87,12 +87,12 @@ class ChartSource:
 
     @property
     def on_loopback(self) -> bool:
-        """Whether it is served by this machine: there, as with other clients of registries, without TLS."""
+        """Whether this machine serves it; if so, access is without TLS, as in other registry clients."""
         return urlsplit(self.address).hostname in ("127.0.0.1", "::1", "localhost")
 
     @property
     def reference(self) -> str:
-        """What helm pull is asked for."""
+        """The chart argument of helm pull."""
         if self.kind == "repository":
             return self.chart
         return self.address if self.kind == "oci" else self.location
@@ -100,7 +100,7 @@ class ChartSource:
 
 @dataclass(frozen=True, slots=True)
 class LocalChart:
-    """A chart on disk and what its Chart.yaml says."""
+    """A chart on disk, with name and version from its Chart.yaml."""
 
     path: Path
     name: str
@@ -108,31 +108,31 @@ class LocalChart:
 
 
 def local_chart(path: Path, chart: str = "") -> LocalChart:
-    """Look at a chart directory or archive.
+    """Read a chart directory or archive.
 
     Args:
         path: The directory or archive.
-        chart: The chart it must be; "" for either of ours.
+        chart: Name that the chart must have; "" for either of gpukube's two charts.
 
     Raises:
-        HelmError: There is no chart, or it is another one.
+        HelmError: There is no chart, or it has another name.
     """
     try:
         metadata: object = parse_yaml(_chart_yaml(path))
-    # EOFError and zlib.error: an archive that was cut off; ValueError: a path with a NUL, text that is not UTF-8.
+    # EOFError and zlib.error: a truncated archive; ValueError: a path with a NUL, or text that is not UTF-8.
     except (OSError, EOFError, ValueError, KeyError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
         raise HelmError(
             "no Helm chart found",
             where=str(path),
             why=_reason(error),
-            fix="use a directory with a Chart.yaml, or an archive of helm pull or helm package",
+            fix="use a directory with a Chart.yaml, or an archive from helm pull or helm package",
             code="chart-not-found",
         ) from error
     name = text(metadata, "name")
     desired = [chart] if chart else [kind.chart for kind in RELEASE_KINDS]
     if name not in desired:
         raise HelmError(
-            f'this is the chart "{name}"',
+            f'the chart is "{name}"',
             where=str(path),
             fix=f"use the chart {' or '.join(desired)}, or a repository with both",
             code="chart-not-found",
@@ -150,10 +150,10 @@ def _chart_yaml(path: Path) -> bytes:
 
 
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Read the descriptions and types of a chart: names below its directory, and their contents.
+    """Yield the descriptions and CRDs of a chart: paths inside its directory, and contents.
 
     Raises:
-        TooLarge: A file, or the whole archive, is larger than Helm reads.
+        TooLarge: A file, or the whole archive, exceeds Helm's limits.
     """
     if path.is_dir():
         for file in sorted({*path.glob("crds/*"), *path.glob("charts/*"), *path.glob("charts/*/crds/*")}):
@@ -168,7 +168,7 @@ def _files(path: Path) -> Iterator[tuple[str, bytes]]:
         for member in archive:
             total += member.size
             if total > _MOST_IN_ALL:
-                raise TooLarge("unpacked, it is larger than Helm reads")
+                raise TooLarge("decompressed, it exceeds Helm's limit")
             name = member.name.removeprefix("./").partition("/")[2]
             opened = archive.extractfile(member) if _WANTED.fullmatch(name) and member.isfile() else None
             if opened is not None:
@@ -181,16 +181,16 @@ def _bounded(file: Path | IO[bytes]) -> bytes:
             return _bounded(opened)
     content = file.read(_MOST_OF_ONE + 1)
     if len(content) > _MOST_OF_ONE:
-        raise TooLarge("a file in it is larger than Helm reads")
+        raise TooLarge("a file in it exceeds Helm's limit")
     return content
 
 
 def chart_types(path: Path, *, nfd: bool) -> tuple[Tree, ...]:
-    """Read the types (CustomResourceDefinitions) that a chart brings in `crds`, its dependency's too.
+    """Read the CustomResourceDefinitions in a chart's `crds`, including its dependency's.
 
     Args:
         path: The directory or archive.
-        nfd: Whether the node-feature-discovery in it is installed.
+        nfd: Whether its node-feature-discovery is installed.
 
     Raises:
         HelmError: They cannot be read.
@@ -200,17 +200,17 @@ def chart_types(path: Path, *, nfd: bool) -> tuple[Tree, ...]:
         documents = [document for content in files for document in parse_documents(content.decode())]
     except (OSError, EOFError, ValueError, zlib.error, tarfile.TarError, yaml.YAMLError) as error:
         raise HelmError(
-            "the types in the chart's crds cannot be read",
+            "the CustomResourceDefinitions in the chart's crds cannot be read",
             where=str(path),
             why=_reason(error),
-            fix="use an archive of helm pull or helm package",
+            fix="use an archive from helm pull or helm package",
             code="chart-not-found",
         ) from error
     return tuple(tree(item) for item in documents if text(item, "kind") == "CustomResourceDefinition")
 
 
 def _reason(error: Exception) -> str:
-    """Say in a few words what is wrong with a chart's files."""
+    """Return a short reason why a chart's files cannot be read."""
     return str(error) if isinstance(error, TooLarge) else type(error).__name__
 
 
@@ -223,13 +223,13 @@ def chart_digest(path: Path) -> str:
 
 
 def archive_in(directory: Path, source: ChartSource) -> Path:
-    """Find what a pull left in a directory."""
+    """Return the archive that a pull left in a directory."""
     found = sorted(directory.glob("*.tgz"))
     if not found:
         raise HelmError(
             "helm pull wrote no archive",
             where=source.shown,
-            fix="run helm pull by hand, and pass the archive with --chart",
+            fix="run helm pull yourself, and pass the archive with --chart",
             code="chart-not-found",
         )
     return found[0]

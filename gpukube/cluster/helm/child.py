@@ -1,11 +1,11 @@
-"""The child process that holds the embedded Helm: requests and answers, a line of JSON each, on standard input.
+"""The child process with the embedded Helm: requests and answers as lines of JSON on standard input.
 
-Standard input is a Unix socket. Open files that come with a request are held while it is worked on: the lock of a run's
-mark. In scope: calls of helm_python, and nothing of gpukube, so that it starts as a bare script. Out of scope:
-decisions.
+Standard input is a Unix socket. Open files sent with a request stay open while it runs: the lock of a run's mark. In
+scope: calls of helm_python, and no import of gpukube, so that it starts as a bare script. Out of scope: decisions.
 
-Why a process: the library sets no time limit on HTTP, and a server that accepts and never answers holds a call for
-ever; its cancel has no effect then, and after a fork it hangs. Signals reach Python only after a call returns.
+Why a process: the library sets no time limit on HTTP, so a server that accepts a connection and never answers blocks a
+call forever; the library's cancel has no effect then, and after a fork it hangs. Signals reach Python only after a call
+returns.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Final, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OVERDUE: Final = 75  # EX_TEMPFAIL of sysexits.h: whoever should have ended it is gone
+_OVERDUE: Final = 75  # EX_TEMPFAIL of sysexits.h: the starter, which should have ended it, is gone
 
 
 class Request(TypedDict, total=False):
-    """What the starter asks for; which keys count depends on the verb."""
+    """A request of the starter; which keys apply depends on the verb."""
 
     verb: str
     deadline_s: float
@@ -49,31 +49,31 @@ class Request(TypedDict, total=False):
 
 
 _MANAGER: Final = b"gpukube"
-"""As gpukube.cluster.names.FIELD_MANAGER, of which this script knows nothing."""
+"""Copy of gpukube.cluster.names.FIELD_MANAGER, which this script does not import."""
 
 
-def _take_name() -> None:
-    """Be called gpukube: Helm writes the name of its program into managedFields (helm.sh/helm v4 pkg/kube/client.go).
+def _set_program_name() -> None:
+    """Set the program name to gpukube: Helm writes it into managedFields (helm.sh/helm v4 pkg/kube/client.go).
 
-    That would be whatever Python is called: `python3` on a laptop, `python` in an image, in conflict with each other.
-    The Go runtime in the library reads the arguments of the process when it is loaded (runtime/runtime1.go, goargs).
+    It would be Python's name otherwise: `python3` on a laptop, `python` in an image, in conflict with each other. The
+    library's Go runtime reads the process's arguments when it is loaded (runtime/runtime1.go, goargs).
     """
-    # glibc's name for it; the library's wheel is for glibc alone
+    # glibc's name for it; the library's wheel is for glibc only
     own = ctypes.c_void_p.in_dll(ctypes.CDLL(None), "program_invocation_name").value
     if own and len(ctypes.string_at(own)) >= len(_MANAGER):
         ctypes.memmove(own, _MANAGER + b"\0", len(_MANAGER) + 1)
 
 
 def main() -> None:
-    """Answer one request after the other, until the starter has closed its end."""
-    _take_name()
+    """Answer one request after another, until the starter closes its end."""
+    _set_program_name()
     channel = socket.socket(fileno=os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # whatever Helm starts, to log in, reads no request
-    import helm_python  # noqa: F401, PLC0415 -- 0.1 s and 64 MiB, while the starter writes
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # login helpers that Helm starts must not read requests
+    import helm_python  # noqa: F401, PLC0415 -- takes 0.1 s and 64 MiB while the starter writes
 
     while (received := _receive(channel)) is not None:
         request, keeps = received
-        # The starter ends us at its deadline; should it be gone by then, we end ourselves.
+        # The starter ends this process at its deadline; if it is gone by then, this process ends itself.
         watchdog = threading.Timer(request["deadline_s"] + 5.0, os._exit, (_OVERDUE,))
         watchdog.daemon = True
         watchdog.start()
@@ -82,11 +82,11 @@ def main() -> None:
         for handle in keeps:
             os.close(handle)
         channel.sendall(json.dumps(answer).encode() + b"\n")
-    os._exit(0)  # the Go runtime's threads need no farewell
+    os._exit(0)  # skip cleanup: the Go runtime's threads need none
 
 
 def _receive(channel: socket.socket) -> tuple[Request, list[int]] | None:
-    """Read one line, and the open files that came with it; None at the end."""
+    """Read one line, and the open files sent with it; None at the end."""
     line, keeps, _flags, _sender = socket.recv_fds(channel, 65536, 8, socket.MSG_CMSG_CLOEXEC)
     while line and not line.endswith(b"\n"):
         more = channel.recv(65536)
@@ -95,7 +95,7 @@ def _receive(channel: socket.socket) -> tuple[Request, list[int]] | None:
 
 
 def _answer(request: Request) -> dict[str, object]:
-    import helm_python  # noqa: PLC0415 -- 0.1 s and 64 MiB, only in this process
+    import helm_python  # noqa: PLC0415 -- takes 0.1 s and 64 MiB, only in this process
 
     verbs: dict[str, Callable[[Request], dict[str, object]]] = {
         "version": lambda _request: {},
@@ -113,10 +113,10 @@ def _answer(request: Request) -> dict[str, object]:
 
 
 def _forget_kubeconfig(request: Request) -> None:
-    """Remove the kubeconfig from here too: a parent that was killed cannot."""
+    """Delete the kubeconfig here too: a killed parent cannot."""
     path = request.get("kubeconfig", "")
-    if path and os.path.exists(path):  # noqa: PTH110 -- pathlib costs start-up time here
-        os.unlink(path)  # noqa: PTH108 -- as above
+    if path and os.path.exists(path):  # noqa: PTH110 -- pathlib slows down the start
+        os.unlink(path)  # noqa: PTH108 -- see above
 
 
 def _pull(request: Request) -> dict[str, object]:
@@ -137,17 +137,19 @@ def _pull(request: Request) -> dict[str, object]:
 
 def _upgrade(request: Request) -> dict[str, object]:
     import helm_python  # noqa: PLC0415 -- see _answer
-    from helm_python import _native  # noqa: PLC0415 -- as above
+    from helm_python import _native  # noqa: PLC0415 -- see above
 
-    # The library's own functions have no parameter for disable_openapi_validation; the version is pinned to the digit.
+    # The library's own functions lack disable_openapi_validation; the library's version is pinned exactly.
     options: dict[str, object] = {"namespace": request["namespace"], "timeout_seconds": request["timeout_s"]}
     if not request["installed"]:
-        options["skip_crds"] = True  # they are the starter's: Helm 4 would take fields of types that others made
+        options["skip_crds"] = (
+            True  # the starter applies them: Helm 4 would take over fields of CRDs that others created
+        )
     if request["labels"]:
         options["labels"] = request["labels"]
     if request["dry_run"]:
-        # A trial sends no object, and the server checks fields by itself (since Kubernetes 1.25): Helm would read the
-        # description of each API group, a megabyte of JSON, to learn only that. A change has the server's strict check.
+        # A dry run sends no object, and the server validates fields on its own (since Kubernetes 1.25): Helm would read
+        # the schema of each API group, a megabyte of JSON, only for that. A change has the server's strict validation.
         options |= {"dry_run": request["dry_run"], "disable_openapi_validation": True}
     if request["installed"]:
         options |= {"reset_values": True, "max_history": request["history"]}
@@ -157,9 +159,9 @@ def _upgrade(request: Request) -> dict[str, object]:
         release = _native.call_string(
             "helm_upgrade" if request["installed"] else "helm_install",
             config._raw(),  # noqa: SLF001 -- see options
-            0,  # no context
+            0,  # the current context
             0,
-            request["chart"],  # the path, not a Chart: rendering a Chart object changes it for good
+            request["chart"],  # the path, not a Chart: rendering modifies a Chart object
             request["name"],
             json.dumps(request["values"]),
             json.dumps(options),

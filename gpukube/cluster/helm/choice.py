@@ -1,4 +1,4 @@
-"""Which Helm is used: the `helm` command, or the embedded one.
+"""Chooses the Helm to use: the `helm` command, or the embedded one.
 
 In scope: the choice. Out of scope: the engines themselves (cli, embedded).
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm.engine import Engine, EngineChoice
 
 _EMBEDDED_ON: Final = "Linux on x86_64"
-"""helm-python-sdk has a wheel for it alone (pyproject.toml, extra helm)."""
+"""The only platform for which helm-python-sdk has a wheel (pyproject.toml, extra helm)."""
 _VERSION_S: Final = 60.0
-"""For a program called helm to say its version: at once, but for a machine that stalls."""
+"""Time limit for a program called helm to print its version; generous for a machine that stalls."""
 STOP_GRACE_S: Final = 8.0
-"""For a change of the release when the run is to end: one that is cut in the middle has to be mended. With the time
-between SIGTERM and SIGKILL ten seconds in all."""
+"""Seconds for a release change to finish when the run is stopped: an interrupted change needs a repair. Together with
+the time between SIGTERM and SIGKILL this makes ten seconds."""
 _HURRIED: Final = "stopping: Helm has up to 10 s to finish its change"
 
 
@@ -39,16 +39,16 @@ def choose_engine(
     stopped: Callable[[], bool] | None = None,
     notify: Callable[[str], None] = lambda _message: None,
 ) -> Engine:
-    """Take `helm` on PATH, with its plugins and logins; else the embedded Helm.
+    """Return an engine for `helm` on PATH, with its plugins and logins; else for the embedded Helm.
 
     Args:
-        environ: The environment that Helm shall see; PATH is looked up in it.
-        choice: Force one of the two.
-        stopped: Whether the run is to end; a Helm that then does not end soon is ended.
-        notify: Told when Helm is given the time to end a change.
+        environ: Environment for Helm; its PATH is searched.
+        choice: Forces one of the two.
+        stopped: Returns whether the run should stop; a Helm that then does not end soon is ended.
+        notify: Called when Helm gets time to finish a change.
 
     Raises:
-        MissingExtra: There is neither, or not the one asked for.
+        MissingExtra: Neither is available, or not the chosen one.
     """
     stop = Stop(stopped, STOP_GRACE_S, lambda: notify(_HURRIED)) if stopped else None
     program = shutil.which("helm", path=environ.get("PATH", "")) if choice != "embedded" else None
@@ -58,7 +58,7 @@ def choose_engine(
     if choice != "cli" and find_spec("helm_python"):
         return HelmSdk(environ, stop=stop)
     unfit = f"; {program} is not Helm 3 or 4" if program else ""
-    # Spelled as in the environment marker of the extra `helm`.
+    # Written as in the environment marker of the extra `helm`.
     here = f"{'macOS' if sys.platform == 'darwin' else platform.system()} on {platform.machine()}"
     elsewhere = "" if here == _EMBEDDED_ON else f"; the embedded Helm exists for {_EMBEDDED_ON}, this is {here}"
     brew = "brew install helm, or " if sys.platform == "darwin" else ""
@@ -75,7 +75,7 @@ def choose_engine(
 
 
 def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> str:
-    """Ask a program called helm for its version; "" when it is something else (an editor's package has the name)."""
+    """Return the version of a program called helm; "" if it is something else (an editor's package has that name)."""
     command = [program, "version", "--template", "{{.Version}}"]
     try:
         ended = run_child(command, stdin="", environ=environ, deadline_s=_VERSION_S, stop=stop and stop.at_once())
@@ -83,7 +83,7 @@ def _version_of(program: str, environ: Mapping[str, str], stop: Stop | None) -> 
         raise HelmTimeout(
             f"{program} does not answer",
             where="helm",
-            fix="run helm version by hand, or remove it from PATH to use the embedded Helm",
+            fix="run helm version yourself, or remove it from PATH to use the embedded Helm",
         ) from error
     except OSError:
         return ""

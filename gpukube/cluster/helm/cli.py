@@ -1,8 +1,8 @@
-"""Helm by the `helm` command, version 3 or 4.
+"""Runs the `helm` command, version 3 or 4.
 
-In scope: its command lines. Out of scope: values, guards, and reading of release state.
+In scope: its command lines. Out of scope: values, guards, and reading release state.
 
-The user's Helm settings stay (plugins, repositories, registry logins), but which cluster is meant comes from us alone.
+The user's Helm settings apply (plugins, repositories, registry logins), but only gpukube chooses the cluster.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ _OURS: Final = (
     "HELM_DRIVER",
     "HELM_DEBUG",
 )
-"""Settings that would point Helm at another cluster, another identity or another place for its records
+"""Settings that would point Helm at another cluster, identity, or storage for its records
 (helm env; HELM_DRIVER: release state is read from Secrets)."""
 _CHANGES: Final = ("upgrade", "rollback", "uninstall")
 _WRITE: Final = ("--install", "--skip-crds", "--reset-values", "--history-max", str(HISTORY))
 _SERVER_DRY_RUN: Final = (3, 13)
-"""From 3.13 on --dry-run takes a value, and only "server" asks the cluster (helm/helm#9426)."""
+"""Since 3.13 --dry-run has a value, and only "server" contacts the cluster (helm/helm#9426)."""
 _PLAIN: Final = (3, 13)
-"""From 3.13 on pull knows --plain-http (helm pull --help)."""
+"""Since 3.13 helm pull has --plain-http (helm pull --help)."""
 _APPLIES: Final = (4, 0)
-"""From 4 on Helm applies on the server, as "helm" (helm.sh/helm v4 cmd/helm/helm.go, ManagedFieldsManager)."""
+"""Since 4.0 Helm uses server-side apply, as "helm" (helm.sh/helm v4 cmd/helm/helm.go, ManagedFieldsManager)."""
 _LABELS: Final = (3, 13)
-"""From 3.13 on install and upgrade know --labels (helm upgrade --help)."""
+"""Since 3.13 install and upgrade have --labels (helm upgrade --help)."""
 
 
 def cli_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Keep the user's Helm settings, drop those that say which cluster."""
+    """Return the user's environment without the settings that choose a cluster."""
     return {name: value for name, value in environ.items() if name not in _OURS}
 
 
 class HelmCli:
-    """Engine by the helm command.
+    """Engine that runs the helm command.
 
     Args:
         program: Path of the command.
         version: Its version, "v3.6.2".
-        environ: Environment it gets, less what names a cluster.
-        deadline_s: For each run.
-        stop: Whether the user asked to stop.
+        environ: Its environment; settings that choose a cluster are removed.
+        deadline_s: Time limit of each run.
+        stop: How the user stops a run.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class HelmCli:
         stop: Stop | None = None,
     ) -> None:
         self._program = program
-        self._said = version
+        self._version = version
         self._environ = cli_environ(environ)
         self._deadline_s = deadline_s
         self._stop = stop
@@ -90,7 +90,7 @@ class HelmCli:
 
     def version(self) -> str:
         """See Engine."""
-        return f"helm {self._said} on PATH"
+        return f"helm {self._version} on PATH"
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
         """See Engine."""
@@ -143,7 +143,7 @@ class HelmCli:
         return HelmAnswer(1, "pending-install", ended.out)
 
     def _trial(self, job: HelmJob) -> Sequence[str]:
-        """Begin a dry run: an upgrade of a release that was cut off is refused, an install is tried all the same."""
+        """Return the command of a dry run: Helm rejects an upgrade of an interrupted release, but not an install."""
         flag = "--dry-run=server" if self._is_at_least(_SERVER_DRY_RUN) else "--dry-run"
         return ("upgrade", flag) if job.installed else ("install", "--skip-crds", flag)
 
@@ -152,7 +152,7 @@ class HelmCli:
         return ("--labels", labels) if labels and self._is_at_least(_LABELS) else ()
 
     def _is_at_least(self, version: tuple[int, int]) -> bool:
-        major, minor = (int(part) for part in self._said.removeprefix("v").split(".")[:2])
+        major, minor = (int(part) for part in self._version.removeprefix("v").split(".")[:2])
         return (major, minor) >= version
 
     def _run(
@@ -178,7 +178,7 @@ class HelmCli:
             raise HelmTimeout(
                 f"helm {words[0]} did not finish within {self._deadline_s:g} s and was stopped",
                 where=where,
-                fix="check that cluster and chart repository answer; then run again, which repairs the release",
+                fix="check that the cluster and the chart repository answer; then run again to repair the release",
             ) from error
         if ended.code == 0 or (may_be_missing and "not found" in ended.err):
             return ended
@@ -190,10 +190,10 @@ def _answer(ended: Ended) -> HelmAnswer:
         record: object = json.loads(ended.out)
     except ValueError as error:
         raise HelmError(
-            "helm does not answer in JSON",
+            "helm did not print JSON",
             where="helm upgrade",
             why=ended.out.strip()[:200],
-            fix="check the helm on PATH (a wrapper?), or remove it from PATH to use the embedded Helm",
+            fix="check whether helm on PATH is a wrapper, or remove it from PATH to use the embedded Helm",
             code="helm-old",
         ) from error
     return HelmAnswer(number(record, "version"), text(record, "info", "status"), text(record, "manifest"))

@@ -1,7 +1,7 @@
-"""Helm by the embedded library, in a process that answers one call after the other.
+"""Runs the embedded Helm library, in a process that answers one call after another.
 
-In scope: what that process is asked. Out of scope: the library itself (child), how many processes there are and
-when they end (servers).
+In scope: the requests to that process. Out of scope: the library itself (child), how many processes there are and when
+they end (servers).
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _CHANGES: Final = ("upgrade", "rollback", "uninstall")
 
 
 def _logins(environ: Mapping[str, str]) -> str:
-    """Say where `helm registry login` writes (helm env; pkg/helmpath: on Linux below XDG_CONFIG_HOME)."""
+    """Return the file that `helm registry login` writes (helm env; pkg/helmpath: on Linux below XDG_CONFIG_HOME)."""
     xdg = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "/"), ".config"))
     home = environ.get("HELM_CONFIG_HOME") or str(Path(xdg, "helm"))
     return environ.get("HELM_REGISTRY_CONFIG") or str(Path(home, "registry", "config.json"))
 
 
 class HelmSdk:
-    """Engine by helm_python.
+    """Engine that runs helm_python.
 
     Args:
-        environ: Environment of the child, less every Helm setting.
-        deadline_s: For each call.
-        stop: Whether the user asked to stop.
+        environ: Environment of the child; every Helm setting is removed.
+        deadline_s: Time limit of each call.
+        stop: How the user stops a run.
     """
 
-    _said: ClassVar[str] = ""
-    """Which Helm the library is: the same for every run of this process."""
+    _version: ClassVar[str] = ""
+    """Version of the library's Helm: the same for every run of this process."""
 
     def __init__(self, environ: Mapping[str, str], deadline_s: float = DEADLINE_S, stop: Stop | None = None) -> None:
         self._environ = dict(environ)
@@ -60,14 +60,14 @@ class HelmSdk:
 
     def version(self) -> str:
         """See Engine."""
-        if not HelmSdk._said:  # every answer brings it: usually this takes no process of its own
-            self._ask("version", {})
-        return f"helm {HelmSdk._said} embedded"
+        if not HelmSdk._version:  # every answer includes it, so this seldom needs its own process
+            self._request("version", {})
+        return f"helm {HelmSdk._version} embedded"
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
         """See Engine."""
         repository = source.address if source.kind == "repository" else ""
-        self._ask(
+        self._request(
             "pull",
             {
                 "reference": source.reference,
@@ -83,7 +83,7 @@ class HelmSdk:
 
     def upgrade(self, job: HelmJob) -> HelmAnswer:
         """See Engine."""
-        answer = self._ask(
+        answer = self._request(
             "upgrade",
             {
                 "kubeconfig": str(job.kubeconfig),
@@ -105,20 +105,20 @@ class HelmSdk:
     def rollback(self, kubeconfig: Path, name: str, namespace: str, revision: int) -> None:
         """See Engine."""
         request = {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace, "revision": revision}
-        self._ask("rollback", request)
+        self._request("rollback", request)
 
     def uninstall(self, kubeconfig: Path, name: str, namespace: str, *, keep_history: bool = False) -> None:
         """See Engine."""
         request = {"kubeconfig": str(kubeconfig), "name": name, "namespace": namespace, "keep": keep_history}
-        self._ask("uninstall", request)
+        self._request("uninstall", request)
 
-    def _ask(self, verb: str, request: Mapping[str, object], keeps: Sequence[int] = ()) -> Tree:
+    def _request(self, verb: str, request: Mapping[str, object], keeps: Sequence[int] = ()) -> Tree:
         where = Where(f"helm {verb}")
         message = json.dumps({"verb": verb, "deadline_s": self._deadline_s, "timeout_s": HOOKS_S, **request})
         changes = verb in _CHANGES and not request.get("dry_run")
         try:
             answer = _read(
-                servers.ask(
+                servers.request_helm(
                     self._environ,
                     message,
                     deadline_s=self._deadline_s,
@@ -132,17 +132,17 @@ class HelmSdk:
             raise HelmTimeout(
                 f"the embedded Helm did not finish its {verb} within {self._deadline_s:g} s and was stopped",
                 where=where,
-                fix="check that cluster and chart repository answer; then run again, which repairs the release",
+                fix="check that the cluster and the chart repository answer; then run again to repair the release",
             ) from error
         except servers.Crashed as error:
             raise HelmError(
                 f"the embedded Helm ended with code {error.code}",
                 where=where,
                 why=error.log,
-                fix="run again; if it stays, install the helm command: it is used instead",
+                fix="run again; if it persists, install the helm command, which is then used instead",
                 code="helm-crash",
             ) from error
-        HelmSdk._said = text(answer, "helm")
+        HelmSdk._version = text(answer, "helm")
         return answer
 
 

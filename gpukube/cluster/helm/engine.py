@@ -1,7 +1,7 @@
-"""Helm through one small interface: what it is asked to do, and what it answers.
+"""The interface of a Helm engine: its jobs and answers.
 
-In scope: the protocol of an engine, its job and answer. Out of scope: the two engines (cli, embedded) and the
-choice of one (choice), what the values are and the order of guard, repair and upgrade (cluster.release).
+In scope: the protocol, job, and answer. Out of scope: the two engines (cli, embedded), choosing one (choice), the
+    values, and the order of guard, repair, and upgrade (cluster.release).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gpukube.cluster.helm.runs import Mark
 
 DEADLINE_S: Final = 120.0
-"""For one run of Helm, which waits for no pod; the embedded Helm has no limit of its own on a silent server."""
+"""Time limit of one Helm run, which waits for no pod; the embedded Helm sets none for a silent server."""
 HOOKS_S: Final = 60
-"""For each of the chart's hooks (at uninstall the operator's clean-up job before, NFD's after)."""
+"""Time limit of each chart hook (at uninstall, the operator's cleanup job before, and NFD's after)."""
 HISTORY: Final = 10
-"""Revisions kept."""
+"""Maximum number of revisions kept."""
 EngineChoice = Literal["auto", "cli", "embedded"]
 
 
@@ -30,10 +30,10 @@ class HelmJob:
     """One install or upgrade; the chart is a local archive or directory.
 
     Attributes:
-        offline: Whether a trial leaves the cluster out: a chart that brings a type and an object of it can be tried
-            against the API only where the type is known already (helm/helm#7449).
-        mark: Kept locked while Helm runs; None for a trial.
-        labels: Go into the release's record.
+        offline: Whether a dry run skips the cluster: if a chart contains a CRD and an object of it, a dry run against
+            the API works only once the CRD exists (helm/helm#7449).
+        mark: Lock held while Helm runs; None for a dry run.
+        labels: Labels for the release's record.
     """
 
     kubeconfig: Path
@@ -50,7 +50,7 @@ class HelmJob:
 
 @dataclass(frozen=True, slots=True)
 class HelmAnswer:
-    """What Helm says of a release.
+    """Helm's result for a release.
 
     Attributes:
         revision: The new revision.
@@ -64,23 +64,23 @@ class HelmAnswer:
 
 
 class Engine(Protocol):
-    """One way of running Helm. All methods raise our errors, end by a deadline and wait for no pod."""
+    """A way to run Helm. All methods raise gpukube's errors, end by a deadline, and wait for no pod."""
 
     @property
     def field_manager(self) -> str:
-        """Name in managedFields of what this Helm applies on the server; "" for one that does not (Helm 3)."""
+        """Name in managedFields of what this Helm applies server-side; "" if it does not (Helm 3)."""
 
     def version(self) -> str:
-        """Name the Helm and how it is run: "helm v3.6.2"."""
+        """Return the version and how Helm runs: "helm v3.6.2 on PATH"."""
 
     def pull(self, source: ChartSource, directory: Path) -> Path:
-        """Fetch a chart from a repository or OCI registry as an archive into a directory."""
+        """Download a chart from a repository or OCI registry as an archive into a directory."""
 
     def upgrade(self, job: HelmJob) -> HelmAnswer:
-        """Install or upgrade, or try it."""
+        """Install or upgrade the release, or do a dry run."""
 
     def rollback(self, kubeconfig: Path, name: str, namespace: str, revision: int) -> None:
-        """Make a new revision that is a former one again."""
+        """Create a new revision with the content of an earlier one."""
 
     def uninstall(self, kubeconfig: Path, name: str, namespace: str, *, keep_history: bool = False) -> None:
-        """Remove a release, with or without its records; a missing one is fine."""
+        """Uninstall a release, with or without its records; do nothing if it does not exist."""

@@ -1,9 +1,9 @@
-"""What Helm says when it goes wrong, as our errors.
+"""Helm's error messages as gpukube's errors.
 
-In scope: a table from Helm's texts to error classes with a remedy; the same texts come from the command and from the
-embedded library, whose exception classes tell less. Out of scope: running Helm.
+In scope: a table from Helm's texts to error classes with a fix; the command and the embedded library share the texts,
+and the library's exception classes tell less. Out of scope: running Helm.
 
-Source of the texts: helm.sh/helm v3.6.2 and v4.2.3, seen against Kubernetes 1.20 and 1.36.
+Source of the texts: helm.sh/helm v3.6.2 and v4.2.3, observed with Kubernetes 1.20 and 1.36.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         AccessError,
         "kube-unauthorized",
         "the Kubernetes API does not accept the credentials",
-        "log in again, or check which identity the credentials are of",
+        "log in again, or check which identity the credentials belong to",
     ),
     _Row(
         r"is forbidden|cannot \w+ resource|forbidden: User",
@@ -60,7 +60,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         Conflict,
         "release-busy",
         "another Helm run is changing this release",
-        "wait until it has finished and run again",
+        "wait until it has finished, then run again",
     ),
     _Row(
         r"secrets \"sh\.helm\.release\.v1\S+\" already exists|release: already exists"
@@ -68,50 +68,50 @@ _ROWS: Final[tuple[_Row, ...]] = (
         Conflict,
         "release-moved",
         "another run changed this release at the same time",
-        "run again: it starts from the current release",
+        "run again to start from the current release",
     ),
     _Row(
         r"conflict with \"|conflicts? with \"|Apply failed with \d+ conflict|conflict occurred while applying",
         FieldConflict,
         "helm-field-conflict",
-        "somebody else holds fields of {object}, which Helm 4 does not overwrite",
-        "{show} --output yaml --show-managed-fields shows who: let them leave the object alone, and run again, which "
-        "takes the fields back",
+        "another manager owns fields of {object}, which Helm 4 does not overwrite",
+        "{show} --output yaml --show-managed-fields shows which: stop it from writing the object, then run again to "
+        "take the fields back",
     ),
     _Row(
         r"invalid ownership metadata|cannot be imported into the current release|exists and cannot be",
         HelmError,
         "helm-ownership",
         "an object of the chart already exists and belongs to something else",
-        "remove that object, or the release it belongs to, and run again",
+        "delete that object, or the release it belongs to, then run again",
     ),
     _Row(
         r"found in Chart.yaml, but missing in charts",
         HelmError,
         "chart-dependency",
         "the chart directory lacks its dependency",
-        "run helm dependency build in it, or use a packaged chart",
+        "run helm dependency build there, or use a packaged chart",
     ),
     _Row(
-        r"cluster unreachable.*TLS handshake timeout",  # Go's limit of ten seconds, which Helm does not let us set
+        r"cluster unreachable.*TLS handshake timeout",  # Go's limit of ten seconds, which Helm has no option for
         ClusterSlow,
         "cluster-unreachable",
         "Helm cannot reach the Kubernetes API",
-        "check that the cluster runs and that its address can be reached from here; then run again",
+        "check that the cluster is running and its address is reachable from here; then run again",
     ),
     _Row(
         r"kubernetes cluster unreachable|cluster unreachable|connection refused.*:\d+/version",
         ClusterError,
         "cluster-unreachable",
         "Helm cannot reach the Kubernetes API",
-        "check that the cluster runs and that its address can be reached from here; then run again",
+        "check that the cluster is running and its address is reachable from here; then run again",
     ),
     _Row(
         r"chart \S+ version \S+ not found|no chart version found",
         ChartNotFound,
         "no-chart-version",
         "the chart's repository has no such version",
-        "write another version; helm show chart {chart} --repo {repo} shows the newest",
+        "use another version; helm show chart {chart} --repo {repo} shows the newest",
     ),
     _Row(
         r"chart \S+ (version \S+ )?not found|not a valid chart repository|cannot be reached|failed to download"
@@ -136,7 +136,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         r"field not declared in schema|unknown field|unknown object type|error validating data|ValidationError",
         HelmError,
         "chart-values",
-        "the Kubernetes API does not know a field that these values set",
+        "these values set a field that the Kubernetes API does not have",
         "remove the value from the release's own values, or use another chart version",
     ),
     _Row(
@@ -150,7 +150,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         r"execution error at|template: |error calling|values don't meet the specifications",
         HelmError,
         "chart-values",
-        "the chart refuses these values",
+        "the chart rejects these values",
         "remove the value from the release's own values, or use another chart version",
     ),
     _Row(
@@ -161,7 +161,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "install helm 3.6 or newer, or remove it from PATH to use the embedded Helm",
     ),
 )
-"""In order: the first row whose pattern is found decides."""
+"""The first row whose pattern matches applies."""
 
 
 _LOGIN: Final = _Row(
@@ -169,24 +169,26 @@ _LOGIN: Final = _Row(
     HelmError,
     "chart-not-found",
     "the chart's repository denies access",
-    "log in as with Helm: helm registry login HOST for oci://, user and password in the address of a repository; or "
+    "log in as with Helm: helm registry login HOST for oci://, user and password in a repository's address; or "
     "use a local chart",
 )
-"""Decides first where a chart is fetched: the same words would else be taken for the cluster's."""
+"""Checked first for a chart download: the other rows would attribute the same texts to the cluster."""
 _PULL: Final = "helm pull"
 _CONFLICT: Final = re.compile(
     r"applying object (?P<namespace>[^/\s]*)/(?P<name>\S+) \S+, Kind=(?P<kind>\w+): (?P<why>Apply failed.*)", re.DOTALL
 )
-"""As Helm words it, with the namespace left out of an object of the whole cluster (helm.sh/helm v4.2.3
-pkg/kube/client.go, patchResourceServerSide), before what the API server says, in several lines."""
-_PULL_BY_HAND: Final = "helm pull {chart} --repo {repo} shows whether the chart can be had; --chart takes its archive"
-_HISTORY: Final = "helm history {name} --namespace {namespace} shows what happened before"
+"""Helm's message for an apply conflict, without the namespace for a cluster-scoped object (helm.sh/helm v4.2.3
+pkg/kube/client.go, patchResourceServerSide); the API server's message follows in several lines."""
+_PULL_BY_HAND: Final = (
+    "helm pull {chart} --repo {repo} shows whether the chart is available; pass its archive with --chart"
+)
+_HISTORY: Final = "helm history {name} --namespace {namespace} shows earlier changes"
 _WEBHOOK: Final = 'admission webhook "'
-"""How Kubernetes begins the refusal of one (apiserver, pkg/admission/plugin/webhook/errors ToStatusErr)."""
+"""Start of a webhook's rejection in Kubernetes (apiserver, pkg/admission/plugin/webhook/errors ToStatusErr)."""
 
 
 def words_of(name: str) -> dict[str, str]:
-    """Return the words a remedy may need, from the name of one of our releases or charts."""
+    """Return the placeholders of a fix, from the name of one of gpukube's releases or charts."""
     kind = next((kind for kind in RELEASE_KINDS if name in (kind.name, kind.chart)), DEVICE_PLUGIN)
     return {
         "namespace": NAMESPACE,
@@ -198,27 +200,27 @@ def words_of(name: str) -> dict[str, str]:
 
 
 def explain_helm(output: str, where: Where, words: dict[str, str]) -> GpukubeError:
-    """Turn Helm's words into an error of ours.
+    """Turn Helm's output into a gpukube error.
 
     Args:
         output: Standard error of the command, or text of the library's exception.
-        where: The release.
-        words: namespace, name, chart, version and repo, for the remedy.
+        where: The release, or the Helm command.
+        words: namespace, name, chart, version, and repo, for the fix.
     """
     line = _line(output)
     rows = (_LOGIN, *_ROWS) if where.source == _PULL else _ROWS
     row = next((row for row in rows if re.search(row.pattern, output, re.IGNORECASE | re.DOTALL)), None)
     if row is None:
-        # Before a chart is had, nothing was asked of the cluster.
+        # Before the chart is downloaded, Helm has not contacted the cluster.
         fix = _PULL_BY_HAND if where.source == _PULL else _HISTORY
-        return HelmError(f"Helm refuses: {line}", where=where, fix=fix.format(**words))
+        return HelmError(f"Helm failed: {line}", where=where, fix=fix.format(**words))
     if row.makes is FieldConflict:
         line, words = _conflicting(output, line, words)
     return row.makes(row.message.format(**words), where=where, why=line, fix=row.fix.format(**words), code=row.code)
 
 
 def _conflicting(output: str, line: str, words: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Name the object that a conflict is about, and how it is looked at; what is said of it, as one line."""
+    """Return the conflict as one line, and the placeholders with the object's name and the command that shows it."""
     found = _CONFLICT.search(output)
     if found is None:
         return line, {**words, "object": "an object of the release", "show": "kubectl get TYPE NAME"}
@@ -229,9 +231,9 @@ def _conflicting(output: str, line: str, words: dict[str, str]) -> tuple[str, di
 
 
 def _line(output: str) -> str:
-    """Find the lines that say it, as one, without passwords in addresses: Helm's warnings come before "Error: ".
+    """Return the error lines as one, without passwords in addresses: Helm's warnings come before "Error: ".
 
-    What an admission webhook answers may have several lines; its name is in the first.
+    An admission webhook's message may have several lines; its name is in the first.
     """
     lines = [line.strip() for line in output.strip().splitlines() if line.strip()]
     begins = [at for at, line in enumerate(lines) if line.startswith("Error: ") or _WEBHOOK in line]

@@ -1,6 +1,6 @@
-"""Helm and a cluster that answers late, or takes its token no longer: it is asked again.
+"""Repeats Helm runs if a cluster answers late or no longer accepts the token.
 
-In scope: how often. Out of scope: how Helm is run (embedded, cli), when (release.manager).
+In scope: how often. Out of scope: how Helm runs (embedded, cli), when (release.manager).
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 _TRIES: Final = 3
 _REFUSED: Final = "kube-unauthorized"
 _PAUSE_S: Final = 1.0
-"""Helm itself has waited for ten seconds before: a moment for an API server that restarts."""
+"""Helm itself has waited ten seconds before; this adds a moment for an API server that restarts."""
 
 
 def run_with_retries(
-    ask: Callable[[], HelmAnswer], pause: Callable[[float], None], renew: Callable[[], object]
+    run: Callable[[], HelmAnswer], pause: Callable[[float], None], renew: Callable[[], object]
 ) -> HelmAnswer:
-    """Ask Helm for a change; again where it gave up on reaching a cluster that only answers late, or its token ran out.
+    """Run Helm; repeat if it gave up on a cluster that only answers late, or if its token expired.
 
     Args:
-        ask: Runs Helm once, with a kubeconfig of that run's own: Helm's process takes it away in the end.
+        run: Runs Helm once, with a kubeconfig of its own: Helm's process deletes it at the end.
         pause: Waits some seconds.
-        renew: Called before Helm is asked once more after its credentials were refused; raises what is wrong with them.
+        renew: Called before the repetition after refused credentials; raises if there are no new ones.
 
     Raises:
-        HelmError: As Helm; ClusterError: the cluster is out of reach.
+        HelmError: Raised by Helm; ClusterError: the cluster is unreachable.
     """
     try:
-        return _retry_when_slow(ask, pause)
+        return _retry_when_slow(run, pause)
     except AccessError as error:
         if error.diagnostics[0].code != _REFUSED:
             raise
-    # What Helm had begun it finds again, as after any end in the middle: as a change that is to be repaired first.
+    # Helm finds what it had begun as it does after any interruption: as a change to repair first.
     renew()
-    return _retry_when_slow(ask, pause)
+    return _retry_when_slow(run, pause)
 
 
-def _retry_when_slow(ask: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
-    # Helm gives up on the first slow answer; nothing was changed then, so the same call is safe to repeat.
+def _retry_when_slow(run: Callable[[], HelmAnswer], pause: Callable[[float], None]) -> HelmAnswer:
+    # Helm gives up on the first slow response; nothing was changed then, so the same call is safe to repeat.
     for _ in range(_TRIES - 1):
         try:
-            return ask()
-        except ClusterSlow:  # somebody has taken the connection, and was busy for ten seconds
+            return run()
+        except ClusterSlow:  # the server accepted the connection, and was busy for ten seconds
             pause(_PAUSE_S)
-    return ask()
+    return run()

@@ -1,11 +1,11 @@
-"""Which of this machine's runs of Helm still live: what lets a cut-off change be repaired at once.
+"""Tracks which of this machine's Helm runs are alive, so that an interrupted change can be repaired immediately.
 
 In scope: marks and their locks. Out of scope: Helm, releases.
 
-A run that changes the release writes its mark into the release's record as a label, and it and its child hold a lock
-on a file of that name. A record that says "pending" with a mark whose file is here and unlocked was left by a run of
-this machine that has ended: killed, or by a Helm that could not close its record. Any other mark may be a run
-somewhere else that is at work right now; only time tells.
+A run that changes the release writes its mark into the release's record as a label, and the run and its child hold a
+lock on a file of that name. If a record is "pending" and its mark's file exists here unlocked, the run on this machine
+has ended: it was killed, or its Helm could not complete the record. Any other mark may belong to a run that is working
+elsewhere right now; only time tells.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Mark:
     """One run.
 
     Attributes:
-        name: What the release's record carries.
-        handle: Open file that holds the lock; a child that gets it keeps the lock after our end.
+        name: Label value in the release's record.
+        handle: Open, locked file; a child that inherits it keeps the lock after this process ends.
     """
 
     name: str
@@ -45,8 +45,8 @@ class RunLog:
     """The marks of this user on this machine.
 
     Args:
-        keep_s: Seconds after which a mark is of no use: no run lasts longer.
-        directory: Where they lie; below the user's state directory when not given.
+        keep_s: Seconds after which a mark can be deleted: no run lasts longer.
+        directory: Where the marks are; by default below the user's state directory.
     """
 
     def __init__(self, keep_s: float, directory: Path | None = None) -> None:
@@ -55,10 +55,10 @@ class RunLog:
 
     @contextmanager
     def run(self) -> Iterator[Mark | None]:
-        """Mark a run; the mark stays, unlocked, when it has ended, however it did, and is swept by later runs.
+        """Mark a run; when it has ended, however it did, the mark stays unlocked until later runs sweep it.
 
         Yields:
-            None where nothing can be written: the run goes on without a mark.
+            None if nothing can be written: the run continues without a mark.
         """
         try:
             mark = self._begin()
@@ -71,8 +71,8 @@ class RunLog:
             os.close(mark.handle)
 
     def is_dead(self, name: str) -> bool:
-        """Return whether a mark is of a run of this machine that no longer lives."""
-        if not _MARK.fullmatch(name):  # it comes from the cluster, and names a file
+        """Return whether a mark belongs to a run of this machine that has ended."""
+        if not _MARK.fullmatch(name):  # it comes from the cluster, and becomes a file name
             return False
         try:
             handle = os.open(self._directory / name, os.O_RDWR)
@@ -101,6 +101,6 @@ class RunLog:
     def _forget_old(self) -> None:
         oldest = time.time() - self._keep_s
         for path in self._directory.iterdir():
-            with suppress(OSError):  # another process tidies up too
+            with suppress(OSError):  # another process sweeps too
                 if path.stat().st_mtime < oldest:
                     path.unlink()

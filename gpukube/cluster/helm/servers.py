@@ -1,13 +1,13 @@
-"""The processes that hold the embedded Helm: started when one is needed, and used again until the run ends.
+"""The processes with the embedded Helm: started on demand, and reused until the run ends.
 
-In scope: which process answers a request, its environment and directory, its end. Out of scope: what is asked
-(embedded), how a process is waited for and ended (process.child).
+In scope: which process answers a request, its environment and directory, and its end. Out of scope: the requests
+(embedded), waiting for a process and ending it (process.child).
 
-A process has one request at a time, so that one that hangs can be killed and disturbs no other; runs in parallel
-threads have a process each. Starting one costs 0.15 s of the processor, most requests less.
+A process has one request at a time, so that a hanging one can be killed without affecting others; runs in parallel
+threads have a process each. Starting one costs 0.15 s of CPU, most requests less.
 
-Nothing of the surroundings decides which cluster is meant: the library would mix a kubeconfig of the environment into
-what it is given, so each request names a complete kubeconfig of ours, and the process has no Helm settings.
+The environment never decides which cluster is used: the library would merge a kubeconfig from the environment into its
+input, so each request names a complete kubeconfig, and the process has no Helm settings.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LOG: Final = "log"
 
 _guard = threading.Lock()
 _idle: dict[_Key, list[_Process]] = {}
-_keepers = 0
-"""How many blocks of `kept` are open."""
+_open_blocks = 0
+"""Number of open `kept` blocks."""
 
 
 class Crashed(Exception):
@@ -41,7 +41,7 @@ class Crashed(Exception):
 
     Attributes:
         code: Its exit code (negative: a signal).
-        log: The last of what it wrote.
+        log: End of its output.
     """
 
     def __init__(self, code: int, log: str) -> None:
@@ -58,35 +58,35 @@ class _Process:
     def end_of_log(self) -> str:
         try:
             log = (self.directory.path / _LOG).read_text(encoding="utf-8", errors="replace")
-        except OSError:  # a second Ctrl-C kills the process and removes the directory while its thread still looks
+        except OSError:  # a second Ctrl-C deletes the directory while its thread still reads
             return ""
         return log.strip()[-300:]
 
     def end(self) -> None:
         self.server.end()
-        self.directory.remove()  # also what the library leaves behind when it is killed
+        self.directory.remove()  # including what a killed library leaves behind
 
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Keep processes for later requests while a block runs; at its end, the outermost one's, they are ended."""
-    global _keepers  # noqa: PLW0603 -- the processes are this process's, as they are of no engine alone
+    """Keep processes for later requests while a block runs; end them after the outermost block."""
+    global _open_blocks  # noqa: PLW0603 -- shared by all engines of this process
     with _guard:
-        _keepers += 1
+        _open_blocks += 1
     try:
         yield
     finally:
         left: list[_Process] = []
         with _guard:
-            _keepers -= 1
-            if not _keepers:
+            _open_blocks -= 1
+            if not _open_blocks:
                 left = [process for processes in _idle.values() for process in processes]
                 _idle.clear()
         for process in left:
             process.end()
 
 
-def ask(
+def request_helm(
     environ: Mapping[str, str],
     request: str,
     *,
@@ -94,28 +94,28 @@ def ask(
     keeps: Sequence[int] = (),
     stop: Stop | None = None,
 ) -> str:
-    """Return the answer of the embedded Helm to a request, a line of JSON both.
+    """Send a request to the embedded Helm and return its answer, a line of JSON each.
 
     Args:
         environ: The user's environment.
         request: See child.Request.
         deadline_s: Seconds after which the process is ended.
-        keeps: Open files that it holds while it works.
-        stop: Brings the deadline nearer when the user asks to stop.
+        keeps: Open files that it keeps while it works.
+        stop: Moves the deadline forward when the user requests a stop.
 
     Raises:
-        DeadlinePassed: The deadline passed; nothing that was asked goes on.
-        Crashed: The process ended by itself.
+        DeadlinePassed: The deadline passed; nothing of the request is running anymore.
+        Crashed: The process ended on its own.
     """
     key = frozenset(embedded_environ(environ, "").items())
-    process = _take(key) or _start(environ)
+    process = _take_idle(key) or _start(environ)
     try:
-        answer = process.server.ask(request, deadline_s=deadline_s, keeps=keeps, stop=stop)
+        answer = process.server.send(request, deadline_s=deadline_s, keeps=keeps, stop=stop)
     except ServerEnded as ended:
         raise Crashed(ended.args[0], process.end_of_log()) from ended
     else:
         with _guard:
-            if _keepers:
+            if _open_blocks:
                 _idle.setdefault(key, []).append(process)
                 return answer
         process.end()
@@ -126,18 +126,18 @@ def ask(
 
 
 def embedded_environ(environ: Mapping[str, str], directory: str) -> dict[str, str]:
-    """Drop every Helm and kubeconfig setting; give Helm a directory of its own for cache and temporary files.
+    """Return the environment without Helm and kubeconfig settings, and with private directories for Helm.
 
-    The process lives as long as its run: collecting garbage costs a sixth of its time and gains nothing, until its
-    memory nears the limit (Go's runtime: GOGC, GOMEMLIMIT).
+    The process lives as long as its run: garbage collection costs a sixth of its time for nothing until its memory
+        nears the limit (Go's runtime: GOGC, GOMEMLIMIT).
     """
     kept = {name: value for name, value in environ.items() if name != "KUBECONFIG" and not name.startswith("HELM_")}
     homes = {f"HELM_{kind}_HOME": f"{directory}/{kind.lower()}" for kind in ("CACHE", "CONFIG", "DATA")}
     return {**kept, **homes, "TMPDIR": directory, "GOGC": "off", "GOMEMLIMIT": "256MiB"}
 
 
-def _take(key: _Key) -> _Process | None:
-    """Take a process that waits for work; one that has ended meanwhile (the machine's memory) is cleared away."""
+def _take_idle(key: _Key) -> _Process | None:
+    """Return an idle process; clean up one that has ended in the meantime (out of memory)."""
     while True:
         with _guard:
             waiting = _idle.get(key)

@@ -156,7 +156,7 @@ class Server:
         """Whether the server is still running."""
         return self._child.poll() is None
 
-    def ask(self, request: str, *, deadline_s: float, keeps: Sequence[int] = (), stop: Stop | None = None) -> str:
+    def send(self, request: str, *, deadline_s: float, keeps: Sequence[int] = (), stop: Stop | None = None) -> str:
         """Send a request and return the answer. After any exception the server has ended.
 
         Args:

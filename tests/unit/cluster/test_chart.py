@@ -110,7 +110,7 @@ def test_local_chart_when_it_is_our_other_one_then_only_refused_where_the_first_
     (tmp_path / "Chart.yaml").write_text("name: gpu-operator\nversion: v26.7.0\n")
     assert local_chart(tmp_path).version == "v26.7.0"
     assert local_chart(tmp_path, GPU_OPERATOR.chart).name == GPU_OPERATOR.chart
-    with pytest.raises(HelmError, match='this is the chart "gpu-operator"'):
+    with pytest.raises(HelmError, match='the chart is "gpu-operator"'):
         local_chart(tmp_path, DEVICE_PLUGIN.chart)
 
 
@@ -146,9 +146,9 @@ def test_local_chart_when_its_description_is_larger_than_helm_reads_then_it_is_r
         (tmp_path / "Chart.yaml").write_bytes(large)
         with pytest.raises(HelmError, match="no Helm chart found") as caught:
             local_chart(found)
-        assert "larger than Helm reads" in caught.value.diagnostics[0].why
+        assert "exceeds Helm's limit" in caught.value.diagnostics[0].why
     monkeypatch.setattr("gpukube.cluster.helm.chart._MOST_IN_ALL", 10_000)
     beside = pack(tmp_path / "b.tgz", ("plugin/templates/x", b"#" * 10_001), ("plugin/Chart.yaml", CHART_YAML))
     with pytest.raises(HelmError, match="no Helm chart found") as caught:
         local_chart(beside)
-    assert "larger than Helm reads" in caught.value.diagnostics[0].why
+    assert "exceeds Helm's limit" in caught.value.diagnostics[0].why

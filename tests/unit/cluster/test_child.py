@@ -196,7 +196,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_server_when_it_is_asked_twice_then_the_same_process_answers(server: Server) -> None:
-    first, second = (server.ask("x" * count, deadline_s=LONG_S).split() for count in (5, 3_000_000))
+    first, second = (server.send("x" * count, deadline_s=LONG_S).split() for count in (5, 3_000_000))
     assert first[0] == second[0]
     assert (first[1], second[1]) == ("5", "3000000")
     assert server.is_running
@@ -208,16 +208,16 @@ def test_server_when_it_is_asked_twice_then_the_same_process_answers(server: Ser
 
 def test_server_when_its_time_is_up_then_it_is_ended(server: Server) -> None:
     with pytest.raises(DeadlinePassed):
-        server.ask("hang", deadline_s=0.2)
+        server.send("hang", deadline_s=0.2)
     assert not server.is_running
 
 
 def test_server_when_asked_to_stop_then_ended_after_the_grace(server: Server) -> None:
     with pytest.raises(DeadlinePassed):
-        server.ask("hang", deadline_s=LONG_S, stop=Stop(lambda: True, 0.2))
+        server.send("hang", deadline_s=LONG_S, stop=Stop(lambda: True, 0.2))
 
 
 def test_server_when_it_crashes_then_its_code_and_what_it_wrote(server: Server, tmp_path: Path) -> None:
     with pytest.raises(ServerEnded) as caught:
-        server.ask("crash", deadline_s=LONG_S)
+        server.send("crash", deadline_s=LONG_S)
     assert (caught.value.args, (tmp_path / "log").read_text()) == ((3,), "no memory")

@@ -111,7 +111,7 @@ def test_explain_when_helm_fails_then_class_code_and_remedy(case: str) -> None:
 
 def test_explain_when_there_are_warnings_then_the_error_line_is_told() -> None:
     error = explain_helm("WARNING: kubeconfig is group-readable\nError: the moon is full\n", Where("helm"), WORDS)
-    assert str(error) == "Helm refuses: the moon is full"
+    assert str(error) == "Helm failed: the moon is full"
 
 
 @pytest.mark.parametrize("before", ["Error: UPGRADE FAILED: ", "warning: old\nfailed to create resource: "])
@@ -122,7 +122,7 @@ def test_explain_when_a_webhook_refuses_in_several_lines_then_its_name_and_all_o
 
 
 def test_explain_when_nothing_is_said_then_said_so() -> None:
-    assert str(explain_helm("", Where("helm"), WORDS)) == "Helm refuses: no message"
+    assert str(explain_helm("", Where("helm"), WORDS)) == "Helm failed: no message"
 
 
 def test_explain_when_it_is_long_then_cut() -> None:
@@ -194,7 +194,7 @@ CONFLICTS = {
 def test_explain_when_fields_are_held_by_somebody_else_then_the_object_is_named_where_it_is(case: str) -> None:
     said, named, show, why = CONFLICTS[case]
     found = explain_helm(said, Where("helm upgrade"), words_of("nvidia-device-plugin")).diagnostics[0]
-    assert found.seen == f"somebody else holds fields of {named}, which Helm 4 does not overwrite"
+    assert found.seen == f"another manager owns fields of {named}, which Helm 4 does not overwrite"
     assert found.fix.startswith(show)
     assert found.why == why
     assert "delete" not in found.fix

@@ -38,14 +38,14 @@ def own_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         return process
 
     monkeypatch.setattr(servers, "_idle", {})
-    monkeypatch.setattr(servers, "_keepers", 0)
+    monkeypatch.setattr(servers, "_open_blocks", 0)
     monkeypatch.setattr(servers, "_start", noted)
     yield started
     assert servers._idle == {}
 
 
 def ask(environ: dict[str, str] | None = None) -> str:
-    return servers.ask(environ or {}, VERSION, deadline_s=PATIENCE_S)
+    return servers.request_helm(environ or {}, VERSION, deadline_s=PATIENCE_S)
 
 
 def is_running(pid: int) -> bool:
@@ -82,13 +82,13 @@ def test_ask_when_two_threads_ask_then_each_has_a_process(
     own_processes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(2)
-    asked = Server.ask
+    sent = Server.send
 
     def both_at_once(server: Server, request: str, *, deadline_s: float, **rest: object) -> str:
         together.wait(PATIENCE_S)
-        return asked(server, request, deadline_s=deadline_s)
+        return sent(server, request, deadline_s=deadline_s)
 
-    monkeypatch.setattr(Server, "ask", both_at_once)
+    monkeypatch.setattr(Server, "send", both_at_once)
     with servers.kept(), ThreadPoolExecutor(2) as threads:
         assert len(set(threads.map(lambda _: ask(), range(2)))) == 1
         assert len(set(own_processes)) == 2
@@ -107,7 +107,7 @@ def test_ask_when_the_process_was_killed_meanwhile_then_another_answers(own_proc
 def test_version_when_the_process_cannot_work_then_a_crash_with_what_it_wrote(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(HelmSdk, "_said", "")
+    monkeypatch.setattr(HelmSdk, "_version", "")
     monkeypatch.setattr(servers, "__file__", str(tmp_path / "servers.py"))
     (tmp_path / "child.py").write_text("raise SystemExit('no library')")
     with pytest.raises(HelmError) as caught:
@@ -120,7 +120,7 @@ def test_ask_when_it_gets_an_open_file_then_its_lock_is_held_until_the_answer(tm
     with servers.kept():
         handle = os.open(tmp_path / "mark", os.O_RDWR | os.O_CREAT)
         fcntl.flock(handle, fcntl.LOCK_EX)
-        servers.ask({}, VERSION, deadline_s=PATIENCE_S, keeps=(handle,))
+        servers.request_helm({}, VERSION, deadline_s=PATIENCE_S, keeps=(handle,))
         os.close(handle)
         again = os.open(tmp_path / "mark", os.O_RDWR)
         fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused if the process still held it

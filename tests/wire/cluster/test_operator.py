@@ -105,7 +105,7 @@ def test_dry_run_when_the_chart_at_hand_is_the_other_one_then_said_so(
 ) -> None:
     source = ChartSource(charts.location, DEVICE_PLUGIN.version, DEVICE_PLUGIN.chart)
     archive = keeper._engine.pull(source, tmp_path)
-    with pytest.raises(HelmError, match='this is the chart "nvidia-device-plugin"') as caught:
+    with pytest.raises(HelmError, match='the chart is "nvidia-device-plugin"') as caught:
         keep(source=ChartSource(str(archive))).dry_run(FRESH)
     assert "gpu-operator" in caught.value.diagnostics[0].fix
 
