@@ -1,8 +1,8 @@
-"""The clouds on loopback: emulated control planes that speak the real wire protocols.
+"""Emulated clouds on loopback: control planes with the real wire protocols.
 
-Lives below here: wire formats, service rules and life cycles of the clouds, a Kubernetes API, a clock that can be sped
-up, faults. Out of scope: anything of gpukube's other rooms (their data neither), so that a mistake in gpukube
-cannot hide in the emulator. Nothing is imported by this file: `gpukube_sandbox.guard` must load in a moment.
+In scope: wire formats, service rules, and lifecycles of the clouds, a Kubernetes API, a clock that can be sped up,
+faults. Out of scope: code and data of gpukube, so that a mistake in gpukube cannot hide in the emulator. This file
+imports nothing, because `gpukube_sandbox.guard` must load fast.
 """
 
 __all__ = ["__version__"]

@@ -1,6 +1,6 @@
-"""`python -m gpukube_sandbox serve`: the background process itself.
+"""`python -m gpukube_sandbox serve`: the background process.
 
-In scope: its command line. Out of scope: what users call (`gpukube sandbox up`).
+In scope: its command line. Out of scope: the user's command (`gpukube sandbox up`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gpukube_sandbox.server import serve
 
 
 def main() -> int:
-    """Read the command line and serve."""
+    """Parse the command line and serve."""
     parser = argparse.ArgumentParser(prog="python -m gpukube_sandbox")
     command = parser.add_subparsers(required=True).add_parser("serve", help="serve until stopped")
     command.add_argument("--state-dir", type=Path, required=True)

@@ -1,7 +1,7 @@
-"""`gpukube-sandbox`: starting the sandbox, looking at it, and letting it fail.
+"""`gpukube-sandbox`: starts and inspects the sandbox, and injects faults.
 
-In scope: the command line, as texts and exit codes. Out of scope: what a command does (`daemon`, `worldfile`,
-`environment`). Standard library only, and little of it: a shell waits for `env`.
+In scope: the command line, its output and exit codes. Out of scope: what a command does (`daemon`, `worldfile`,
+`environment`). It imports little, and only from the standard library, because a shell waits for `env`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
 
 _ERROR, _BAD_INPUT, _INTERRUPTED = 1, 4, 130
-"""Exit codes, as gpukube's."""
+"""Exit codes, the same as gpukube's."""
 _ADDRESS: Final = {
     "eks": ("account", "region", "name"),
     "aks": ("subscription", "resourceGroup", "name"),
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        arguments: Those of the process unless given.
+        arguments: Command line; defaults to that of the process.
 
     Returns:
-        The exit code: 0, 1 where the command failed, 4 where the command line or a file is wrong.
+        The exit code: 0, 1 if the command failed, 4 if the command line or a file is invalid.
     """
     try:
         options = _parser().parse_args(arguments)
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failure.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:  # the reader has gone; what is left in the buffer shall not complain at the end
+    except BrokenPipeError:  # the reader exited; discard the buffer, or Python complains at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ERROR
     return 0
@@ -80,22 +80,22 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("up", help="start the sandbox in the background", description=_up.__doc__)
     command.add_argument(
-        "--cluster", action="append", default=[], metavar="ADDRESS", help=f"declare a cluster: {_FORMS}; repeatable"
+        "--cluster", action="append", default=[], metavar="ADDRESS", help=f"create a cluster: {_FORMS}; repeatable"
     )
-    command.add_argument("--world", metavar="FILE", help="declare what this file lists: clusters, roles, subnets ...")
-    command.add_argument("--speed", type=_Number(1, 10_000), default=60.0, help="how many times faster time runs (60)")
+    command.add_argument("--world", metavar="FILE", help="create the clusters, roles, subnets, ... in this file")
+    command.add_argument("--speed", type=_Number(1, 10_000), default=60.0, help="speed-up of the sandbox's clock (60)")
     command.add_argument(
         "--idle-timeout", type=_Number(0), default=240.0, metavar="MINUTES",
-        help="stop after so many minutes without a request (240); 0: never",
+        help="stop after this many minutes without a request (240); 0: never",
     )  # fmt: skip
     command.set_defaults(run=_up)
 
-    command = commands.add_parser("env", help="print shell lines that lead clients into it", description=_env.__doc__)
+    command = commands.add_parser("env", help="print shell commands that point clients to it", description=_env.__doc__)
     command.set_defaults(run=_env)
 
     command = commands.add_parser("status", help="show clusters, pools and nodes", description=_status.__doc__)
     _add_output(command)
-    command.add_argument("-v", "--verbose", action="store_true", help="show the nodes too")
+    command.add_argument("-v", "--verbose", action="store_true", help="show nodes too")
     command.set_defaults(run=_status)
 
     command = commands.add_parser(
@@ -106,21 +106,21 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("deny", help="refuse calls that need a permission", description=_deny.__doc__)
     command.add_argument(
         "permissions", nargs="*", metavar="PERMISSION",
-        help="as its cloud writes it, or a verb and a resource of Kubernetes: 'create pods/eviction'",
+        help="the cloud's name of it, or a Kubernetes verb and resource: 'create pods/eviction'",
     )  # fmt: skip
     command.set_defaults(run=_deny)
 
     command = commands.add_parser(
         "upgrade", help="upgrade a control plane or node images", description=_upgrade.__doc__
     )
-    command.add_argument("cluster", metavar="CLUSTER", help="its name; all clusters of that name are upgraded")
-    command.add_argument("--kubernetes-version", default="", metavar="VERSION", help="of the control plane")
-    command.add_argument("--images", default="", metavar="YYYYMMDD", help="publish node images of this date")
+    command.add_argument("cluster", metavar="CLUSTER", help="name; all clusters with this name are upgraded")
+    command.add_argument("--kubernetes-version", default="", metavar="VERSION", help="version of the control plane")
+    command.add_argument("--images", default="", metavar="YYYYMMDD", help="publish node images with this date")
     command.set_defaults(run=_upgrade)
 
     command = commands.add_parser("reset", help="delete all clusters and faults", description=_reset.__doc__)
     command.set_defaults(run=_reset)
-    command = commands.add_parser("down", help="stop it and delete everything in it", description=_down.__doc__)
+    command = commands.add_parser("down", help="stop the sandbox and delete its content", description=_down.__doc__)
     command.set_defaults(run=_down)
     return parser
 
@@ -131,26 +131,26 @@ def _add_fault_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
         "add", help="make the next match fail", description=_add_fault.__doc__, epilog=f"kinds:\n{kinds}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    add.add_argument("kind", metavar="KIND", help="what goes wrong: see below")
-    add.add_argument("--service", metavar="NAME", help=f"only one: {', '.join(SERVICES[1:])}")
-    add.add_argument("--method", metavar="METHOD", help="only requests of this HTTP method")
-    add.add_argument("--path", metavar="REGEX", help="only requests whose path, or path and query, match somewhere")
-    add.add_argument("--cluster", metavar="REGEX", help="only operations on clusters of such a name")
-    add.add_argument("--pool", metavar="REGEX", help="only operations on node pools of such a name")
+    add.add_argument("kind", metavar="KIND", help="type of fault, see below")
+    add.add_argument("--service", metavar="NAME", help=f"only requests to this service: {', '.join(SERVICES[1:])}")
+    add.add_argument("--method", metavar="METHOD", help="only requests with this HTTP method")
+    add.add_argument("--path", metavar="REGEX", help="only requests whose path, or path and query, contain a match")
+    add.add_argument("--cluster", metavar="REGEX", help="only operations on clusters whose name contains a match")
+    add.add_argument("--pool", metavar="REGEX", help="only operations on node pools whose name contains a match")
     add.add_argument("--nth", type=int, metavar="N", help="the first match that fails (1)")
-    add.add_argument("--times", type=int, metavar="N", help="how many matches fail from there on (1); 0: all")
-    add.add_argument("--status", type=int, metavar="STATUS", help="of kind status: the HTTP status (500)")
+    add.add_argument("--times", type=int, metavar="N", help="how many matches fail, starting with the Nth (1); 0: all")
+    add.add_argument("--status", type=int, metavar="STATUS", help="HTTP status for kind status (500)")
     add.add_argument(
         "--header", dest="headers", action="append", metavar="KEY=VALUE",
-        help="of kind status: a header, such as Retry-After=5; repeatable",
+        help="header for kind status, such as Retry-After=5; repeatable",
     )  # fmt: skip
-    add.add_argument("--code", metavar="CODE", help="of kinds status and operation: the cloud's error code")
+    add.add_argument("--code", metavar="CODE", help="the cloud's error code, for kinds status and operation")
     add.add_argument(
         "--seconds", type=float, metavar="S",
-        help="of kind delay: how much later; of node pools, in the sandbox's time: how much longer, how long unlisted",
+        help="for kind delay: the delay; for node pools: sandbox seconds of the delay, or until the pool is listed",
     )  # fmt: skip
     add.set_defaults(run=_add_fault)
-    shown = commands.add_parser("list", help="show faults, and how often each struck", description=_list_faults.__doc__)
+    shown = commands.add_parser("list", help="show faults and their use", description=_list_faults.__doc__)
     _add_output(shown)
     shown.set_defaults(run=_list_faults)
     clear = commands.add_parser("clear", help="remove all faults", description=_clear_faults.__doc__)
@@ -162,7 +162,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
 
 
 class _Number:
-    """A number with bounds."""
+    """A command-line number with bounds."""
 
     def __init__(self, least: float, most: float = float("inf")) -> None:
         self._least, self._most = least, most
@@ -178,7 +178,7 @@ class _Number:
 
 
 def _up(options: argparse.Namespace) -> None:
-    """Start the sandbox in the background unless it is running, and declare what exists in it."""
+    """Start the sandbox in the background unless it is running, and create the requested clusters."""
     from gpukube_sandbox.worldfile import WorldError, populate, read_world  # noqa: PLC0415 - loads PyYAML
 
     clusters = [_address(text) for text in options.cluster]
@@ -190,8 +190,8 @@ def _up(options: argparse.Namespace) -> None:
         if loss:
             sys.stderr.write(f"warning: {loss}\n")
         if info.version != __version__:
-            message = f"the running sandbox is of version {info.version or 'before 0.1'}, and this is {__version__}"
-            raise _Failure(message, "gpukube-sandbox down, then run this again; everything in it is gone then")
+            message = f"the running sandbox has version {info.version or 'before 0.1'}, this command has {__version__}"
+            raise _Failure(message, "run gpukube-sandbox down, which deletes its content, then retry")
         with _failures(f"write {_FORMS}", _BAD_INPUT):
             for cluster in clusters:
                 daemon.call(info, "POST", "clusters", cluster)
@@ -208,16 +208,16 @@ def _address(text: str) -> dict[str, object]:
     provider, _, rest = text.partition(":")
     parts, names = rest.split("/"), _ADDRESS.get(provider, ())
     if len(parts) != len(names) or not all(parts):
-        raise _Failure(f'"{text}" is not the address of a cluster', f"write {_FORMS}", _BAD_INPUT)
+        raise _Failure(f'"{text}" is not a cluster address', f"write {_FORMS}", _BAD_INPUT)
     return {"provider": provider, **dict(zip(names, parts, strict=True))}
 
 
 def _env(_: argparse.Namespace) -> None:
-    """Print shell lines that lead aws, az, gcloud, kubectl, helm and SDKs into the sandbox, and hide real credentials.
+    """Print shell commands that point aws, az, gcloud, kubectl, helm, and SDKs to the sandbox and hide credentials.
 
-    Use them as: eval "$(gpukube-sandbox env)".
+    Run them with: eval "$(gpukube-sandbox env)".
     """
-    from gpukube_sandbox.environment import shell_lines  # noqa: PLC0415 - not needed by the others
+    from gpukube_sandbox.environment import shell_lines  # noqa: PLC0415 - other commands do not need it
 
     with _failures():
         lines = shell_lines(_running(), os.environ)
@@ -226,7 +226,7 @@ def _env(_: argparse.Namespace) -> None:
 
 
 def _status(options: argparse.Namespace) -> None:
-    """Show the emulated clusters with their node pools."""
+    """Show the emulated clusters and their node pools."""
     with _failures():
         document = daemon.status(_running())
     if options.output == "json":
@@ -234,7 +234,7 @@ def _status(options: argparse.Namespace) -> None:
         return
     clusters = document["clusters"]
     if not (isinstance(clusters, list) and clusters):
-        _say(f"no clusters; gpukube-sandbox up --cluster declares one: {_FORMS}")
+        _say(f"no clusters; gpukube-sandbox up --cluster creates one: {_FORMS}")
         return
     for cluster in clusters:
         _say(f"{cluster['name']}  {cluster['provider']}  {cluster['state']}")
@@ -246,7 +246,7 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _add_fault(options: argparse.Namespace) -> None:
-    """Make the next request, or the next operation on a node pool, that matches fail."""
+    """Make the next matching request, or the next matching operation on a node pool, fail."""
     given = {key: value for key, value in vars(options).items() if key not in ("run", "kind") and value is not None}
     if headers := given.get("headers"):
         pairs = [header.partition("=") for header in headers]
@@ -264,7 +264,7 @@ def _add_fault(options: argparse.Namespace) -> None:
 
 
 def _list_faults(options: argparse.Namespace) -> None:
-    """Show all faults, how many requests or operations each matched, and how many it struck."""
+    """Show all faults, how many requests or operations each matched, and into how many it was injected."""
     with _failures():
         faults = daemon.list_faults(_running())
     if options.output == "json":
@@ -285,23 +285,24 @@ def _plain(value: object) -> str:
 
 
 def _clear_faults(_: argparse.Namespace) -> None:
-    """Remove all faults; requests that hang are answered."""
+    """Remove all faults; hanging requests are answered."""
     with _failures():
         daemon.clear_faults(_running())
     _say("all faults removed")
 
 
 def _deny(options: argparse.Namespace) -> None:
-    """Refuse calls that need one of these permissions, in place of those refused before; none: allow everything."""
+    """Refuse calls that need one of these permissions, replacing the previous list; without any, allow all calls."""
     with _failures("spell it as in the cloud's error message; docs/sandbox.md, Permissions, has examples", _BAD_INPUT):
         daemon.deny_permissions(_running(), *options.permissions)
     _say(f"now denied: {', '.join(options.permissions)}" if options.permissions else "everything is allowed")
 
 
 def _upgrade(options: argparse.Namespace) -> None:
-    """Upgrade the control plane of a cluster at once, or publish newer node images; its node pools stay as they are."""
+    """Upgrade a cluster's control plane immediately, or publish newer node images; node pools stay unchanged."""
     with _failures(
-        "gpukube-sandbox status lists the clusters; write a version as 1.35 or 1.35.1, a date as 20260915", _BAD_INPUT
+        "gpukube-sandbox status lists the clusters; versions look like 1.35 or 1.35.1, dates like 20260915",
+        _BAD_INPUT,
     ):
         daemon.upgrade_cluster(
             _running(), options.cluster, kubernetes_version=options.kubernetes_version, images=options.images
@@ -317,7 +318,7 @@ def _reset(_: argparse.Namespace) -> None:
 
 
 def _down(_: argparse.Namespace) -> None:
-    """Stop the sandbox; everything in it is gone, its keys and credentials too."""
+    """Stop the sandbox and delete its content, including keys and credentials."""
     with _failures():
         stopped = daemon.down(default_state_dir())
     _say("stopped" if stopped else "the sandbox was not running")
@@ -333,11 +334,11 @@ def _running() -> SandboxInfo:
 
 @contextmanager
 def _failures(fix: str = "gpukube-sandbox down, then try again", refused: int = _ERROR) -> Iterator[None]:
-    """Tell of what the sandbox reports in one line, with what to do.
+    """Convert sandbox errors to one-line failures with a fix.
 
     Args:
-        fix: What to do where it refuses what a command says.
-        refused: The exit code then.
+        fix: Fix for a command that the sandbox refuses.
+        refused: Exit code for a refused command.
     """
     try:
         yield
@@ -347,7 +348,7 @@ def _failures(fix: str = "gpukube-sandbox down, then try again", refused: int = 
         raise _Failure(str(error), "gpukube-sandbox down, then try again") from error
     except OSError as error:
         message = f"{default_state_dir()}: {(error.strerror or str(error)).lower()}"
-        raise _Failure(message, "set GPUKUBE_SANDBOX_STATE to a directory that you may write to") from error
+        raise _Failure(message, "set GPUKUBE_SANDBOX_STATE to a writable directory") from error
 
 
 def _say(line: str) -> None:

@@ -1,7 +1,7 @@
-"""The sandbox's own time: every wait and every timestamp of the emulation goes through here.
+"""The sandbox's own time, which all waits and timestamps of the emulation use.
 
-In scope: the `Clock` port, the clock that runs faster than the wall, and the one that tests turn by hand.
-Out of scope: anything that knows what the waiting is for.
+In scope: the `Clock` protocol, a clock that runs faster than the wall clock, and one that tests advance manually.
+Out of scope: what a caller waits for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """What the emulated services may know of time.
+    """The time of the emulated services.
 
     Attributes:
         speed: Sandbox seconds per wall second; 1.0 is real time.
@@ -27,29 +27,29 @@ class Clock(Protocol):
 
     @property
     def speed(self) -> float:
-        """Sandbox seconds that pass in one second of the wall clock."""
+        """Sandbox seconds per wall second."""
         ...
 
     @property
     def lead_s(self) -> float:
-        """Seconds that `now()` is ahead of the clock of whoever reads a time."""
+        """Seconds by which `now()` is ahead of the clients' clock."""
         ...
 
     def now(self) -> float:
-        """Tell the sandbox's time, in seconds since the Unix epoch."""
+        """Return the sandbox's time in seconds since the Unix epoch."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until that many sandbox seconds have passed; at once for 0 or less."""
+        """Sleep for sandbox seconds; return immediately for 0 or less."""
         ...
 
 
 class ScaledClock:
-    """Time that starts at the wall clock's and runs `speed` times as fast.
+    """A clock that starts at the wall clock's time and runs `speed` times as fast.
 
     Args:
         speed: Sandbox seconds per wall second, above 0.
-        origin: First value of `now()`; the wall clock's when not given.
+        origin: First value of `now()`; defaults to the wall clock's time.
         monotonic: Source of elapsed wall seconds.
     """
 
@@ -75,20 +75,20 @@ class ScaledClock:
 
     @property
     def lead_s(self) -> float:
-        """Seconds ahead of the wall clock that this one started with."""
+        """Seconds by which this clock is ahead of the wall clock that it started with."""
         return (self._monotonic() - self._started) * (self._speed - 1.0)
 
     def now(self) -> float:
-        """Tell the sandbox's time, in seconds since the Unix epoch."""
+        """Return the sandbox's time in seconds since the Unix epoch."""
         return self._origin + (self._monotonic() - self._started) * self._speed
 
     async def sleep(self, seconds: float) -> None:
-        """Wait `seconds / speed` wall seconds."""
+        """Sleep for `seconds / speed` wall seconds."""
         await asyncio.sleep(max(0.0, seconds) / self._speed)
 
 
 class ManualClock:
-    """Time that stands still until a test moves it.
+    """A clock that only advances when a test advances it.
 
     Args:
         origin: First value of `now()`.
@@ -106,15 +106,15 @@ class ManualClock:
 
     @property
     def lead_s(self) -> float:
-        """None: who reads a time here reads this clock."""
+        """Always 0: tests read this clock."""
         return 0.0
 
     def now(self) -> float:
-        """Tell the sandbox's time, in seconds since the Unix epoch."""
+        """Return the sandbox's time in seconds since the Unix epoch."""
         return self._now
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until `advance` has passed that moment."""
+        """Sleep until `advance` has passed that time."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -123,11 +123,11 @@ class ManualClock:
         await woken
 
     async def advance(self, seconds: float, *, turns: int = 25) -> None:
-        """Move time on, waking the sleepers in order and letting the loop run after each.
+        """Advance the time, wake sleepers in order, and run the event loop after each.
 
         Args:
-            seconds: Sandbox seconds to pass.
-            turns: Turns of the event loop given to what was woken, per waking.
+            seconds: Sandbox seconds to advance.
+            turns: Iterations of the event loop after each wakeup.
         """
         target = self._now + seconds
         await _run_loop(turns)
@@ -147,7 +147,7 @@ async def _run_loop(turns: int) -> None:
 
 
 def timestamp(seconds: float) -> str:
-    """Write a moment as Kubernetes and ARM do: RFC 3339, UTC, whole seconds ("2026-06-01T12:00:00Z")."""
+    """Format a time like Kubernetes and ARM: RFC 3339, UTC, whole seconds ("2026-06-01T12:00:00Z")."""
     return _written(int(seconds))
 
 

@@ -1,9 +1,9 @@
-"""The sandbox's own API: clusters, status, log, faults, changes behind the user's back.
+"""The sandbox's control API: clusters, status, log, faults, out-of-band changes.
 
-In scope: the HTTP of /_sandbox. Out of scope: the services it steers.
+In scope: the HTTP of /_sandbox. Out of scope: the services that it controls.
 
-Every call needs the control token of the state file as a bearer token. Answers are JSON; mistakes are 400 with
-`{"error": text}`, and what needs a library that is not installed is 501.
+Every call needs the control token from the state file as a bearer token. Responses are JSON; invalid calls get 400 with
+`{"error": text}`, and calls that need a library that is not installed get 501.
 """
 
 from __future__ import annotations
@@ -69,26 +69,26 @@ _CLUSTER = Keys(
 )
 _VERSION = re.compile(r"\d+\.\d+(\.\d+(-gke\.\d+)?)?")
 _NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?")
-"""Of resourceName in the specification of Microsoft.ContainerService."""
+"""Pattern of resourceName in the specification of Microsoft.ContainerService."""
 _OF_NO_ACCOUNT = ("reset", "stop", "save", "load", "permissions")
-"""Calls that are no part of how a world came about."""
+"""Calls that are not recorded in the origin of a world."""
 
 
 def known_permissions() -> frozenset[str]:
-    """All permissions that calls of the emulated clouds need."""
+    """Return all permissions that calls of the emulated clouds can need."""
     return of_azure.KNOWN | of_aws.KNOWN | of_google.KNOWN
 
 
 def control_routes(
     world: World, token: str, stop: Callable[[], None], keep: Callable[[list[str]], None]
 ) -> list[Route]:
-    """Routes of the control API.
+    """Return the routes of the control API.
 
     Args:
-        world: What it steers.
-        token: What every call must carry.
-        stop: Ends the process, after the answer.
-        keep: Takes the clusters there are, such as "eks train", whenever these change.
+        world: The sandbox that it controls.
+        token: Control token that every call must contain.
+        stop: Ends the process after the response.
+        keep: Called with the current clusters, such as "eks train", whenever they change.
     """
     control = _Control(world, stop, keep)
     table: tuple[tuple[str, str, Callable[[Request], Awaitable[Json]]], ...] = (
@@ -174,10 +174,10 @@ class _Control:
         return {}
 
     async def load(self, request: Request) -> Json:
-        """`{name}`: the world that was saved under the name from the same beginnings takes the place of an unused one.
+        """Handle `{name}`: replace an unused world by the one saved under the name with the same origin.
 
-        `{"loaded": false, "name"}` when there is none: the name to save it by. The name is "" in a world that has
-        answered requests already.
+        The response is `{"loaded": false, "name"}` if there is none, with the name for `save`. This name is "" if the
+        world has already answered requests.
         """
         body, world = await _object(request), self._world
         beginnings = json.dumps([str(body["name"]), *world.origin]) if not world.log.count else ""
@@ -188,7 +188,7 @@ class _Control:
         return {"loaded": True, "name": beginnings}
 
     async def save(self, request: Request) -> Json:
-        """`{name}`, as `load` gave it: keep the world as it is; `{"saved": false}` while something is at work in it."""
+        """Handle `{name}`, a name from `load`: save the world; `{"saved": false}` while an operation is running."""
         name = str((await _object(request))["name"])
         saved = save_world(self._world)
         if saved is not None:
@@ -200,12 +200,12 @@ class _Control:
         return {}
 
     async def settings(self, request: Request) -> Json:
-        """`speed`, `throttling`, `limits` {name: [burst, per second]}; those of GKE are there once it is used.
+        """Handle `speed`, `throttling`, `limits` {name: [burst, per second]}; GKE's limits exist once GKE is used.
 
         AKS: `pageSize`, `pace` {name: sandbox seconds}, `emptyGroups` (ids of capacity reservation groups without a
         reservation).
 
-        GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group refuses updates), `pageSize` too.
+        GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group rejects updates), also `pageSize`.
         """
         body, world = await _object(request), self._world
         _require_keys(
@@ -230,7 +230,7 @@ class _Control:
         groups = body.get("emptyGroups", [])
         if not isinstance(groups, list):
             message = "emptyGroups must be a list of ids"
-            raise ValueError(message)  # noqa: TRY004 - the caller's mistake, told like the others
+            raise ValueError(message)  # noqa: TRY004 - the caller's mistake, reported like the others
         world.aks.empty_groups |= {str(group).lower() for group in groups}
         if "throttling" in body:
             for buckets in world.buckets():
@@ -253,14 +253,14 @@ class _Control:
         return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
 
     async def make_cluster(self, request: Request) -> Json:
-        """Idempotent: a cluster that is there stays as it is."""
+        """Create a cluster; an existing one stays unchanged."""
         answer = await self._make_cluster(await _object(request))
         self._keep_clusters()
         return answer
 
     async def _make_cluster(self, body: Json) -> Json:
         if body.get("provider") == "gke":
-            self._world.gke.service()  # says what is not installed
+            self._world.gke.service()  # raises if a library is not installed
             from gpukube_sandbox.gke.steering import cluster_request  # noqa: PLC0415 - loads google-cloud-container
 
             google, made = await self._world.ensure_gke_cluster(cluster_request(body))
@@ -272,19 +272,18 @@ class _Control:
         return {"id": cluster.id, "created": made, "kubeUrl": cluster.kube_url}
 
     async def declare(self, request: Request) -> Json:
-        """`{provider, ...}`: let things exist that pools name; `{"made": [...]}` says in words which did not yet.
+        """Handle `{provider, ...}`: create resources that pools reference; the response lists new ones in `made`.
 
-        EKS: `eks.steering.declare`. AKS: `resources`, ids, or `quotas` as `aks.quotas` reads them. GKE:
-        `gke.steering.declare`. Each cloud also takes
-        `request`, the arguments of the SDK's call that makes a pool, and lets exist what they name (EKS with `account`,
-        `region`, `cluster` and `zones` beside it).
+        EKS: `eks.steering.declare`. AKS: `resources`, ids, or `quotas` as in `aks.quotas`. GKE: `gke.steering.declare`.
+        Each cloud also accepts `request`, the arguments of the SDK call that creates a pool, and creates the resources
+        that they name (EKS also needs `account`, `region`, `cluster`, and `zones`).
 
-        `each`, a list of objects, declares several at once: each with what is beside the list.
+        `each`, a list of objects, declares several at once; keys next to the list apply to all of them.
         """
         body = await _object(request)
         each = body.pop("each", [{}])
         if not isinstance(each, list) or not all(isinstance(part, dict) for part in each):
-            message = "each is no list of objects"
+            message = "each is not a list of objects"
             raise ValueError(message)
         return {"made": [made for part in each for made in self._declare({**body, **part})]}
 
@@ -293,7 +292,7 @@ class _Control:
         pool = sent if isinstance(sent, dict) else None
         _check_provider(provider)
         if provider == "gke":
-            service = self._world.gke.service()  # says what is not installed
+            service = self._world.gke.service()  # raises if a library is not installed
             from gpukube_sandbox.gke import steering  # noqa: PLC0415 - loads google-cloud-container
 
             return steering.declare_for(service, pool) if pool else steering.declare(service, body)
@@ -305,19 +304,19 @@ class _Control:
         return [short_id(made) for made in self._world.aks.declare(found)]
 
     async def upgrade(self, request: Request) -> Json:
-        """`{cluster, kubernetesVersion?, images?}`: upgrade control planes at once, publish images of a date.
+        """Handle `{cluster, kubernetesVersion?, images?}`: upgrade control planes immediately, publish node images.
 
-        Node pools stay as they are. GKE's images go with its versions.
+        Node pools stay unchanged. GKE's images depend on its versions.
         """
         body, world = await _object(request), self._world
         _require_keys(body, {"cluster", "kubernetesVersion", "images"})
         name, version, images = (str(body.get(key) or "") for key in ("cluster", "kubernetesVersion", "images"))
         azure, google, amazon = _clusters_named(world, name), world.gke.named(name), named_eks(world.eks, name)
         if not (azure or google or amazon):
-            message = f"no cluster is called {name!r}"
+            message = f"no cluster is named {name!r}"
             raise ValueError(message)
         if not (version or images):
-            message = "nothing to upgrade to; give a Kubernetes version or a date of images"
+            message = "nothing to upgrade to; specify a Kubernetes version or a date of node images"
             raise ValueError(message)
         if version and not _VERSION.fullmatch(version):
             message = f"kubernetesVersion is {version!r}; write a version such as 1.35 or 1.35.1"
@@ -336,7 +335,7 @@ class _Control:
         return {"clusters": len(azure) + len(google) + len(amazon)}
 
     async def kubeconfig(self, _: Request) -> Json:
-        """One kubeconfig for all clusters with the clusters' own tokens, and the subscriptions there are."""
+        """Return one kubeconfig for all clusters with the clusters' own tokens, and the subscriptions and projects."""
         clusters = list(self._world.aks.clusters.values())
         subscriptions = sorted({cluster.subscription for cluster in clusters})
         document = merged_kubeconfig(clusters)
@@ -359,7 +358,7 @@ class _Control:
         return {"number": self._world.faults.add(parse_fault(body))}
 
     def _block(self, body: Json) -> Json:
-        """A reconcile of the service itself keeps a cluster busy for some sandbox seconds (Azure/telescope#1213)."""
+        """Keep a cluster busy for some sandbox seconds, like a reconcile by the service (Azure/telescope#1213)."""
         _require_keys(body, {"action", "cluster", "seconds", "state"})
         until = self._world.clock.now() + float(str(body.get("seconds", 60)))
         clusters = _clusters_named(self._world, str(body.get("cluster", "")))
@@ -374,7 +373,7 @@ class _Control:
         return {"faults": [{"number": at, **fault.wire()} for at, fault in enumerate(self._world.faults.faults)]}
 
     async def clear_faults(self, _: Request) -> Json:
-        """What hangs is let go."""
+        """Remove all faults; hanging requests continue."""
         self._world.faults.clear()
         for cluster in self._world.aks.clusters.values():
             cluster.background = (0.0, "")
@@ -383,7 +382,7 @@ class _Control:
         return {}
 
     async def tamper(self, request: Request) -> Json:
-        """`{cluster, pool, delete?: true, set?: {property: value}}`, without any check and at once."""
+        """Handle `{cluster, pool, delete?: true, set?: {property: value}}`: immediately and without any check."""
         body = await _object(request)
         _require_keys(body, {"cluster", "pool", "delete", "set"})
         clusters = _clusters_named(self._world, str(body["cluster"]))
@@ -399,19 +398,19 @@ class _Control:
             await tamper_group(self._world.eks, amazon[0], str(body["pool"]), changes, delete=delete)
             return {}
         if len(clusters) != 1:
-            message = f"{len(clusters)} clusters are called {body['cluster']!r}"
+            message = f"{len(clusters)} clusters are named {body['cluster']!r}"
             raise ValueError(message)
         changes = dict(_items(body, "set"))
         await tamper_pool(clusters[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
         return {}
 
     async def deny(self, request: Request) -> Json:
-        """`{cluster, denied: [[verb, resource], ...]}`: what RBAC refuses in that cluster; replaces what was there."""
+        """Handle `{cluster, denied: [[verb, resource], ...]}`: replace the accesses that RBAC denies in the cluster."""
         body = await _object(request)
         _require_keys(body, {"cluster", "denied"})
         pairs = body["denied"]
         if not isinstance(pairs, list):
-            message = "denied is no list"
+            message = "denied is not a list"
             raise TypeError(message)
         denied = {(str(verb), str(resource)) for verb, resource in pairs}
         clusters = _clusters_named(self._world, str(body.get("cluster", "")))
@@ -426,15 +425,16 @@ class _Control:
         return {"clusters": len(clusters) + len(google) + len(amazon)}
 
     async def permissions(self, _: Request) -> Json:
-        """What calls of gpukube have needed since the process runs, and what is refused."""
+        """Return the permissions that gpukube's calls have needed since the start, and the denied ones."""
         permits = self._world.permits
         allowed = None if permits.allowed is None else list(permits.allowed)
         return {"used": sorted(permits.used), "denied": sorted(permits.denied), "allowed": allowed}
 
     async def permit(self, request: Request) -> Json:
-        """`{denied: [permission, ...]}`: what is refused, also `create pods/eviction` of a Kubernetes API.
+        """Handle `{denied: [permission, ...]}`: denied permissions, including Kubernetes' `create pods/eviction`.
 
-        `{allowed: [pattern, ...]}`: of a cloud, all that is allowed; null: everything. Each replaces what was there.
+        `{allowed: [pattern, ...]}`: the only allowed permissions of clouds; null allows all. Each replaces its previous
+        value.
         """
         body, permits = await _object(request), self._world.permits
         _require_keys(body, {"denied", "allowed"})
@@ -451,7 +451,7 @@ class _Control:
         return {}
 
     async def user(self, request: Request) -> Json:
-        """`{cluster, user, groups?}`: who the bearers of a cluster's token are, by its Roles; "": an administrator."""
+        """Handle `{cluster, user, groups?}`: the user that the cluster's token authenticates; "": an administrator."""
         body, world = await _object(request), self._world
         _require_keys(body, {"cluster", "user", "groups"})
         name, place = str(body.get("user") or ""), str(body.get("cluster", ""))
@@ -513,7 +513,7 @@ def _cluster_request(body: Json) -> ClusterRequest:
         name=str(body["name"]),
         location=str(body.get("location") or "eastus"),
         kubernetes_version=str(body.get("kubernetesVersion") or "1.34.2"),
-        options=ClusterOptions(**options),  # type: ignore[arg-type] # names were checked; values are a test's own
+        options=ClusterOptions(**options),  # type: ignore[arg-type] # names are checked; a test is responsible for values
     )
 
 
@@ -534,7 +534,7 @@ async def _object(request: Request) -> Json:
     raw = await request.body()
     body = json.loads(raw) if raw else {}
     if not isinstance(body, dict):
-        message = "the body is no JSON object"
+        message = "the body is not a JSON object"
         raise TypeError(message)
     return body
 
@@ -542,7 +542,7 @@ async def _object(request: Request) -> Json:
 def _strings(body: Json, key: str) -> list[str]:
     value = body.get(key) or []
     if not isinstance(value, list):
-        message = f"{key} is no list"
+        message = f"{key} is not a list"
         raise TypeError(message)
     return [str(item) for item in value]
 
@@ -550,7 +550,7 @@ def _strings(body: Json, key: str) -> list[str]:
 def _items(body: Json, key: str) -> list[tuple[str, object]]:
     value = body.get(key) or {}
     if not isinstance(value, dict):
-        message = f"{key} is no object"
+        message = f"{key} is not an object"
         raise TypeError(message)
     return list(value.items())
 

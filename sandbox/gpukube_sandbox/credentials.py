@@ -1,9 +1,9 @@
-"""The one secret of a sandbox: new at each start, told to its own user by files that nobody else can read.
+"""The secret of a sandbox: new at each start, stored in files that only its user can read.
 
-In scope: making it, and comparing with it. Out of scope: how a cloud's requests carry it (`aks.identity`,
+In scope: creating it, and comparing with it. Out of scope: how requests to a cloud contain it (`aks.identity`,
 `eks.wire.identity`, `gke.wire.tokens`).
 
-Loopback is shared by all users of a machine: what knows the secret is this user's, everything else is refused.
+All users of a machine share loopback, so requests without the secret are refused.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import hmac
 import secrets
 
 _BYTES = 30
-"""Forty characters, as many as AWS's secret keys have."""
+"""Number of random bytes: forty characters, like AWS secret keys."""
 
 
 def new_secret() -> str:
-    """Make a secret: the bearer token of ARM and GKE, the secret of all AWS keys, and what signs Entra's tokens."""
+    """Return a new secret: bearer token of ARM and GKE, secret of all AWS keys, signing key of Entra tokens."""
     return secrets.token_urlsafe(_BYTES)
 
 
 def is_same(given: str, secret: str) -> bool:
-    """Compare without telling by the time it takes how much of it was right."""
+    """Compare secrets in constant time."""
     return hmac.compare_digest(given.encode(), secret.encode())

@@ -1,6 +1,6 @@
-"""Starting, finding, steering and stopping the background process; what `gpukube sandbox` and the tests call.
+"""Starts, finds, controls, and stops the background process, for `gpukube sandbox` and the tests.
 
-In scope: the process from outside, and its control API as functions. Out of scope: anything that serves.
+In scope: managing the process, and its control API as functions. Out of scope: serving.
 Standard library only: the CLI must not load a web server to print a status.
 """
 
@@ -51,49 +51,49 @@ Json = dict[str, object]
 
 LOG_FILE = "sandbox.log"
 IDLE_S = 4 * 3600.0
-"""Longer than a meeting, shorter than a night."""
+"""Default idle timeout: longer than a meeting, shorter than a night."""
 _LOOK_EVERY_S = 0.02
 _STOP_S = 5.0
 _DIE_S = 60.0
 _CALL_S = 60.0
 _START_S = 120.0
-"""Longer than a busy machine stalls; nothing that goes well takes so long."""
+"""Start timeout: longer than a busy machine stalls; a successful start never takes this long."""
 
 _children: list[subprocess.Popen[bytes]] = []
-"""Processes that this one started: kept, so that they are reaped once they end and nobody warns that they still run."""
+"""Child processes, kept so that they are reaped once they exit and Python does not warn that they are running."""
 
 
 class SandboxError(Exception):
-    """The sandbox did not start, does not answer, or refused a control call.
+    """The sandbox did not start, does not respond, or refused a control call.
 
     Attributes:
-        at: Keys and indexes that lead to what is wrong in the body of the call; () where it is not said.
+        at: Path (keys and indexes) of the mistake in the body of the call; () if unknown.
     """
 
     at: tuple[str | int, ...] = ()
 
 
 class Refused(SandboxError):
-    """The sandbox runs, and does not take what a control call says."""
+    """The sandbox is running, but rejected a control call."""
 
 
 class NotInstalled(Refused):
-    """The sandbox needs a library for that which is not installed."""
+    """The sandbox needs a library that is not installed."""
 
 
 def up(
     state_dir: Path, speed: float = 60.0, *, idle_timeout_s: float = IDLE_S, deadline_s: float = _START_S
 ) -> SandboxInfo:
-    """Start the sandbox unless it runs, and wait until it answers. Many starters at once make one process.
+    """Start the sandbox unless it is running, and wait until it responds; concurrent callers start one process.
 
     Args:
-        state_dir: Made when missing, mode 0700.
-        speed: Sandbox seconds per wall second; a running sandbox keeps its own.
-        idle_timeout_s: End after so many wall seconds without a request; 0 = never. A running sandbox keeps its own.
+        state_dir: Created with mode 0700 if missing.
+        speed: Sandbox seconds per wall second; a running sandbox keeps its speed.
+        idle_timeout_s: Wall seconds without a request after which it stops; 0 = never. A running sandbox keeps its own.
         deadline_s: Wall seconds to wait for it.
 
     Raises:
-        SandboxError: It ended or did not answer in time; the end of its log is in the message.
+        SandboxError: It exited or did not respond in time; the message contains the end of its log.
     """
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(state_dir):
@@ -103,7 +103,7 @@ def up(
             info = _answering(state_dir)
             if info is not None:
                 return info
-            if process is None and not is_running(state_dir):  # from the start, or the one that ran was just ending
+            if process is None and not is_running(state_dir):  # not running, or the previous one was just exiting
                 process = _spawn(state_dir, speed, idle_timeout_s)
             elif process is not None and process.poll() is not None:
                 break
@@ -113,7 +113,7 @@ def up(
 
 
 def _answering(state_dir: Path) -> SandboxInfo | None:
-    """The sandbox that runs and answers; None while there is none, or one that just ended."""
+    """Return the sandbox that is running and responding, if any."""
     info = load_info(state_dir)
     if info is None:
         return None
@@ -127,7 +127,7 @@ def _answering(state_dir: Path) -> SandboxInfo | None:
 
 
 def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.Popen[bytes]:
-    remove_info(state_dir)  # left behind by one that was killed
+    remove_info(state_dir)  # left by a killed process
     remove_credentials(state_dir)
     root = str(Path(__file__).resolve().parents[1])
     environment = child_environment(os.environ)
@@ -136,14 +136,14 @@ def _spawn(state_dir: Path, speed: float, idle_timeout_s: float) -> subprocess.P
     command += ["--speed", str(speed), "--idle-timeout", str(idle_timeout_s)]
     handle = os.open(state_dir / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+        process = subprocess.Popen(  # noqa: S603 - this package's module, no shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env=environment,
             cwd=state_dir,
-            start_new_session=True,  # outlives the terminal and its Ctrl-C
+            start_new_session=True,  # survives the terminal and its Ctrl-C
         )
     _children.append(process)
     return process
@@ -158,13 +158,13 @@ def _end_of_log(state_dir: Path) -> str:
 
 
 def down(state_dir: Path) -> bool:
-    """Stop the sandbox and delete its keys and credentials, also those of one that was killed.
+    """Stop the sandbox and delete its keys and credentials, even those of a killed one.
 
     Returns:
-        Whether one was running.
+        Whether it was running.
 
     Raises:
-        SandboxError: It still runs.
+        SandboxError: It is still running.
     """
     if not state_dir.is_dir():
         return False
@@ -181,7 +181,7 @@ def down(state_dir: Path) -> bool:
                 if _is_gone(state_dir, patience_s):
                     _reap(info.pid)
                     remove_info(state_dir)
-                    remove_credentials(state_dir)  # it does so itself, unless it had to be killed
+                    remove_credentials(state_dir)  # it does this itself unless it had to be killed
                     return True
         elif _is_gone(state_dir, _STOP_S):
             return True
@@ -199,7 +199,7 @@ def _is_gone(state_dir: Path, patience_s: float) -> bool:
 
 
 def _reap(pid: int) -> None:
-    """Wait for a child that has let go of its lock: it ends in an instant."""
+    """Wait for a child that has released its lock, so it exits in a moment."""
     for child in _children:
         if child.pid == pid:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -211,14 +211,14 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
     """Call the control API.
 
     Args:
-        info: Which sandbox.
+        info: The sandbox.
         method: HTTP method.
-        path: Below /_sandbox, such as "status" or "requests?after=3".
+        path: Path below /_sandbox, such as "status" or "requests?after=3".
         body: JSON body.
 
     Raises:
-        SandboxError: No answer.
-        Refused: The call is wrong; `at` leads to the mistake.
+        SandboxError: It does not respond.
+        Refused: The call is invalid; `at` is the path of the mistake.
         NotInstalled: A library is missing; the message names it.
     """
     address = urlsplit(info.control_url)
@@ -243,37 +243,37 @@ def call(info: SandboxInfo, method: str, path: str, body: Mapping[str, object] |
 
 
 def status(info: SandboxInfo) -> Json:
-    """Clusters with their pools and nodes, request counts, clock."""
+    """Return clusters with their pools and nodes, request counts, and clock."""
     return call(info, "GET", "status")
 
 
 def declare(info: SandboxInfo, provider: str, **things: object) -> list[str]:
-    """Let things exist that pools name; keys as the clouds' `declare` read them. Gives those that did not yet."""
+    """Create resources that pools reference, with keys as in the clouds' `declare`; return the new ones."""
     made = call(info, "POST", "things", {"provider": provider, **things})["made"]
     return [str(thing) for thing in made] if isinstance(made, list) else []
 
 
 def reset(info: SandboxInfo) -> None:
-    """Wipe clusters, faults and log of the running process."""
+    """Delete clusters, faults, and the request log."""
     call(info, "POST", "reset")
 
 
 def load(info: SandboxInfo, name: str) -> tuple[bool, str]:
-    """Put back what was saved under a name from the same beginnings, in a sandbox that has answered nothing yet.
+    """Restore what was saved under a name with the same origin, in a sandbox that has not answered requests yet.
 
     Args:
-        info: Which sandbox.
-        name: What will be done to it.
+        info: The sandbox.
+        name: Name of the setup that the caller will apply.
 
     Returns:
-        Whether there was something, and the name to `save` it by; "" where requests have been answered already.
+        Whether something was restored, and the name to `save` it under; "" if requests have been answered already.
     """
     answer = call(info, "POST", "load", {"name": name})
     return bool(answer["loaded"]), str(answer["name"])
 
 
 def save(info: SandboxInfo, name: str) -> bool:
-    """Keep everything as it is now, under a name that `load` gave; False while something is at work."""
+    """Save the current state under a name that `load` returned; return False while an operation is running."""
     return bool(call(info, "POST", "save", {"name": name})["saved"])
 
 
@@ -287,15 +287,15 @@ def add_cluster(  # noqa: PLR0913 - the fields of a cluster
     location: str = "",
     options: Mapping[str, object] | None = None,
 ) -> Json:
-    """Make an AKS cluster with one system pool, or do nothing when it is there.
+    """Create an AKS cluster with one system pool, or do nothing if it exists.
 
     Args:
-        info: Which sandbox.
+        info: The sandbox.
         subscription: UUID.
-        resource_group: Its name.
+        resource_group: Name of the resource group.
         name: Cluster name.
-        kubernetes_version: 1.34.2 when empty.
-        location: eastus when empty.
+        kubernetes_version: Defaults to 1.34.2.
+        location: Defaults to eastus.
         options: disableLocalAccounts, aad, nodeProvisioningMode, tenant, identity, foreignPlugin.
 
     Returns:
@@ -315,15 +315,15 @@ def add_eks_cluster(  # noqa: PLR0913 - the fields of a cluster
     kubernetes_version: str = "",
     options: Mapping[str, object] | None = None,
 ) -> Json:
-    """Make an EKS cluster with one node group of CPUs, or do nothing when it is there.
+    """Create an EKS cluster with one CPU node group, or do nothing if it exists.
 
     Args:
-        info: Which sandbox.
-        account: Twelve digits; its access key is `AKIAGPUK` and those.
-        region: Such as us-east-1; its zones are a, b and c.
+        info: The sandbox.
+        account: Twelve digits; its access key is `AKIAGPUK` and these digits.
+        region: A region such as us-east-1; its zones are a, b, and c.
         name: Cluster name.
-        kubernetes_version: 1.34.2 when empty.
-        options: nodeGroups (bodies of CreateNodegroup; only nodegroupName is needed), subnets ({id, zone, public,
+        kubernetes_version: Defaults to 1.34.2.
+        options: nodeGroups (bodies of CreateNodegroup; only nodegroupName is required), subnets ({id, zone, public,
             listed}), foreignPlugin, publicEndpoint, status, authenticationMode, autoMode, mapped, groupQuota,
             nodeQuota, extendedTolerations, roles (names of further IAM roles), tags.
 
@@ -344,14 +344,14 @@ def add_gke_cluster(  # noqa: PLR0913 - the fields of a cluster
     kubernetes_version: str = "",
     options: Mapping[str, object] | None = None,
 ) -> Json:
-    """Make a GKE cluster with one pool of CPUs, or do nothing when it is there.
+    """Create a GKE cluster with one CPU pool, or do nothing if it exists.
 
     Args:
-        info: Which sandbox.
+        info: The sandbox.
         project: Project id.
-        location: A zone, or a region for a cluster in its zones a, b and c.
+        location: A zone, or a region for a cluster in its zones a, b, and c.
         name: Cluster name.
-        kubernetes_version: "1.34", "1.34.1" or a whole GKE version; 1.34.1-gke.1829001 when empty.
+        kubernetes_version: "1.34", "1.34.1", or a full GKE version; defaults to 1.34.1-gke.1829001.
         options: cpuPool (true), releaseChannel ("REGULAR"), zones, autopilot, gpuQuota {metric: GPUs},
             acceleratorZones {type: [zones]}, foreignPlugin, reservations {name: {zone, machineType, count}}.
 
@@ -364,73 +364,73 @@ def add_gke_cluster(  # noqa: PLR0913 - the fields of a cluster
 
 
 def requests_since(info: SandboxInfo, after: int = 0) -> list[Json]:
-    """Requests with an index above `after`, oldest first: index, service, method, path, query, status, body, fault."""
+    """Return requests with an index above `after`, oldest first: index, service, method, path, query, status, ..."""
     found = call(info, "GET", f"requests?after={after}")["requests"]
     return found if isinstance(found, list) else []
 
 
 def add_fault(info: SandboxInfo, action: str, **parts: object) -> Json:
-    """Add a fault; keys as `faults.Fault`, or action "background" with cluster, seconds, state."""
+    """Add a fault, with keys as in `faults.Fault`, or action "background" with cluster, seconds, state."""
     return call(info, "POST", "faults", {"action": action, **parts})
 
 
 def list_faults(info: SandboxInfo) -> list[Json]:
-    """All faults, with how often each was met (seen) and struck."""
+    """Return all faults, with how often each matched (seen) and was injected (struck)."""
     found = call(info, "GET", "faults")["faults"]
     return found if isinstance(found, list) else []
 
 
 def clear_faults(info: SandboxInfo) -> None:
-    """Take all faults away and let go what hangs."""
+    """Remove all faults; hanging requests continue."""
     call(info, "DELETE", "faults")
 
 
 def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, **properties: object) -> None:
-    """Change a pool behind the user's back: delete it, or set wire properties without any check."""
+    """Change a pool out of band: delete it, or set wire properties without any check."""
     call(info, "POST", "tamper", {"cluster": cluster, "pool": pool, "delete": delete, "set": properties})
 
 
 def upgrade_cluster(info: SandboxInfo, cluster: str, *, kubernetes_version: str = "", images: str = "") -> None:
-    """Upgrade the control plane of a cluster at once, or let there be newer node images, of a date such as 20260915."""
+    """Upgrade a cluster's control plane immediately, or publish newer node images with a date such as 20260915."""
     call(info, "POST", "upgrade", {"cluster": cluster, "kubernetesVersion": kubernetes_version, "images": images})
 
 
 def deny(info: SandboxInfo, cluster: str, *denied: tuple[str, str]) -> None:
-    """Let the cluster's RBAC refuse (verb, resource) pairs, such as ("create", "secrets"); none allows everything."""
+    """Make the cluster's RBAC deny (verb, resource) pairs, such as ("create", "secrets"); without any, allow all."""
     call(info, "POST", "deny", {"cluster": cluster, "denied": [list(pair) for pair in denied]})
 
 
 def used_permissions(info: SandboxInfo) -> frozenset[str]:
-    """Permissions that calls of gpukube have needed since the sandbox was started; a reset leaves them.
+    """Return the permissions that gpukube's calls have needed since the sandbox started, regardless of resets.
 
-    Of a Kubernetes API as "VERB RESOURCE[.GROUP] [in NAMESPACE]".
+    Those of Kubernetes APIs have the format "VERB RESOURCE[.GROUP] [in NAMESPACE]".
     """
     used = call(info, "GET", "permissions")["used"]
     return frozenset(map(str, used)) if isinstance(used, list) else frozenset()
 
 
 def deny_permissions(info: SandboxInfo, *permissions: str) -> None:
-    """Refuse these permissions, of a cloud or of all Kubernetes APIs ("create pods/eviction"); none allows everything.
+    """Deny permissions of a cloud or of all Kubernetes APIs ("create pods/eviction"); without any, allow all.
 
     Raises:
-        SandboxError: No call here needs one of them.
+        SandboxError: No call in the sandbox needs one of them.
     """
     call(info, "POST", "permissions", {"denied": permissions})
 
 
 def allow_only(info: SandboxInfo, permissions: Iterable[str] | None) -> None:
-    """Allow only these permissions of clouds, patterns such as "ec2:Describe*" too; None: everything."""
+    """Allow only these permissions of clouds, including patterns such as "ec2:Describe*"; None allows all."""
     call(info, "POST", "permissions", {"allowed": None if permissions is None else list(permissions)})
 
 
 def become(info: SandboxInfo, user: str, *groups: str, cluster: str = "") -> None:
-    """Let the bearers of a cluster's token, or of all, be a user who may do what Roles say; "": an administrator."""
+    """Make the token of a cluster, or of all, authenticate a user with rights by Roles; "": an administrator."""
     call(info, "POST", "user", {"cluster": cluster, "user": user, "groups": groups})
 
 
 def configure(info: SandboxInfo, **settings: object) -> Json:
     """Set `speed`, `throttling`, `limits`, `pace`, `pageSize`, `emptyGroups`, `gkePace` of the running process.
 
-    `reset` undoes all but speed.
+    `reset` undoes all except speed.
     """
     return call(info, "POST", "settings", settings)

@@ -1,9 +1,9 @@
-"""What gpukube uses of the sandbox, found by the entry point `door` of the group `gpukube.sandbox`.
+"""The sandbox's interface for gpukube, registered as entry point `door` in the group `gpukube.sandbox`.
 
-In scope: that face, and its number. Out of scope: what anything of it does.
+In scope: the interface and its version. Out of scope: the implementation.
 
-`PROTOCOL` counts up when something that gpukube uses goes or changes its meaning: a gpukube that knows another number
-refuses this package. What takes time to load is loaded by the function that needs it.
+`PROTOCOL` increases when something that gpukube uses is removed or changes its meaning; gpukube rejects a package with
+another number. Slow imports are inside the functions that need them.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ VERSION = __version__
 
 
 def env(info: SandboxInfo) -> dict[str, str]:
-    """Name the variables that lead clients into a sandbox, as `environment.env`."""
+    """Return the variables that point clients to a sandbox, see `environment.env`."""
     from gpukube_sandbox import environment  # noqa: PLC0415
 
     return environment.env(info)
 
 
 def names_to_unset(environ: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
-    """Name variables of real credentials, as `environment.names_to_unset`."""
+    """Return the names of variables with real credentials, see `environment.names_to_unset`."""
     from gpukube_sandbox import environment  # noqa: PLC0415
 
     return environment.names_to_unset(environ, given)
 
 
 def fault_kinds() -> list[str]:
-    """Name what can go wrong."""
+    """Return the kinds of faults."""
     from gpukube_sandbox.faults import KINDS  # noqa: PLC0415
 
     return list(KINDS)
 
 
 def fault_services() -> list[str]:
-    """Name the services that requests go to."""
+    """Return the services that requests can go to."""
     from gpukube_sandbox.faults import SERVICES  # noqa: PLC0415
 
     return list(SERVICES)
 
 
 def check_fault(fault: dict[str, object]) -> None:
-    """Check a fault without a sandbox.
+    """Validate a fault without a running sandbox.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The fault is invalid.
     """
     from gpukube_sandbox.faults import parse_fault  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ def check_fault(fault: dict[str, object]) -> None:
 
 
 def read_world(path: str) -> tuple[list[object], list[tuple[str, int, int, str, str]]]:
-    """Read a world file; gives its entries, and its mistakes: file, line, column, message, fix."""
+    """Read a world file; return its entries and its mistakes (file, line, column, message, fix)."""
     from gpukube_sandbox import worldfile  # noqa: PLC0415 - loads PyYAML
 
     try:
@@ -89,10 +89,10 @@ def read_world(path: str) -> tuple[list[object], list[tuple[str, int, int, str, 
 
 
 def declare_world(info: SandboxInfo, entries: list[object]) -> list[tuple[str, int, int, str, str]]:
-    """Declare entries of a world file; gives the mistake that it ended with, as `read_world`.
+    """Declare entries of a world file; return the mistake that stopped it, if any, in the format of `read_world`.
 
     Raises:
-        SandboxError: It does not answer.
+        SandboxError: It does not respond.
     """
     from gpukube_sandbox import worldfile  # noqa: PLC0415
 

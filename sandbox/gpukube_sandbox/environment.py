@@ -1,9 +1,9 @@
-"""The environment in which the official clients use the sandbox: `az`, `gcloud`, `kubectl`, `helm`, the SDKs.
+"""The environment that points the official clients to the sandbox: `az`, `gcloud`, `kubectl`, `helm`, the SDKs.
 
-In scope: variables and the files they point to. Out of scope: starting anything. Standard library only.
+In scope: variables and the files they name. Out of scope: starting anything. Standard library only.
 
-`az` needs no login: a profile and a cloud of our own are written by hand, with a managed identity as the user, whose
-token endpoint is the sandbox's (clouds.config and azureProfile.json are what `az cloud register` and `az login` write).
+`az` needs no login: a profile and a custom cloud are written directly (clouds.config and azureProfile.json, as
+`az cloud register` and `az login` write them). The user is a managed identity with the sandbox's token endpoint.
 """
 
 from __future__ import annotations
@@ -31,22 +31,21 @@ _CLOUD = "gpukubesandbox"
 _TENANT = "00000000-0000-0000-0000-0000000000aa"
 _NO_PROXY = "127.0.0.1,localhost,::1"
 _GOOGLE_APIS = ("CONTAINER", "CLOUDBILLING", "CLOUDRESOURCEMANAGER", "IAM", "SERVICEUSAGE")
-"""APIs that gcloud calls for node pools besides Compute Engine, whose paths begin otherwise."""
+"""APIs that gcloud calls for node pools, except Compute Engine, whose paths have another prefix."""
 _ACCOUNT, _REGION = "111122223333", "us-east-1"
 
 
 def env(info: SandboxInfo) -> dict[str, str]:
-    """Prepare the clients' files below the state directory and name them.
+    """Write the clients' files below the state directory, and return the variables that name them.
 
     Args:
-        info: A running sandbox; its clusters of this moment go into the kubeconfig, their subscriptions into the
-            profile.
+        info: A running sandbox; its current clusters are written to the kubeconfig, their subscriptions to the profile.
 
     Returns:
-        Variables to set. Proxies point to a dead port, so that nothing beyond loopback is reached by mistake.
+        Variables to set. Proxies point to a dead port, so that no client reaches beyond loopback by mistake.
 
     Raises:
-        SandboxError: It does not answer.
+        SandboxError: It does not respond.
     """
     directory = Path(info.state_dir) / CLIENT_FILES
     azure = directory / "azure"
@@ -81,14 +80,14 @@ def env(info: SandboxInfo) -> dict[str, str]:
 
 
 def shell_lines(info: SandboxInfo, environment: Mapping[str, str]) -> list[str]:
-    """Lines for `eval` that lead a shell into the sandbox.
+    """Return lines for `eval` that point a shell to the sandbox.
 
     Args:
         info: A running sandbox.
-        environment: What the shell has set now.
+        environment: The shell's current environment.
 
     Raises:
-        SandboxError: It does not answer.
+        SandboxError: It does not respond.
     """
     given = env(info)
     unset = [f"unset {name}" for name in names_to_unset(environment, given)]
@@ -96,17 +95,17 @@ def shell_lines(info: SandboxInfo, environment: Mapping[str, str]) -> list[str]:
 
 
 def names_to_unset(environment: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
-    """Variables of real credentials that must go in sandbox mode, so that no client prefers them.
+    """Return variables with real credentials to unset in sandbox mode, so that no client prefers them.
 
     Args:
-        environment: What is set now.
-        given: What `env` gave; those stay.
+        environment: The current environment.
+        given: Variables from `env`, which stay.
     """
     return sorted(name for name in environment if is_credential(name) and name not in given)
 
 
 def _amazon(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
-    """Variables for boto3 and `aws`: dummy keys of the first account, and a profile for each, named by its digits."""
+    """Return variables for boto3 and `aws`: dummy keys of the first account, and a profile per account id."""
     home = Path(info.state_dir) / CLIENT_FILES / "aws"
     home.mkdir(mode=0o700, exist_ok=True)
     places = document.get("accounts")
@@ -137,9 +136,9 @@ def _keys(account: str, secret: str) -> dict[str, str]:
 
 
 def _google(info: SandboxInfo, document: dict[str, object]) -> dict[str, str]:
-    """Variables for gcloud, for google-auth (a dummy service account, whose token endpoint is the sandbox's), and ours.
+    """Return variables for gcloud, google-auth (a dummy service account with the sandbox's token endpoint), gpukube.
 
-    The files are there once a GKE cluster is; the emulated Kubernetes APIs take the same token.
+    The files exist once there is a GKE cluster; the emulated Kubernetes APIs accept the same token.
     """
     home = Path(info.state_dir) / CLIENT_FILES / "google"
     config = home / "gcloud"
@@ -166,12 +165,12 @@ _CORE = {"collect_telemetry": "no", "instance_discovery": "false", "survey_messa
 
 
 def kubeconfig(info: SandboxInfo) -> dict[str, object]:
-    """Ask for `{"kubeconfig": one document for all clusters, "subscriptions": [ids], "projects": [ids]}`."""
+    """Fetch `{"kubeconfig": one document for all clusters, "subscriptions": [ids], "projects": [ids]}`."""
     return call(info, "GET", "kubeconfig")
 
 
 def _profile(subscriptions: list[str]) -> dict[str, object]:
-    """azureProfile.json as `az login --identity` leaves it."""
+    """Return azureProfile.json as `az login --identity` writes it."""
     entries = [
         {
             "id": subscription,

@@ -1,7 +1,7 @@
-"""Faults on demand: which request or operation shall go wrong, and how.
+"""Fault injection: which request or operation fails, and how.
 
-In scope: the description of a fault, matching, counting. Out of scope: sockets (`traffic`), life cycles, how
-a cloud words its failures (`failures` of each). Standard library only: the command line completes kinds from here.
+In scope: the description of a fault, matching, counting. Out of scope: sockets (`traffic`), lifecycles, how a cloud
+words its failures (`failures` of each). Standard library only: shell completion reads the kinds from here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Action = Literal[
 KINDS: Final[dict[str, str]] = {
     "status": "answer with an HTTP status, without reaching the service",
     "drop-before": "cut the connection before the service gets the request",
-    "drop-after": "cut the connection after the service has done it: a lost answer",
-    "delay": "answer later",
-    "hang": "hold the request back until the faults are cleared",
-    "hang-after": "do the request, but do not answer until the faults are cleared",
+    "drop-after": "cut the connection after the service has handled the request: a lost response",
+    "delay": "respond later",
+    "hang": "hold the request until the faults are cleared",
+    "hang-after": "handle the request, but do not respond until the faults are cleared",
     "stock-out": "make an operation on a node pool fail: no machines of the type",
     "quota": "make an operation on a node pool fail: the quota is too small",
     "operation": "make an operation on a node pool fail with a code, or take longer",
     "unlisted": "leave a new node pool out of lists for a while",
 }
-"""Action -> what it does, for people."""
+"""Action -> human-readable description."""
 SERVICES: Final = ("any", "aws", "arm", "gke", "kube", "charts")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
@@ -42,7 +42,7 @@ _CODES: Final[dict[tuple[str, str], str]] = {
     ("quota", "arm"): "QuotaExceeded",
     ("quota", "gke"): "GCE_QUOTA_EXCEEDED",
 }
-"""Action and cloud -> the code by which that cloud's `failures` knows it."""
+"""Action and cloud -> code in that cloud's `failures`."""
 
 
 @dataclass(slots=True)
@@ -51,20 +51,20 @@ class Fault:
 
     Attributes:
         action: Key of `KINDS`.
-        service: One of `SERVICES`; of an operation the cloud's.
-        method: HTTP method, "" for any.
-        path: Regular expression searched in the path, and in path and query.
-        nth: First match that it strikes, counted from 1.
-        times: How many matches it strikes; 0 for all from then on.
-        status: Answer of action "status": 400 to 599; from 200 where a body is given, an answer of another shape.
+        service: One of `SERVICES`; for an operation, the service of its cloud.
+        method: HTTP method; "" for any.
+        path: Regular expression to search in the path, and in path and query.
+        nth: First match that fails, starting at 1.
+        times: Number of matches that fail; 0 for all from `nth` on.
+        status: Status of action "status": 400 to 599; with a body, from 200 for a malformed response.
         code: Error code of action "status" or "operation".
-        message: Error text; a fitting one when empty.
-        body: Whole body of action "status", instead of code and message.
+        message: Error message; a default if empty.
+        body: Full body of action "status", instead of code and message.
         headers: Headers of action "status", such as Retry-After.
-        seconds: Action "delay": wall seconds. Of an operation: sandbox seconds that it takes longer. Action "unlisted":
-            sandbox seconds.
-        cluster: Of an operation: regular expression for the cluster's name; likewise `pool` and `kind`.
-        after_nodes: Of an operation: machines that still come.
+        seconds: Action "delay": wall seconds. For an operation: additional sandbox seconds. Action "unlisted": sandbox
+            seconds.
+        cluster: For an operation: regular expression for the cluster's name; likewise `pool` and `kind`.
+        after_nodes: For an operation: machines that are created before it fails.
     """
 
     action: Action
@@ -88,14 +88,14 @@ class Fault:
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def strikes(self) -> bool:
-        """Count a match; whether this one is hit."""
+        """Count a match, and return whether to inject the fault."""
         self.seen += 1
         hit = self.seen >= self.nth and (self.times == 0 or self.seen < self.nth + self.times)
         self.struck += hit
         return hit
 
     def answer(self) -> Json:
-        """Body of action "status": ARM's nested shape unless given whole."""
+        """Return the body of action "status": the given one, else ARM's nested format."""
         if self.body is not None:
             return self.body
         code = self.code or {429: "TooManyRequests", 409: "OperationNotAllowed"}.get(self.status, "InternalServerError")
@@ -103,7 +103,7 @@ class Fault:
         return {"error": {"code": code, "message": message}}
 
     def wire(self) -> Json:
-        """As the control API shows it: what was given, and how often it has been met."""
+        """Return the fault for the control API: its settings, and how often it matched."""
         given = {
             _WIRE_NAMES.get(one.name, one.name): getattr(self, one.name)
             for one in fields(self)
@@ -125,7 +125,7 @@ _KEYS: Final[dict[str, frozenset[str]]] = {
     "quota": _OF_OPERATIONS,
     "unlisted": frozenset({"action", "service", "cluster", "pool", "nth", "times", "seconds"}),
 }
-"""Action -> the keys that mean something for it; others would have no effect, so they are refused."""
+"""Action -> the keys that it uses; others would have no effect, so they are rejected."""
 _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "action": str, "service": str, "method": str, "path": str, "nth": int, "times": int, "status": int, "code": str,
     "message": str, "body": dict, "headers": dict, "seconds": (int, float), "cluster": str, "pool": str, "kind": str,
@@ -140,11 +140,11 @@ _FIELDS: Final = {name: wire for wire, name in _WIRE_NAMES.items()}
 
 
 def parse_fault(document: object) -> Fault:
-    """Read a fault from JSON; keys as the attributes of `Fault`, in camelCase.
+    """Parse a fault from JSON; keys are the attributes of `Fault` in camelCase.
 
     Raises:
-        ValueError: An unknown action, key, service or method, a key that the action does not use, a wrong type, a
-            number out of its bounds, or a pattern that does not compile.
+        ValueError: An unknown action, key, service, or method, a key that the action does not use, a value of the wrong
+            type or out of bounds, or a pattern that does not compile.
     """
     if not isinstance(document, dict) or document.get("action") not in get_args(Action):
         named = document.get("action") if isinstance(document, dict) else document
@@ -159,10 +159,10 @@ def parse_fault(document: object) -> Fault:
             message = f"a fault {action!r} takes no {key!r}; it takes {', '.join(known)}"
             raise ValueError(message)
         if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
-            message = f"{key} is {value!r}, which is of a wrong type"
+            message = f"{key} is {value!r}, which has the wrong type"
             raise ValueError(message)  # noqa: TRY004 - the caller's mistake, reported like the others
         values[name] = value
-    fault = Fault(**values)  # type: ignore[arg-type] # each value was checked against _TYPES
+    fault = Fault(**values)  # type: ignore[arg-type] # each value is checked against _TYPES
     _check_values(fault)
     return fault
 
@@ -193,29 +193,29 @@ def _check_values(fault: Fault) -> None:
 
 
 class FaultBook:
-    """All faults that are waiting to strike."""
+    """All active faults."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
 
     def add(self, fault: Fault) -> int:
-        """Add a fault; gives its number."""
+        """Add a fault and return its number."""
         self.faults.append(fault)
         return len(self.faults) - 1
 
     def clear(self) -> None:
-        """Forget all faults and let go what hangs."""
+        """Remove all faults; hanging requests continue."""
         for fault in self.faults:
             fault.released.set()
         self.faults.clear()
 
     def for_request(self, service: str, method: str, target: str) -> list[Fault]:
-        """The faults that strike a request: every delay, then one other; every matching fault counts it.
+        """Return the faults to inject into a request: all delays, then one other; every matching fault counts it.
 
         Args:
             service: One of `SERVICES`.
             method: HTTP method.
-            target: Path and query. Patterns are searched in it and in the path alone, so that `$` may end either.
+            target: Path and query. Patterns are searched in it and in the path alone, so that `$` can match either end.
         """
         path = target.partition("?")[0]
         matching = [
@@ -231,13 +231,13 @@ class FaultBook:
         return delays + [fault for fault in struck if fault.action != "delay"][:1]
 
     def operation(self, service: str, cluster: str, pool: str, kind: str) -> Fault | None:
-        """The fault that strikes an operation that is about to start, with a code that the cloud knows; else None.
+        """Return the fault to inject into a starting operation, with a code of the cloud; None if there is none.
 
         Args:
             service: The cloud: "aws", "arm", "gke".
-            cluster: Name.
-            pool: Name.
-            kind: What is done to the pool, as the cloud calls it.
+            cluster: Name of the cluster.
+            pool: Name of the pool.
+            kind: The cloud's name of the operation on the pool.
         """
         for fault in self.faults:
             is_here = fault.action in _OPERATIONS and fault.service in {"any", service}
@@ -246,7 +246,7 @@ class FaultBook:
         return None
 
     def lag(self, service: str, cluster: str, pool: str) -> float:
-        """For how many sandbox seconds lists leave out a pool that is created now."""
+        """Return for how many sandbox seconds lists omit a new pool."""
         for fault in self.faults:
             is_here = fault.action == "unlisted" and fault.service in {"any", service}
             if is_here and _names(fault, cluster, pool, "") and fault.strikes():
@@ -255,7 +255,7 @@ class FaultBook:
 
 
 def no_lag(cluster: str, pool: str) -> float:
-    """Lists have a new pool at once."""
+    """Return 0: lists contain a new pool immediately."""
     del cluster, pool
     return 0.0
 

@@ -1,6 +1,6 @@
-"""One https port for the Kubernetes APIs of all clusters, told apart by a path prefix, or by the token without one.
+"""One https port for the Kubernetes APIs of all clusters, distinguished by a path prefix or else by the token.
 
-In scope: finding the cluster of a request, and Entra tokens. Out of scope: the Kubernetes API (`kube`).
+In scope: finding the cluster of a request, and cloud tokens. Out of scope: the Kubernetes API (`kube`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _REASONS = {
 
 
 def worded_fault(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str], bytes]:
-    """Word a fault of action "status" as a Kubernetes API does: its code, if it has one, is the Status's reason."""
+    """Format a fault of action "status" like a Kubernetes API; its code, if any, is the reason of the Status."""
     del scope, body
     internal = "InternalError" if fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR else ""
     reason = fault.code or _REASONS.get(fault.status, internal)
@@ -57,14 +57,14 @@ class KubeGateway:
     """The ASGI application behind the Kubernetes port.
 
     Args:
-        world: Holds the clusters.
+        world: Contains the clusters.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand one request to its cluster, with the prefix taken off its path."""
+        """Pass a request to its cluster, without the prefix of its path."""
         parts = scope["path"].split("/")
         asked = "/".join(parts[2 : _PREFIX_PARTS + 1])
         if parts[1:2] == ["reviews"]:
@@ -85,15 +85,15 @@ class KubeGateway:
 
     def _key_in(self, asked: str) -> str:
         known = self._world.kube_apps
-        key = asked if asked in known else asked.lower()  # names of EKS clusters have a case
+        key = asked if asked in known else asked.lower()  # names of EKS clusters are case-sensitive
         if key not in known:
             raise _no_such_cluster()
         return key
 
     def _key_by_token(self, headers: list[tuple[bytes, bytes]]) -> str:
-        """Find the cluster of a request without a prefix; `kubectl get --raw` takes the server's host alone.
+        """Return the cluster of a request without a prefix; `kubectl get --raw` uses only the server's host.
 
-        Only who holds a token is told of clusters: every user of the machine reaches the port.
+        Only the holder of a token learns about clusters, because every user of the machine can reach the port.
         """
         apps = self._world.kube_apps
         if not apps:
@@ -107,7 +107,7 @@ class KubeGateway:
             raise unauthorized()
         if len(theirs) > 1:
             prefixes = ", ".join(f"/clusters/{key}" for key in sorted(theirs))
-            message = f"the token does not tell which cluster; begin the path with one of {prefixes}"
+            message = f"the token is valid for several clusters; start the path with one of {prefixes}"
             raise ApiProblem(404, "NotFound", message)
         return theirs[0]
 
@@ -128,7 +128,7 @@ def _bearer(headers: list[tuple[bytes, bytes]]) -> str:
 def _with_own_token(
     headers: list[tuple[bytes, bytes]], cluster: Cluster | None, secret: str
 ) -> list[tuple[bytes, bytes]]:
-    """On an Entra cluster a token for the AKS server application is as good as the cluster's own."""
+    """Replace a token for the AKS server application, which an Entra cluster accepts, by the cluster's own."""
     if cluster is None or not cluster.options.aad:
         return headers
     return [
@@ -141,7 +141,7 @@ def _with_own_token(
 
 
 async def _review(request: Request, world: World, key: str) -> JSONResponse:
-    """What EKS's webhook says of a token to a real API server: a mapped caller is an administrator."""
+    """Answer a real API server's TokenReview like EKS's webhook: a mapped caller is an administrator."""
     cluster = world.eks.clusters.get(key)
     token = str(((await request.json()).get("spec") or {}).get("token", ""))
     known = (
@@ -157,7 +157,7 @@ async def _review(request: Request, world: World, key: str) -> JSONResponse:
 def _with_aws_token(
     headers: list[tuple[bytes, bytes]], cluster: EksCluster | None, secret: str
 ) -> list[tuple[bytes, bytes]]:
-    """On EKS a presigned GetCallerIdentity is as good as the cluster's own token, if the caller is mapped."""
+    """Replace a presigned GetCallerIdentity of a mapped caller, which EKS accepts, by the cluster's own token."""
     if cluster is None or not cluster.options.mapped:
         return headers
     return [

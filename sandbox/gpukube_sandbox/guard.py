@@ -1,7 +1,7 @@
-"""Nothing leaves this machine: the guard of sandbox mode. Standard library only, loads in a moment.
+"""The guard of sandbox mode: nothing leaves this machine. Standard library only, loads fast.
 
 In scope: the audit hook that refuses non-loopback connections, and the environment of child processes. Out of scope:
-anything that knows a cloud beyond the names of its variables.
+anything about a cloud except the names of its variables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DEAD_PROXY = "http://127.0.0.1:9"
-"""The discard port: nothing listens there, so a client that honors proxies gets a refusal at once."""
+"""The discard port: nothing listens there, so a client that honors proxies is refused at once."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 _NO_PROXY = "127.0.0.1,localhost,::1"
@@ -31,10 +31,10 @@ _installed: list[bool] = []
 
 
 class OutsideSandbox(OSError):
-    """Something in sandbox mode wanted to reach beyond loopback.
+    """Code in sandbox mode tried to connect beyond loopback.
 
     Args:
-        address: What it wanted to reach.
+        address: The destination.
     """
 
     def __init__(self, address: str) -> None:
@@ -43,7 +43,7 @@ class OutsideSandbox(OSError):
 
 
 def is_loopback(host: object) -> bool:
-    """Whether an address or name is of this machine; names are not resolved, so only the usual ones are."""
+    """Return whether an address or name is this machine; names are not resolved, so only the usual ones count."""
     if host is None or host == "":  # getaddrinfo(None) is loopback or the wildcard for listening
         return True
     text = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
@@ -58,10 +58,10 @@ def is_loopback(host: object) -> bool:
 
 
 def refuse_non_loopback() -> None:
-    """From now on every non-loopback connect, datagram or name look-up of this process raises `OutsideSandbox`.
+    """Make every non-loopback connect, datagram, or name lookup of this process raise `OutsideSandbox`.
 
-    Python's audit hooks cannot be taken away again: call it only in a process that is in sandbox mode for good. C
-    libraries with sockets of their own (gRPC, Go) are not seen; they get `child_environment` or loopback addresses.
+    Python's audit hooks cannot be removed, so call it only in a process that stays in sandbox mode. C libraries with
+    their own sockets (gRPC, Go) bypass the hook; they get `child_environment` or loopback addresses.
     """
     if not _installed:
         _installed.append(True)
@@ -77,7 +77,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _host_of(event: str, arguments: tuple[object, ...]) -> object:
-    """The host an audit event is about; None for what stays on the machine (Unix sockets, connected datagrams)."""
+    """Return the host of an audit event; None for traffic that stays on the machine (Unix sockets, connected UDP)."""
     if event in {"socket.getaddrinfo", "socket.gethostbyname"}:
         return arguments[0]
     address = arguments[1]
@@ -85,14 +85,14 @@ def _host_of(event: str, arguments: tuple[object, ...]) -> object:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a child process in sandbox mode (helm, kubectl).
+    """Return the environment for a child process in sandbox mode (helm, kubectl).
 
     Args:
-        environment: The parent's.
+        environment: The parent's environment.
 
     Returns:
-        A copy without credentials and settings of the clouds, with every proxy at a dead loopback port and loopback
-        exempt from it: what is not on loopback is refused at once.
+        A copy without the clouds' credentials and settings. Every proxy points to a dead loopback port and loopback is
+        exempt, so any other destination is refused at once.
     """
     kept = {
         key: value
@@ -106,5 +106,5 @@ def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_credential(name: str) -> bool:
-    """Whether a variable is a credential or a setting of a cloud's clients, by its name."""
+    """Return whether a variable's name marks it as a credential or setting of a cloud's clients."""
     return name.upper().startswith(_SECRET_PREFIXES)

@@ -1,6 +1,6 @@
-"""A clock whose speed can be changed while others wait on it.
+"""A clock whose speed can change while tasks sleep.
 
-In scope: that clock. Out of scope: what the waiting is for. (`clock` has the port and the fixed clocks.)
+In scope: that clock. Out of scope: the protocol and the fixed clocks (`clock`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 
 class PacedClock:
-    """Time that starts at the wall clock's and runs at a speed that may change; conforms to `clock.Clock`.
+    """A clock that starts at the wall clock's time and runs at a variable speed; conforms to `clock.Clock`.
 
     Args:
         speed: Sandbox seconds per wall second, above 0.
@@ -33,19 +33,19 @@ class PacedClock:
 
     @property
     def lead_s(self) -> float:
-        """Seconds ahead of the wall clock; 0 where a saved world has brought an earlier time."""
+        """Seconds by which it is ahead of the wall clock; 0 if a restored world set an earlier time."""
         return max(0.0, self.now() - time.time())
 
     def now(self) -> float:
-        """Tell the sandbox's time, in seconds since the Unix epoch."""
+        """Return the sandbox's time in seconds since the Unix epoch."""
         return self._base + (time.monotonic() - self._since) * self._speed
 
     def set_now(self, now: float) -> None:
-        """Go on from another moment; nobody may be asleep."""
+        """Continue from another time; no task may be sleeping."""
         self._base, self._since = now, time.monotonic()
 
     def set_speed(self, speed: float) -> None:
-        """Go on at another speed; who sleeps now wakes when the sandbox's time says so.
+        """Continue at another speed; sleeping tasks adjust to it.
 
         Raises:
             ValueError: The speed is not above 0.
@@ -55,12 +55,12 @@ class PacedClock:
         self._changed = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait until that many sandbox seconds have passed; at once for 0 or less."""
+        """Sleep for sandbox seconds; return immediately for 0 or less."""
         due = self.now() + seconds
         while (left := due - self.now()) > 0:
             changed = self._changed
             try:
-                # Not wait_for: before Python 3.12 it loses a cancellation that comes with the event.
+                # Not wait_for: before Python 3.12 it loses a cancellation that coincides with the event.
                 async with asyncio.timeout(left / self._speed):
                     await changed.wait()
             except TimeoutError:
@@ -70,7 +70,7 @@ class PacedClock:
 
 
 def _checked(speed: float) -> float:
-    if not 0 < speed < math.inf:  # not a number is neither
+    if not 0 < speed < math.inf:  # also rejects NaN
         message = f"speed is {speed}; it must be above 0"
         raise ValueError(message)
     return speed

@@ -1,6 +1,6 @@
-"""Pages of lists, and the tokens that lead from one to the next.
+"""Pagination of lists.
 
-In scope: cutting, and tokens that say nothing to a client. Out of scope: what a service calls its tokens.
+In scope: splitting lists, and opaque tokens. Out of scope: what a service calls its tokens.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _T = TypeVar("_T")
-_DIGEST_BYTES = 11  # with the start 15 bytes: base64 without padding, which URLs need no escapes for
+_DIGEST_BYTES = 11  # plus the start, 15 bytes: base64 without padding, which needs no escaping in URLs
 _START_BYTES = 4
 
 
 class WrongToken(ValueError):
-    """A token that no page of this list has given."""
+    """The token does not belong to this list."""
 
 
 def cut(of: str, found: Sequence[_T], token: str, size: int) -> tuple[Sequence[_T], str]:
-    """One page of a list, and the token of the next; "" for the last.
+    """Return one page of a list, and the token of the next; "" for the last.
 
     Args:
-        of: Name of the list: its tokens lead nowhere in another one, as in life.
-        found: All of it.
-        token: As given for the page before; "" for the first.
-        size: Entries of a page.
+        of: Name of the list; as in the real clouds, its tokens are invalid for other lists.
+        found: The full list.
+        token: Token from the previous page; "" for the first.
+        size: Entries per page.
 
     Raises:
-        WrongToken: The token is not of this list.
+        WrongToken: The token does not belong to this list.
     """
     start = _start(of, token) if token else 0
     end = start + size

@@ -1,12 +1,12 @@
-"""Permissions: which of them the calls of gpukube have needed, and which are refused from now on.
+"""Permissions that gpukube's calls have needed, and permissions that are denied.
 
-In scope: the book of both, and how clients are told apart. Out of scope: what a call needs and how a cloud
+In scope: recording both, and how clients are identified. Out of scope: which permissions a call needs and how a cloud
 words its refusal (`permissions` of each cloud), Roles and bindings (`kube.store.rbac`).
 
-A cloud's permission is written as that cloud writes it: eks:CreateNodegroup,
-Microsoft.ContainerService/managedClusters/agentPools/write, container.clusters.update. One of a Kubernetes API is a
-verb and a resource, with the group behind a dot: "create pods/eviction", "list daemonsets.apps"; where it was used in
-a namespace, that follows: "get secrets in gpukube-system".
+A cloud's permission has the cloud's own format: eks:CreateNodegroup,
+Microsoft.ContainerService/managedClusters/agentPools/write, container.clusters.update. A Kubernetes permission is a
+verb and a resource, with the group after a dot: "create pods/eviction", "list daemonsets.apps". If it was used in a
+namespace, that follows: "get secrets in gpukube-system".
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _OURS = re.compile(r"\bgpukube/|^Helm/\d+\.\d+$")
-"""What gpukube's own clients send, and the Helm that is embedded in it, whose version has no patch number; the command
-`helm` has one."""
+"""User agents of gpukube's clients and of its embedded Helm, whose version has no patch number, unlike the `helm`
+command's."""
 _AGENTS = (b"user-agent", b"x-goog-api-client")
 _ACCESS = re.compile(r"[a-z*]+ [a-z*]+(/[a-z]+)?(\.[a-z0-9.-]+)?")
 
@@ -31,10 +31,10 @@ class Need:
     """One permission that a call needs.
 
     Attributes:
-        permission: As its cloud writes it.
-        resource: On what, as the cloud's refusal names it; "" where it names nothing.
-        by: Permission of the call itself, where this one is needed beside it; "" for that one.
-        at: Resource of that one.
+        permission: The permission, in its cloud's format.
+        resource: The resource that the cloud's refusal names; "" for none.
+        by: Permission of the call itself if this one is needed in addition; "" if this is that permission.
+        at: Resource of the call itself.
     """
 
     permission: str
@@ -48,10 +48,10 @@ class PermitBook:
     """Permissions of one sandbox.
 
     Attributes:
-        used: What calls of gpukube have needed, since the process runs: a reset leaves it.
-        denied: What is refused.
-        allowed: Patterns of a cloud's permissions, all others are refused; None: everything is allowed. Who may do what
-            in a cluster is said by Roles (`KubeCluster.user`).
+        used: Permissions that gpukube's calls have needed since the start, regardless of resets.
+        denied: Denied permissions.
+        allowed: Patterns of the only allowed permissions of clouds; None allows all. In a cluster, Roles define the
+            permissions (`KubeCluster.user`).
     """
 
     used: set[str] = field(default_factory=set)
@@ -59,44 +59,44 @@ class PermitBook:
     allowed: tuple[str, ...] | None = None
 
     def reset(self) -> None:
-        """Allow everything; what was used is kept."""
+        """Allow everything; keep `used`."""
         self.denied.clear()
         self.allowed = None
 
     def note(self, permissions: Iterable[str], headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Remember what a call needs, if gpukube has sent it."""
+        """Record the permissions that a call needs, if gpukube sent it."""
         if is_ours(headers):
             self.used.update(permissions)
 
     def missing(self, needs: Sequence[Need], headers: Sequence[tuple[bytes, bytes]]) -> Need | None:
-        """Note what a call needs, and give the first of it that is refused."""
+        """Record what a call needs, and return the first denied permission, if any."""
         self.note((need.permission for need in needs), headers)
         if not self.denied and self.allowed is None:
             return None
         return next((need for need in needs if self._refuses(need.permission)), None)
 
     def _refuses(self, permission: str) -> bool:
-        """Neither AWS nor Azure minds the case of letters."""
+        """Return whether a permission is denied, ignoring case as AWS and Azure do."""
         name = permission.lower()
         if any(fnmatchcase(name, pattern.lower()) for pattern in self.denied):
             return True
         return self.allowed is not None and not any(fnmatchcase(name, pattern.lower()) for pattern in self.allowed)
 
     def denied_accesses(self) -> set[tuple[str, str]]:
-        """The (verb, resource) pairs that are refused in every cluster."""
+        """Return the (verb, resource) pairs that are denied in every cluster."""
         return {(verb, resource) for verb, _, resource in (text.partition(" ") for text in self.denied) if resource}
 
 
 def is_ours(headers: Sequence[tuple[bytes, bytes]]) -> bool:
-    """Whether gpukube or its embedded Helm has sent a request."""
+    """Return whether gpukube or its embedded Helm sent a request."""
     return any(_OURS.search(value.decode("latin-1")) for name, value in headers if name in _AGENTS)
 
 
 def access_name(verb: str, resource: str, group: str, namespace: str = "") -> str:
-    """Write a permission of a Kubernetes API."""
+    """Format a Kubernetes permission."""
     return f"{verb} {resource}{f'.{group}' if group else ''}{f' in {namespace}' if namespace else ''}"
 
 
 def is_access(text: str) -> bool:
-    """Whether a text is a permission of a Kubernetes API, "create pods/eviction"."""
+    """Return whether a text is a Kubernetes permission, such as "create pods/eviction"."""
     return _ACCESS.fullmatch(text) is not None

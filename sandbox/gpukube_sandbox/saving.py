@@ -1,9 +1,9 @@
-"""Whole worlds kept for later, so that what takes a while to make is made once.
+"""Saves and restores worlds, so that a slow setup runs only once.
 
-In scope: what a world is made of, copied and put back. Out of scope: who keeps which world, and why.
+In scope: copying and restoring the state of a world. Out of scope: which worlds are saved.
 
-A world is kept at rest only: no operation runs, no machine boots, no fault waits. Its time stands still while it is
-kept. What runs in a cluster by itself (controllers, kubelets) starts anew and goes on from the objects.
+A world is saved only when idle: no operation, no booting machine, no active fault. Its time stops while it is saved.
+Controllers and kubelets restart and resume from the objects.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from gpukube_sandbox.world import World
 
 _SHARED = ("clock", "plan", "lag", "faults")
-"""Fields of a service that belong to the sandbox, not to what is in it."""
+"""Fields of a service that belong to the sandbox, not to its content."""
 
 
 def save_world(world: World) -> SavedWorld | None:
-    """Keep a copy of a world; None while something is at work in it."""
+    """Return a copy of a world; None while an operation is running."""
     if world.faults.faults or any(kube.is_busy for kube in _kubes(world)) or not _settle(world):
         return None
     services = copy.deepcopy(_state(world), _memo(world))
@@ -34,7 +34,7 @@ def save_world(world: World) -> SavedWorld | None:
 
 
 async def load_world(world: World, saved: SavedWorld) -> None:
-    """Put a kept world in the place of what is there; who has a token for a cluster of the same name may keep it."""
+    """Restore a saved world; existing tokens of clusters with the same name stay valid."""
     tokens = {key: cluster.token for service in (world.aks, world.eks) for key, cluster in service.clusters.items()}
     await world.reset()
     world.clock.set_now(saved.now)
@@ -45,7 +45,7 @@ async def load_world(world: World, saved: SavedWorld) -> None:
     world.log.requests[:], world.log.count = saved.requests, len(saved.requests)
     world.origin[:] = saved.origin
     for service in _services(world).values():
-        for key, cluster in service.clusters.items():  # type: ignore[attr-defined]  # each of the three has them
+        for key, cluster in service.clusters.items():  # type: ignore[attr-defined]  # all three have clusters
             if key in tokens:
                 cluster.token = cluster.kube.token = tokens[key]
             await cluster.kube.start()
@@ -61,13 +61,13 @@ def _services(world: World) -> dict[str, object]:
 
 def _state(world: World) -> dict[str, dict[str, object]]:
     return {
-        name: {field.name: getattr(service, field.name) for field in fields(service) if field.name not in _SHARED}  # type: ignore[arg-type]  # dataclasses all
+        name: {field.name: getattr(service, field.name) for field in fields(service) if field.name not in _SHARED}  # type: ignore[arg-type]  # all are dataclasses
         for name, service in _services(world).items()
     }
 
 
 def _memo(world: World) -> dict[int, object]:
-    """What a copy shares with the original."""
+    """Return the memo of objects that a copy shares with the original."""
     return {id(world.clock): world.clock, id(world.faults): world.faults}
 
 
@@ -77,7 +77,7 @@ def _kubes(world: World) -> Iterator[KubeCluster]:
 
 
 def _settle(world: World) -> bool:
-    """Let go of tasks that have ended, as they cannot be copied; whether none is left."""
+    """Drop finished tasks, which cannot be copied; return whether no task is left."""
     holders: list[tuple[object, str]] = [(operation, "task") for operation in world.aks.operations.values()]
     if world.gke.is_loaded:
         holders += [(operation, "task") for operation in world.gke.service().operations.values()]

@@ -1,6 +1,6 @@
-"""The background process: ports, applications, one event loop, a clean end.
+"""The background process: ports, applications, event loop, shutdown.
 
-In scope: binding, wiring, serving, stopping. Out of scope: starting it from outside (`daemon`).
+In scope: binding, wiring, serving, stopping. Out of scope: starting the process (`daemon`).
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HOST = "127.0.0.1"
-_KEEP_ALIVE_S = 600  # longer than any client's pool keeps a connection, so that none is closed under its hands
+_KEEP_ALIVE_S = 600  # longer than any client keeps an idle connection, so that none is closed while in use
 _IDLE_CHECK_S = 5.0
 _FIRST_CALL_S = 60.0
-"""Who started it calls at once, if the machine does not stand still in between."""
+"""Minimum wait for the first request: the starter calls immediately, unless the machine stalls."""
 
 
 def serve(state_dir: Path, speed: float, idle_timeout_s: float = 0.0) -> int:
-    """Serve until told to stop.
+    """Serve until stopped.
 
     Args:
-        state_dir: Exists; belongs to this sandbox alone.
+        state_dir: An existing directory, used only by this sandbox.
         speed: Sandbox seconds per wall second.
-        idle_timeout_s: End after so many wall seconds without a request; 0 = never. The first one is waited for a
-            minute at least.
+        idle_timeout_s: Wall seconds without a request after which it stops; 0 = never. It waits at least one minute for
+            the first request.
 
     Returns:
-        Exit code: 0, or 1 when another process serves from that directory.
+        Exit code: 0, or 1 if another process serves from this directory.
     """
     lock = hold_life_lock(state_dir)
     if lock is None:
@@ -123,8 +123,8 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    gc.freeze()  # what was imported stays: it is not searched for garbage again and again
-    save_info(info)  # the sockets listen already: who connects before uvicorn runs waits an instant
+    gc.freeze()  # imported objects stay, so exclude them from garbage collection
+    save_info(info)  # the sockets already listen: a connection before uvicorn runs waits a moment
     await _wait_for_end(stopping, world, idle_timeout_s, partial(keep_seen, state_dir))
     remove_info(state_dir)
     world.faults.clear()
@@ -136,7 +136,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
 
 
 def _front(world: World, own: list[Route], charts_path: str) -> ASGIApp:
-    """ARM on one port, with what else is there: the token endpoints, charts and, over http, the control API."""
+    """Return the application of the ARM port: ARM, token endpoints, charts, and over http the control API."""
     gate = Gate(world.permits, of_azure.needs, of_azure.answer)
     arm = Watched(ArmApp(world.aks, world.secret), "arm", world.log, world.faults, gate=gate)
     charts = Watched(Starlette(routes=[repository_routes("")]), "charts", world.log, world.faults)
@@ -144,12 +144,12 @@ def _front(world: World, own: list[Route], charts_path: str) -> ASGIApp:
 
 
 def _listen() -> socket.socket:
-    # The protocol is named because asyncio turns Nagle's delay (40 ms an answer) off only where it is.
+    # asyncio disables Nagle's algorithm (40 ms per response) only if the protocol is specified.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((_HOST, 0))
     listener.listen(512)
-    listener.setblocking(False)  # noqa: FBT003 - the standard library takes it by position only
+    listener.setblocking(False)  # noqa: FBT003 - positional-only in the standard library
     return listener
 
 
@@ -192,7 +192,7 @@ async def _wait_for_end(
 
 
 def _dated(app: ASGIApp) -> ASGIApp:
-    """Date answers by the clock on the wall, but for those that have the date of a clock that runs faster."""
+    """Set the Date header to wall-clock time, unless the response has the sandbox's date."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         async def dated(message: Message) -> None:
@@ -208,7 +208,7 @@ def _dated(app: ASGIApp) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to us: there are three in this loop."""
+    """A uvicorn server that does not handle signals: several share this loop."""
 
     def __init__(self, app: ASGIApp, tls: TlsFiles | None, ws: Literal["none", "wsproto"] = "none") -> None:
         config = uvicorn.Config(
@@ -229,5 +229,5 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Capture none."""
+        """Capture no signals."""
         yield

@@ -1,7 +1,7 @@
-"""What an entry may hold that lets something exist: a cluster, or things that its pools name.
+"""Validates entries that declare clusters or other resources.
 
-In scope: checking an entry against its keys, and where in it the mistake is. Out of scope: the keys, which are
-each cloud's.
+In scope: checking an entry against its keys, and the path of a mistake. Out of scope: the keys, which each cloud
+defines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _VERSION: Final = re.compile(r"1\.(\d\d)(\.\d+)?(-gke\.\d+)?")
 _OLDEST, _NEWEST = 24, 37
-"""Minor versions of Kubernetes that a cluster may have here; a cloud has a few of them at a time."""
+"""Minor versions of Kubernetes that a cluster can have here; a real cloud offers only a few of them at a time."""
 _KINDS: Final = {str: "text", int: "a whole number", bool: "true or false", dict: "a mapping"}
 
 
@@ -28,8 +28,8 @@ class Keys:
     """A mapping with these keys.
 
     Attributes:
-        needed: Keys that must be there, and not empty.
-        more: Keys that may be there.
+        needed: Required keys, which must not be empty.
+        more: Optional keys.
     """
 
     needed: Mapping[str, Shape] = field(default_factory=dict)
@@ -37,11 +37,11 @@ class Keys:
 
 
 class WrongEntry(ValueError):
-    """An entry is not one that the sandbox understands.
+    """An entry is invalid.
 
     Args:
-        text: What is wrong.
-        at: Keys and indexes that lead to it.
+        text: The mistake.
+        at: Its path: keys and indexes.
     """
 
     def __init__(self, text: str, *at: str | int) -> None:
@@ -50,7 +50,7 @@ class WrongEntry(ValueError):
 
 
 def check_entry(value: object, shape: Shape, *at: str | int) -> None:
-    """Refuse a value that does not have a shape.
+    """Reject a value that does not match a shape.
 
     Raises:
         WrongEntry: The first mistake.
@@ -62,21 +62,21 @@ def check_entry(value: object, shape: Shape, *at: str | int) -> None:
             raise WrongEntry(f"{_name(at)} must be a list", *at)
         for index, item in enumerate(value):
             check_entry(item, shape[0], *at, index)
-    elif type(value) is not shape:  # True is no number
+    elif type(value) is not shape:  # True is not a number
         quoted = f': write "{value}"' if shape is str and type(value) is int else ""
         raise WrongEntry(f"{_name(at)} is {_shown(value)}; it must be {_KINDS[shape]}{quoted}", *at)
 
 
 def check_known(value: object, known: Collection[str], *at: str | int) -> None:
-    """Refuse a name that is not among the known ones; names the nearest.
+    """Reject a name that is not known, suggesting the nearest.
 
     Args:
-        value: The name, or "" for one that was left out.
-        known: What there is.
-        at: Keys and indexes that lead to it, the last of which says what it is ("region").
+        value: The name; "" if omitted.
+        known: The known names.
+        at: Its path (keys and indexes); the last key is its description ("region").
 
     Raises:
-        WrongEntry: There is no such thing.
+        WrongEntry: The name is unknown.
     """
     if value and value not in known:
         near = get_close_matches(str(value), sorted(known), n=1, cutoff=0.0)
@@ -84,12 +84,12 @@ def check_known(value: object, known: Collection[str], *at: str | int) -> None:
 
 
 def check_cluster(entry: Mapping[str, object], name: re.Pattern[str], rule: str) -> None:
-    """Refuse a cluster whose name its cloud does not take, or whose Kubernetes version does not exist.
+    """Reject a cluster with an invalid name or an unknown Kubernetes version.
 
     Args:
-        entry: With `name` and perhaps `kubernetesVersion`.
-        name: What a name must match.
-        rule: The same in words.
+        entry: An entry with `name` and optionally `kubernetesVersion`.
+        name: Pattern for names.
+        rule: The pattern in words.
 
     Raises:
         WrongEntry: The first mistake.
@@ -118,7 +118,7 @@ def _check_keys(value: object, shape: Keys, at: Path) -> None:
 
 
 def _name(at: Path) -> str:
-    """The last key of a path, with the indexes behind it."""
+    """Return the last key of a path, including the indexes after it."""
     name = ""
     for step in reversed(at):
         if isinstance(step, str):

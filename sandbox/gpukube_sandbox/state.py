@@ -1,10 +1,9 @@
-"""Where a running sandbox is: its state file, its lock. Standard library only.
+"""State file and lock of a running sandbox. Standard library only.
 
-In scope: `SandboxInfo`, reading and writing it, telling a live process from a stale file. Out of scope:
+In scope: `SandboxInfo`, reading and writing it, distinguishing a live process from a stale file. Out of scope:
 starting or stopping (`daemon`).
 
-The process holds a lock on `daemon.lock` for its whole life, so a process id that was given to somebody else cannot
-deceive.
+The process holds a lock on `daemon.lock` for its whole lifetime, so a reused process id causes no confusion.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ _BETWEEN_TRIES_S = 0.02
 _KEYS = ("ca.pem", "server.pem", "server.key")
 
 CLIENT_FILES = "sandbox-clients"
-"""Directory below the state directory for what the official clients read and write. The sandbox deletes it whole, so it
-has a name that no directory of a user's has, whatever the state directory is set to."""
+"""Directory below the state directory for files of the official clients. The sandbox deletes the whole directory, so
+its name must not match a user's directory, whatever the state directory is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,13 @@ class SandboxInfo:
         gke_url: GKE over http, for REST clients (`GPUKUBE_GKE_ENDPOINT`).
         gke_grpc: GKE over gRPC without TLS, "127.0.0.1:40000".
         control_url: Control API.
-        control_token: What the control API asks for.
+        control_token: Bearer token of the control API.
         speed: Sandbox seconds per wall second at the start.
         started: Wall clock, seconds since the Unix epoch.
         sandbox_id: New at each start (`GPUKUBE_SANDBOX_ID`).
-        idle_timeout_s: It ends after so many wall seconds without a request; 0 = never.
-        version: Of the gpukube that started it; "" of one that did not say.
-        secret: What the clouds ask for: bearer token of ARM and GKE, secret of all AWS keys.
+        idle_timeout_s: Wall seconds without a request after which it stops; 0 = never.
+        version: Version of the gpukube that started it; "" if unknown.
+        secret: Secret that the clouds require: bearer token of ARM and GKE, secret of all AWS keys.
     """
 
     pid: int
@@ -78,21 +77,21 @@ class SandboxInfo:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """Provider -> where its emulated cloud is, as GPUKUBE_*_ENDPOINT would say."""
+        """Provider -> address of its emulated cloud, as in GPUKUBE_*_ENDPOINT."""
         return {"aks": self.arm_url, "eks": self.aws_url, "gke": self.gke_url}
 
     def __repr__(self) -> str:
-        """Without what it keeps secret."""
+        """Omit secrets."""
         return f"SandboxInfo(pid={self.pid}, state_dir={self.state_dir!r}, arm_url={self.arm_url!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a sandbox had that was killed, or whose machine stopped.
+    """The content of a sandbox that was killed, or whose machine stopped.
 
     Attributes:
-        last_seen: Wall clock, seconds since the Unix epoch, up to some seconds before it ended.
-        clusters: Such as "eks train".
+        last_seen: Wall clock, seconds since the Unix epoch, up to some seconds before it stopped.
+        clusters: Clusters, such as "eks train".
     """
 
     last_seen: float
@@ -106,8 +105,8 @@ class Loss:
 
 
 def default_state_dir() -> Path:
-    """Where the sandbox of this user is: GPUKUBE_SANDBOX_STATE, or below the user's state directory."""
-    from platformdirs import user_state_path  # noqa: PLC0415 - not needed where a directory is given
+    """Return this user's sandbox directory: GPUKUBE_SANDBOX_STATE, or one below the user's state directory."""
+    from platformdirs import user_state_path  # noqa: PLC0415 - not needed if the variable is set
 
     chosen = os.environ.get("GPUKUBE_SANDBOX_STATE")
     return Path(chosen) if chosen else user_state_path("gpukube") / "sandbox"
@@ -119,18 +118,18 @@ def save_info(info: SandboxInfo) -> None:
 
 
 def save_clusters(state_dir: Path, clusters: Sequence[str]) -> None:
-    """Write down which clusters there are, for `find_loss`."""
+    """Record the current clusters for `find_loss`."""
     _write(state_dir / _CLUSTERS, "\n".join(clusters))
 
 
 def keep_seen(state_dir: Path) -> None:
-    """Note that the sandbox still runs, for `find_loss`."""
+    """Record that the sandbox is still running, for `find_loss`."""
     with contextlib.suppress(FileNotFoundError):
         os.utime(state_dir / _FILE)
 
 
 def find_loss(state_dir: Path) -> Loss | None:
-    """What a sandbox of this directory lost that did not end by itself; None once another one was started."""
+    """Return what was lost when the last sandbox of this directory was killed; None once another one is started."""
     if is_running(state_dir):
         return None
     try:
@@ -153,32 +152,32 @@ def _write(path: Path, text: str) -> None:
 
 
 def load_info(state_dir: Path) -> SandboxInfo | None:
-    """Read the state of a sandbox that runs now; None when none does, a stale or broken file included."""
+    """Return the state of the running sandbox; None if there is none, even if a stale or broken file exists."""
     if not is_running(state_dir):
         return None
     try:
         saved = json.loads((state_dir / _FILE).read_text())
-        # A newer version may have written more.
+        # A newer version may have written more fields.
         return SandboxInfo(**{item.name: saved[item.name] for item in fields(SandboxInfo) if item.name in saved})
     except (OSError, ValueError, TypeError):
-        return None  # starting, or just gone
+        return None  # starting, or just stopped
 
 
 def remove_info(state_dir: Path) -> None:
-    """Take the state files away; does nothing when there are none."""
+    """Delete the state files, if any."""
     for name in (_FILE, _CLUSTERS):
         (state_dir / name).unlink(missing_ok=True)
 
 
 def remove_credentials(state_dir: Path) -> None:
-    """Delete keys, certificates and the clients' files; the log stays. Does nothing when there are none."""
+    """Delete keys, certificates, and the clients' files, if any; the log stays."""
     for name in _KEYS:
         (state_dir / name).unlink(missing_ok=True)
     shutil.rmtree(state_dir / CLIENT_FILES, ignore_errors=True)
 
 
 def is_running(state_dir: Path) -> bool:
-    """Whether a process holds the life lock of that directory."""
+    """Return whether a process holds the life lock of a directory."""
     try:
         handle = os.open(state_dir / _LIFE_LOCK, os.O_RDWR)
     except OSError:
@@ -194,10 +193,9 @@ def is_running(state_dir: Path) -> bool:
 
 
 def hold_life_lock(state_dir: Path) -> int | None:
-    """Take the life lock of a directory for as long as this process lives; None when another process has it.
+    """Hold the life lock of a directory until this process exits; return None if another process has it.
 
-    Somebody who just looks (`is_running`) shares the lock for an instant, or for as long as the machine stands still
-    at that instant: that one is waited for.
+    A check (`is_running`) shares the lock for a moment, or longer if the machine stalls, so wait for it.
     """
     handle = os.open(state_dir / _LIFE_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     while not _takes(handle, fcntl.LOCK_EX):
@@ -219,7 +217,7 @@ def _takes(handle: int, kind: int) -> bool:
 
 @contextlib.contextmanager
 def locked(state_dir: Path) -> Iterator[None]:
-    """Keep other starters and stoppers of this directory waiting."""
+    """Block other starts and stops in this directory."""
     handle = os.open(state_dir / "starting.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
-"""Changes behind the user's back, as somebody else in the company makes them.
+"""Out-of-band changes, as made by someone else in the company.
 
-In scope: changing a pool without rules, operations or waiting. Out of scope: anything a real API offers.
+In scope: changing a pool without rules, operations, or waiting. Out of scope: features of a real API.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ async def tamper_pool(cluster: Cluster, name: str, changes: Mapping[str, object]
     """Delete a pool, or set properties of it; a value of None removes one.
 
     Args:
-        cluster: Where.
-        name: Pool.
-        changes: Wire properties, unknown ones too, as a newer API version could have left them. `provisioningState`
-            sets the state. Labels, taints and count reach the nodes at once.
-        delete: Take the pool and its nodes away.
+        cluster: Cluster of the pool.
+        name: Name of the pool.
+        changes: Wire properties, including unknown ones, which a newer API version could have set. `provisioningState`
+            sets the state. Labels, taints, and count apply to the nodes immediately.
+        delete: Delete the pool and its nodes.
 
     Raises:
         KeyError: There is no such pool.
@@ -55,7 +55,7 @@ async def tamper_pool(cluster: Cluster, name: str, changes: Mapping[str, object]
 
 
 async def _drop_operation(cluster: Cluster, pool: Pool) -> None:
-    """What works on a pool that vanishes ends with it."""
+    """End the operation on a deleted pool."""
     operation = cluster.operation
     if operation is None or not operation.is_running or operation.pool != pool.name:
         return

@@ -1,9 +1,9 @@
-"""Token buckets, filled by the sandbox's time.
+"""Token buckets that refill in sandbox time.
 
-In scope: the buckets. Out of scope: how large a cloud's are, and how it words its refusal.
+In scope: the buckets. Out of scope: a cloud's limits, and how it words its refusal.
 
-The sandbox's time, not the wall's: who polls every ten seconds there does so every sixth of a second here, at the usual
-speed, and must not be throttled for that. A limit that is met at `--speed 1` is met in the cloud.
+They use sandbox time because a client that polls every ten seconds in a real cloud polls every sixth of a second here
+at the default speed, and must not be throttled for it. A limit reached at `--speed 1` is also reached in the cloud.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Burst tokens, and how many come back per second."""
+    """Burst size, and tokens refilled per second."""
 
     burst: int
     refill_per_s: float
@@ -41,7 +41,7 @@ class Buckets:
         self.enabled = True
 
     def reset(self) -> None:
-        """Fill every bucket and go back to the usual limits."""
+        """Fill every bucket and restore the default limits."""
         self._levels.clear()
         self.limits = dict(self._usual)
         self.enabled = True
@@ -50,11 +50,11 @@ class Buckets:
         """Take a token.
 
         Args:
-            name: Of a limit.
-            scope: What the bucket is counted per.
+            name: Name of a limit.
+            scope: Scope of the bucket.
 
         Returns:
-            0.0, or how many sandbox seconds it takes until there is a token again; none is taken then.
+            0.0, or the sandbox seconds until the next token, without taking one.
         """
         if not self.enabled:
             return 0.0

@@ -1,6 +1,6 @@
-"""A certificate authority of the sandbox's own and a certificate for loopback.
+"""The sandbox's own certificate authority, and a certificate for loopback.
 
-In scope: making both in the state directory. Out of scope: anything that trusts them beyond the sandbox.
+In scope: creating both in the state directory. Out of scope: trust outside of the sandbox.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """Paths of the PEM files; the authority's key is not kept."""
+    """Paths of the PEM files; the authority's key is not stored."""
 
     ca: Path
     certificate: Path
@@ -32,10 +32,10 @@ class TlsFiles:
 
 
 def make_tls(directory: Path) -> TlsFiles:
-    """Make an authority and a server certificate for 127.0.0.1, ::1 and localhost, good for 30 days.
+    """Create an authority and a server certificate for 127.0.0.1, ::1, and localhost, valid for 30 days.
 
     Args:
-        directory: Where the files go; exists. Older files are replaced: every start has an authority of its own.
+        directory: An existing directory. Older files are replaced: every start has a new authority.
     """
     files = TlsFiles(directory / "ca.pem", directory / "server.pem", directory / "server.key")
     ca_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
@@ -67,7 +67,7 @@ def make_tls(directory: Path) -> TlsFiles:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file atomically that only its owner can read."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
-"""What every request passes on its way to an emulated service: the check of its Host, the log, and the faults.
+"""Middleware for all requests to emulated services: Host check, log, faults, permissions.
 
-In scope: the ASGI wrapper, the request log, and the protocol that lets a fault cut a connection. Out of scope:
-what a service answers.
+In scope: the ASGI wrapper, the request log, and the protocol that allows a fault to cut a connection. Out of scope:
+responses of services.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _transports: dict[_Address, asyncio.Transport] = {}
 
 
 class TransportKeeper(HttpToolsProtocol):
-    """uvicorn's protocol, which also remembers the transport of every connection by its two addresses."""
+    """uvicorn's protocol, which also records the transport of every connection by its two addresses."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base class says
-        """Remember the transport."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as declared in the base class
+        """Record the transport."""
         super().connection_made(transport)
         _transports[_key(self.server, self.client)] = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Remove the transport."""
         _transports.pop(_key(self.server, self.client), None)
         super().connection_lost(exc)
 
@@ -62,17 +62,17 @@ def _key(server: object, client: object) -> _Address:
 
 
 def only_for_loopback(app: ASGIApp) -> ASGIApp:
-    """Refuse requests that name another host.
+    """Refuse requests for another host.
 
-    A web page whose name was pointed to 127.0.0.1 after it was loaded can send requests to these ports, and its browser
-    lets it read the answers; but it names the page's host.
+    This prevents DNS rebinding: a web page whose name resolves to 127.0.0.1 after loading can send requests to these
+    ports and read the responses, but its requests contain the page's host.
     """
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"} or _names_loopback(scope):
             await app(scope, receive, send)
             return
-        answer = {"error": "the sandbox answers to 127.0.0.1 and localhost only"}
+        answer = {"error": "the sandbox only responds to 127.0.0.1 and localhost"}
         await JSONResponse(answer, HTTPStatus.MISDIRECTED_REQUEST)(scope, receive, send)
 
     return checked
@@ -89,13 +89,13 @@ def _names_loopback(scope: Scope) -> bool:
 
 @dataclass(slots=True)
 class LoggedRequest:
-    """One request as the log keeps it; never a token, never an answer's body.
+    """One request in the log, without tokens and response bodies.
 
     Attributes:
-        status: 0 until answered, and for ever when the connection was cut.
-        body: Body of a request to ARM, AWS or GKE, JSON or form; for other bodies only the digest is kept.
-        fault: Actions of the faults that struck it, joined by "+".
-        seconds: Wall seconds until it was answered, however the date was set meanwhile; 0 while it runs.
+        status: HTTP status; 0 until answered, or if the connection was cut.
+        body: Body of a request to ARM, AWS, or GKE (JSON or form); of other bodies, only the digest.
+        fault: Actions of the injected faults, joined by "+".
+        seconds: Wall seconds until the response, by a monotonic clock; 0 while it is running.
     """
 
     index: int
@@ -112,7 +112,7 @@ class LoggedRequest:
     seconds: float = 0.0
 
     def wire(self) -> Json:
-        """As the control API shows it."""
+        """Return the request for the control API."""
         return {
             "index": self.index,
             "service": self.service,
@@ -131,10 +131,10 @@ class LoggedRequest:
 
 @dataclass(slots=True)
 class RequestLog:
-    """The requests since the last reset, the newest 20,000 of them.
+    """The newest 20,000 requests since the last reset.
 
     Attributes:
-        last_seen: Wall clock of the last request, also to the control API, for the idle shutdown.
+        last_seen: Wall clock of the last request, including control calls, for the idle shutdown.
     """
 
     requests: list[LoggedRequest] = field(default_factory=list)
@@ -142,7 +142,7 @@ class RequestLog:
     last_seen: float = field(default_factory=time.monotonic)
 
     def add(self, service: str, scope: Scope) -> LoggedRequest:
-        """Note a request that has just come in."""
+        """Add a new request."""
         self.count += 1
         self.touch()
         query = {k: v for k, v in parse_qsl(scope["query_string"].decode(), keep_blank_values=True) if k != "t"}
@@ -153,22 +153,22 @@ class RequestLog:
         return entry
 
     def touch(self) -> None:
-        """Note that somebody is there."""
+        """Postpone the idle shutdown."""
         self.last_seen = time.monotonic()
 
     def clear(self) -> None:
-        """Forget all requests; counting begins anew."""
+        """Remove all requests and restart counting."""
         self.requests.clear()
         self.count = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What requests to a service need, and the way it says that something of it is missing.
+    """The permissions that requests to a service need, and its response if one is missing.
 
     Attributes:
-        needs: Gives what a request needs, from itself and its body.
-        answer: Words the refusal of one need.
+        needs: Returns what a request needs, from its scope and body.
+        answer: Returns the refusal for one need.
     """
 
     book: PermitBook
@@ -176,25 +176,25 @@ class Gate:
     answer: Callable[[Need, Scope], ASGIApp]
 
     def refusal(self, scope: Scope, body: bytes) -> ASGIApp | None:
-        """Note what a request needs; the answer that it gets where something of it is refused."""
+        """Record what a request needs; return the refusal if a permission is denied."""
         need = self.book.missing(self.needs(scope, body), scope["headers"])
         return self.answer(need, scope) if need else None
 
 
 class Watched:
-    """An ASGI application behind the log, the faults and the permissions.
+    """An ASGI application with log, faults, and permissions.
 
     Args:
         app: The service.
         service: Its name in log and faults.
-        log: Where requests are noted.
-        faults: What shall go wrong.
-        worded: How the service words a fault of action "status": from the fault, the request and its body to headers
-            and content.
-        gate: What requests need; None for a service that judges by itself, or asks for nothing.
+        log: The request log.
+        faults: The active faults.
+        worded: Formats a fault of action "status" for the service: returns headers and content for the fault, the
+            request, and its body.
+        gate: Permissions of requests; None for a service that authorizes requests itself or needs no permissions.
     """
 
-    def __init__(  # noqa: PLR0913 - all that stands before a service
+    def __init__(  # noqa: PLR0913 - everything in front of a service
         self,
         app: ASGIApp,
         service: str,
@@ -212,7 +212,7 @@ class Watched:
         self._worded = worded or _as_json
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on, unless a fault strikes it."""
+        """Pass a request to the service, unless a fault is injected."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -249,12 +249,12 @@ class Watched:
                 if received.is_connected:
                     await self._app(scope, received, answer.pass_on)
             case "delay" | "operation" | "stock-out" | "quota" | "unlisted":
-                message = f"{fault.action} is no way to strike a request"
+                message = f"{fault.action} is not a fault of requests"
                 raise AssertionError(message)
 
 
 class _Received:
-    """A request body that was read whole and is given out once more; then the client's hanging up."""
+    """A request body that was read completely and can be read again, followed by the client's disconnect."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self.body = body
@@ -263,25 +263,25 @@ class _Received:
         self._given = False
 
     async def __call__(self) -> Message:
-        """The body first, then whatever comes."""
+        """Return the body first, then further messages."""
         if not self._given:
             self._given = True
             return {"type": "http.request", "body": self.body, "more_body": False}
         return await self._receive()
 
     async def wait_for_hang_up(self) -> None:
-        """Wait until the client is gone."""
+        """Wait until the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
         self.is_connected = False
 
 
 class _Answered(Exception):
-    """The service has begun to answer, so its work is done; ends streams too, which would go on for ever."""
+    """The service has started its response, so the work is done; this also ends streams."""
 
 
 class _Sender:
-    """The way back, with the status noted; an answer can be held before it begins, or stopped there."""
+    """Sends the response and records its status; can delay the response before it starts, or stop it there."""
 
     def __init__(self, send: Send, entry: LoggedRequest) -> None:
         self._send = send
@@ -328,7 +328,7 @@ def _note_body(entry: LoggedRequest, body: bytes) -> None:
 
 
 def _action_of(scope: Scope, body: bytes) -> str:
-    """The action that a form or a header names (AWS), as if it stood in the query; patterns see it there."""
+    """Return the action in a form or header (AWS) as a query, so that patterns can match it."""
     headers = dict(scope["headers"])
     is_form = headers.get(b"content-type", b"").startswith(_FORM.encode())
     action = dict(parse_qsl(body.decode(errors="replace"))).get("Action") if is_form else None
@@ -349,16 +349,16 @@ async def _send_status(fault: Fault, answer: _Sender, worded: dict[str, str], co
 
 
 async def _cut(scope: Scope) -> None:
-    """Reset the connection, without an answer."""
+    """Reset the connection without a response."""
     transport = _transports.get(_key(scope.get("server"), scope.get("client")))
     if transport is not None:
         transport.abort()
-    await asyncio.sleep(0.01)  # lets uvicorn see that the client is gone, so that it does not answer 500
+    await asyncio.sleep(0.01)  # let uvicorn notice the disconnect, so that it does not answer 500
 
 
 async def _wait_for_release(fault: Fault, received: _Received, linger_s: float = 0.0) -> None:
     waits = [asyncio.ensure_future(fault.released.wait()), asyncio.ensure_future(received.wait_for_hang_up())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    await asyncio.sleep(linger_s)  # lets uvicorn see who gave up before the release
+    await asyncio.sleep(linger_s)  # let uvicorn notice clients that gave up before the release
     for task in waits:
         task.cancel()

@@ -1,6 +1,6 @@
-"""Everything that one sandbox holds: clock, clouds, clusters, faults, log.
+"""The content of one sandbox: clock, clouds, clusters, faults, log.
 
-In scope: making clusters and wiping all of it. Out of scope: sockets (`server`), the control API's HTTP.
+In scope: creating clusters, and resetting everything. Out of scope: sockets (`server`), the control API's HTTP.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SYSTEM_SIZE = "Standard_D4s_v5"
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """A cluster that shall exist."""
+    """A requested cluster."""
 
     subscription: str
     group: str
@@ -64,13 +64,13 @@ class ClusterRequest:
 
 @dataclass(frozen=True, slots=True)
 class SavedWorld:
-    """One kept world.
+    """A saved world.
 
     Attributes:
         now: Its time.
         services: Name of a service -> its fields.
-        requests: Log of requests.
-        origin: What was done through the control API to get there.
+        requests: Request log.
+        origin: Control API calls that created it.
     """
 
     now: float
@@ -85,11 +85,11 @@ class World:
     Args:
         speed: Sandbox seconds per wall second.
         ca_pem: Certificate authority of the Kubernetes APIs.
-        secret: What clients must know; one is made if none is given.
+        secret: Secret that clients must send; generated if empty.
 
     Attributes:
-        origin: What the control API has done to it since the last reset.
-        saved: Worlds that are kept, by a name; a reset leaves them.
+        origin: Control API calls since the last reset.
+        saved: Name -> saved world; a reset keeps them.
     """
 
     def __init__(self, speed: float, ca_pem: bytes, secret: str = "") -> None:
@@ -114,7 +114,7 @@ class World:
         return planned_failure(self.faults.operation("arm", cluster.name, pool, kind), cluster, pool, size)
 
     async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
-        """Return the cluster, made with one system pool when it is not there; and whether it was made now."""
+        """Return the cluster, creating it with one system pool if missing, and whether it was created."""
         key = cluster_key(wanted.subscription, wanted.group, wanted.name)
         async with self._making:
             if key in self.aks.clusters:
@@ -131,7 +131,7 @@ class World:
             return cluster, True
 
     async def _start_cluster(self, key: str, wanted: ClusterRequest) -> Cluster:
-        """Start the Kubernetes side; its version and address are its own when KUBEBUILDER_ASSETS names a real one."""
+        """Start the Kubernetes API; a real one from KUBEBUILDER_ASSETS has its own version and address."""
         token = secrets.token_urlsafe(24)
         kube = KubeCluster(wanted.name, self.clock, token, wanted.kubernetes_version, assets=find_assets())
         kube.admits_anonymous = False
@@ -154,7 +154,7 @@ class World:
         )
 
     async def ensure_gke_cluster(self, wanted: GkeRequest) -> tuple[GkeCluster, bool]:
-        """Return the GKE cluster, made with one pool of CPUs when it is not there; and whether it was made now.
+        """Return the GKE cluster, creating it with one CPU pool if missing, and whether it was created.
 
         Raises:
             ModuleNotFoundError: google-cloud-container is not installed.
@@ -180,11 +180,11 @@ class World:
             return cluster, True
 
     def buckets(self) -> list[Buckets]:
-        """What limits requests: of each cloud that is loaded."""
+        """Return the request limits of each loaded cloud."""
         return [self.aks.throttle, self.eks.throttle, *([self.gke.service().throttle] if self.gke.is_loaded else [])]
 
     async def reset(self) -> None:
-        """Wipe everything: clusters, operations, faults, the log."""
+        """Delete everything: clusters, operations, faults, the log."""
         self.faults.clear()
         self.permits.reset()
         self.origin.clear()

@@ -1,10 +1,10 @@
-"""World files: what exists in a sandbox before anybody asks for a node pool.
+"""World files: the initial content of a sandbox.
 
-In scope: reading one, declaring it in a running sandbox, and the place of each mistake. Out of scope: what an
-entry may hold, which each cloud's control side decides.
+In scope: reading a file, declaring it in a running sandbox, and the position of each mistake. Out of scope: the content
+of an entry, which each cloud validates.
 
-Plain scalars are read as in YAML 1.2, but only where a world has such values: a version `1.30` and an account
-`012345678901` stay texts.
+Plain scalars are parsed as in YAML 1.2, but only those that occur in world files: a version `1.30` and an account
+`012345678901` stay strings.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _SHAPE: Final = (
 _ENTRY: Final = "write it as docs/sandbox.md says under What exists"
 _MOST_BYTES: Final = 1 << 20
 _MOST_VALUES: Final = 100_000
-"""Behind aliases too: a few lines of them can stand for billions of values."""
+"""Maximum number of values, including those of aliases: a few lines can expand to billions."""
 _DEEPEST: Final = 50
 _OPENED: Final = ("/dev/fd/", "/dev/stdin", "/proc/")
-"""Pipes that the shell has opened, <(COMMAND), have a writer."""
+"""Paths of pipes that the shell opened, <(COMMAND), which have a writer."""
 _WHOLE: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _WORDS: Final = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """Something wrong in a world file.
+    """A mistake in a world file.
 
     Attributes:
-        file: As it was named.
-        line: 1-based; 0 when it is about the file as a whole.
-        column: 1-based; 0 when it is about the file as a whole.
+        file: File name as specified.
+        line: Line, starting at 1; 0 for the file as a whole.
+        column: Column, starting at 1; 0 for the file as a whole.
         message: What is wrong, one lower-case line.
         fix: What to write or do.
     """
@@ -62,10 +62,10 @@ class Mistake:
 
 
 class WorldError(Exception):
-    """A world file that cannot be read, is none, or has an entry that the sandbox refuses.
+    """A world file cannot be read, is invalid, or contains an entry that the sandbox rejects.
 
     Args:
-        mistakes: At least one, by position.
+        mistakes: At least one, sorted by position.
     """
 
     def __init__(self, *mistakes: Mistake) -> None:
@@ -78,10 +78,10 @@ class Entry:
     """One entry of a world file.
 
     Attributes:
-        part: The key that it is listed under.
-        body: The entry, as the control API takes it.
-        file: Where it is from.
-        node: The same with positions.
+        part: Key of the list that contains it.
+        body: The entry, as the control API expects it.
+        file: Its file.
+        node: The entry with positions.
     """
 
     part: Part
@@ -90,7 +90,7 @@ class Entry:
     node: yaml.MappingNode
 
     def mistake_at(self, at: Iterable[str | int], message: str) -> Mistake:
-        """A mistake at the last of some keys and indexes, or at the nearest value around it that was written."""
+        """Return a mistake at a path of keys and indexes, or at the nearest enclosing value in the file."""
         place: yaml.Node = self.node
         node: yaml.Node = self.node
         for step in at:
@@ -108,10 +108,10 @@ class Entry:
 
 
 def read_world(path: str) -> list[Entry]:
-    """Read a world file; its clusters first.
+    """Read a world file and return its entries, clusters first.
 
     Raises:
-        WorldError: It cannot be read, or is no world file; has everything that is wrong.
+        WorldError: It cannot be read, or is invalid; contains all mistakes.
     """
     text = _read(path)
     found: list[Mistake | Entry] = []
@@ -122,7 +122,7 @@ def read_world(path: str) -> list[Entry]:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         raise WorldError(Mistake(path, *place, f"not YAML: {error.problem or error.context}", _SHAPE)) from error
-    except (yaml.YAMLError, RecursionError) as error:  # a character that YAML has not; brackets without end
+    except (yaml.YAMLError, RecursionError) as error:  # a character that YAML does not allow; endless brackets
         reason = getattr(error, "reason", "nested too deeply")
         raise WorldError(Mistake(path, 0, 0, f"not YAML: {reason}", _SHAPE)) from error
     if wrong := [item for item in found if isinstance(item, Mistake)]:
@@ -131,11 +131,11 @@ def read_world(path: str) -> list[Entry]:
 
 
 def populate(info: daemon.SandboxInfo, entries: Iterable[Entry]) -> None:
-    """Declare entries in a running sandbox; what is there already stays as it is.
+    """Declare entries in a running sandbox; existing resources stay unchanged.
 
     Raises:
-        WorldError: The first entry that it refuses. Those before it are declared, those after it are not.
-        SandboxError: It does not answer.
+        WorldError: The sandbox rejects an entry. Entries before it are declared, entries after it are not.
+        SandboxError: It does not respond.
     """
     for entry in entries:
         try:
@@ -146,7 +146,7 @@ def populate(info: daemon.SandboxInfo, entries: Iterable[Entry]) -> None:
 
 def _read(path: str) -> str:
     try:
-        if not path.startswith(_OPENED) and stat.S_ISFIFO(Path(path).stat().st_mode):  # it may have no writer
+        if not path.startswith(_OPENED) and stat.S_ISFIFO(Path(path).stat().st_mode):  # reading could block
             raise WorldError(Mistake(path, 0, 0, "cannot be read: it is a named pipe", "pass a file, or <(COMMAND)"))
         with Path(path).open("rb") as file:
             raw = file.read(_MOST_BYTES + 1)
@@ -191,7 +191,7 @@ def _entries(root: yaml.Node, path: str) -> Iterator[Mistake | Entry]:
 
 
 class _Plain:
-    """Makes plain values of nodes, and keeps the mistakes it meets."""
+    """Converts YAML nodes to plain values, and collects mistakes."""
 
     def __init__(self, path: str) -> None:
         self.mistakes: list[Mistake] = []
@@ -211,7 +211,7 @@ class _Plain:
         found: dict[str, object] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                self.mistakes.append(_mistake(self._path, key, "a key must be a text", _ENTRY))
+                self.mistakes.append(_mistake(self._path, key, "a key must be a string", _ENTRY))
             elif key.value in found:
                 self.mistakes.append(_mistake(self._path, key, f'key "{key.value}" is written twice', "keep one"))
             else:
@@ -223,7 +223,7 @@ def _scalar(node: yaml.ScalarNode) -> object:
     text = str(node.value)
     if node.style is None and text.lower() in _WORDS:
         return _WORDS[text.lower()]
-    return int(text) if node.style is None and _WHOLE.fullmatch(text) and len(text) < 20 else text  # noqa: PLR2004 - longer than any number of things
+    return int(text) if node.style is None and _WHOLE.fullmatch(text) and len(text) < 20 else text  # noqa: PLR2004 - longer than any count
 
 
 def _mistake(path: str, node: yaml.Node, message: str, fix: str) -> Mistake:

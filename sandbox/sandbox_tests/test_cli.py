@@ -87,14 +87,14 @@ def test_deny_upgrade_and_reset_when_run_then_the_sandbox_has_done_it(run: Run, 
     code, _, told = run("upgrade", "train")
     assert (code, told.splitlines()[0]) == (
         4,
-        "error: nothing to upgrade to; give a Kubernetes version or a date of images",
+        "error: nothing to upgrade to; specify a Kubernetes version or a date of node images",
     )
     code, _, told = run("upgrade", "train", "--kubernetes-version", "latest")
     wrong = "error: kubernetesVersion is 'latest'; write a version such as 1.35 or 1.35.1"
     assert (code, told.splitlines()[0]) == (4, wrong)
     assert run("upgrade", "train", "--kubernetes-version", "1.35.0")[0] == 0
     assert run("reset")[:2] == (0, "all clusters deleted\n")
-    assert run("status")[1].startswith("no clusters; gpukube-sandbox up --cluster declares one")
+    assert run("status")[1].startswith("no clusters; gpukube-sandbox up --cluster creates one")
 
 
 REFUSED = {
@@ -107,7 +107,7 @@ REFUSED = {
     ),
     "address": (
         ("up", "--cluster", "eks:train"),
-        '"eks:train" is not the address of a cluster',
+        '"eks:train" is not a cluster address',
         "write eks:ACCOUNT/REGION/NAME, aks:SUBSCRIPTION/RESOURCEGROUP/NAME or gke:PROJECT/LOCATION/NAME",
     ),
     "account": (
@@ -129,8 +129,8 @@ REFUSED = {
     ),
     "cluster": (
         ("upgrade", "train"),
-        "no cluster is called 'train'",
-        "gpukube-sandbox status lists the clusters; write a version as 1.35 or 1.35.1, a date as 20260915",
+        "no cluster is named 'train'",
+        "gpukube-sandbox status lists the clusters; versions look like 1.35 or 1.35.1, dates like 20260915",
     ),
 }
 
@@ -159,7 +159,7 @@ def test_command_when_the_state_directory_is_a_file_then_exit_1(
     path = tmp_path / "file"
     path.touch()
     monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", str(path))
-    fix = "set GPUKUBE_SANDBOX_STATE to a directory that you may write to"
+    fix = "set GPUKUBE_SANDBOX_STATE to a writable directory"
     assert run("up") == (1, "", f"error: {path}: file exists\n    fix: {fix}\n")
 
 

@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[object, str]] = {
         "there is no service 'typo'; there are any, aws, arm",
     ),
     "an unknown method": ({"action": "hang", "method": "GIT"}, "there is no method 'GIT'; there are GET"),
-    "a text for a number": ({"action": "hang", "nth": "1"}, "nth is '1', which is of a wrong type"),
+    "a text for a number": ({"action": "hang", "nth": "1"}, "nth is '1', which has the wrong type"),
     "a truth for a number": ({"action": "hang", "nth": True}, "nth is True"),
     "nth below one": ({"action": "hang", "nth": 0}, "nth is 0; it must be 1 or more"),
     "times below none": ({"action": "hang", "times": -1}, "times is -1"),

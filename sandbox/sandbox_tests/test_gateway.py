@@ -81,5 +81,6 @@ def test_request_when_the_token_is_of_two_clusters_then_the_answer_lists_their_p
 
     assert status == 404
     assert (
-        message == "the token does not tell which cluster; begin the path with one of /clusters/s/g/a, /clusters/s/g/b"
+        message
+        == "the token is valid for several clusters; start the path with one of /clusters/s/g/a, /clusters/s/g/b"
     )

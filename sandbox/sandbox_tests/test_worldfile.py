@@ -54,7 +54,7 @@ UNREADABLE = {
     "no mapping in a list": ("clusters:\n  - train\n", ["2:5: an entry of clusters must be a mapping"]),
     "two mistakes": ("a: 1\nb: 2\n", ['1:1: a world has no "a"', '2:1: a world has no "b"']),
     "a key twice": ("things:\n  - {provider: eks, provider: aks}\n", ['2:21: key "provider" is written twice']),
-    "a key that is a list": ("things:\n  - {[a]: 1}\n", ["2:6: a key must be a text"]),
+    "a key that is a list": ("things:\n  - {[a]: 1}\n", ["2:6: a key must be a string"]),
     "an alias inside itself": ("things:\n  - &a {b: *a}\n", ["2:5: has too many values"]),
     "aliases of aliases": (
         (f"things:\n  - a: &a [1]\n    b: &b {twenty('a')}\n    c: &c {twenty('b')}\n"

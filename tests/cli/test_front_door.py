@@ -142,7 +142,7 @@ def test_sandbox_commands_when_used_in_turn_then_each_says_what_it_did(
     upgraded = gpukube("sandbox", "upgrade", "train", "--images", "20260915", sandbox=False)
     assert upgraded.out == "done; node pools are unchanged\n"
     unknown = gpukube("sandbox", "upgrade", "nope", sandbox=False)
-    assert (unknown.code, "no cluster is called 'nope'" in unknown.err) == (4, True)
+    assert (unknown.code, "no cluster is named 'nope'" in unknown.err) == (4, True)
     exports = gpukube("sandbox", "env", sandbox=False).out
     assert "export GPUKUBE_SANDBOX=1\n" in exports
     assert f"export GPUKUBE_SANDBOX_STATE={own_state}\n" in exports
