@@ -341,8 +341,8 @@ def add(
             metavar="KIND",
             show_default=False,
             autocompletion=_complete_kind,
-            help="For requests: status, delay, hang, hang-after, drop-before, drop-after. "
-            "For node pools: stock-out, quota, operation, unlisted.",
+            help="Requests: status, drop-before, drop-after, delay, hang, hang-after. "
+            "Node pools: stock-out, quota, operation, unlisted.",
         ),
     ],
     *,
