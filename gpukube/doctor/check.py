@@ -1,6 +1,6 @@
-"""What a check is, how a module declares its checks, and how checks are put to evidence.
+"""The value that describes a check, the decorator that declares one, and running checks on evidence.
 
-In scope: the value, its decorator and the examination. Out of scope: any check (the families), I/O.
+Out of scope: the checks themselves (the families), I/O.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError, Severity
 
 APPLY: Final = "gpukube pool apply -f SPEC"
-"""The fix of what a run of gpukube brings back."""
+"""Fix for everything that a gpukube run restores."""
 MOST_NAMED: Final = 5
-"""Nodes or pods that a finding names as its evidence."""
+"""Maximum number of nodes or pods that a finding names as evidence."""
 
 Finder: TypeAlias = "Callable[[Evidence], Iterable[Fault]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One known problem and how it is detected.
+    """A known problem and how to detect it.
 
     Attributes:
         id: Stable, documented, kebab-case.
         title: What it looks for, in a few words.
-        consequence: What it leads to.
-        link: Where this is documented: an issue thread or a page.
-        find: Pure; yields one finding per place, whose code it leaves open.
-        needs: What must have been read; without it the check is skipped.
-        severity: Of its findings; of those of an error, some may be warnings.
-        rule: Code of the rule of `workload lint` that finds the same mistake in manifests; "" where there is none.
+        consequence: What happens if the problem is not fixed.
+        link: Documentation of the problem: an issue or a page.
+        find: Pure function that yields one finding per place; it leaves the code empty.
+        needs: Readings that it requires; without them the check is skipped.
+        severity: Severity of its findings; an error check may also yield warnings.
+        rule: Code of the `workload lint` rule that finds the same mistake in manifests; "" if there is none.
     """
 
     id: str
@@ -52,17 +52,17 @@ class Check:
 
 
 class Checks(list[Check]):
-    """The checks of one module, in the order in which their finders stand there.
+    """The checks of one module, in the order of their finders.
 
     Args:
-        needs: What each of them needs that does not name its own.
+        needs: Readings required by each check that does not list its own.
     """
 
     def __init__(self, needs: tuple[Reading, ...] = ("nodes", "daemonsets", "pods")) -> None:
         super().__init__()
         self.needs = needs
 
-    def add(  # noqa: PLR0913 - the parts of a check, beside its finder
+    def add(  # noqa: PLR0913 - the fields of a check other than its finder
         self,
         check_id: str,
         *,
@@ -73,7 +73,7 @@ class Checks(list[Check]):
         needs: tuple[Reading, ...] | None = None,
         rule: str = "",
     ) -> Callable[[Finder], Finder]:
-        """Declare the decorated finder as a check; the arguments are those of `Check`."""
+        """Declare the decorated function as the finder of a check; the arguments are the fields of `Check`."""
 
         def added(find: Finder) -> Finder:
             self.append(
@@ -95,7 +95,7 @@ class Checks(list[Check]):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A finding and the check that made it."""
+    """A finding and the check that reported it."""
 
     check: Check
     finding: Fault
@@ -103,7 +103,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A check that was skipped, and the reading that it lacks."""
+    """A skipped check and the reading that it lacks."""
 
     check: Check
     reading: Reading
@@ -111,17 +111,17 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the doctor found in one cluster.
+    """Result of examining one cluster.
 
     Attributes:
-        cluster: Which.
+        cluster: The cluster.
         found: Errors first, then in the order of the checks.
         skipped: Checks that lack a reading.
-        made: How many checks were done.
-        troubles: What could not be read, each error once.
-        unreadable: The error for which the cloud or the inside of the cluster could not be examined at all.
-        fixed: What was done about it, one line each.
-        fix_error: Why no more could be done.
+        made: Number of checks that ran.
+        troubles: Errors of readings that failed, each once.
+        unreadable: The error that prevented all reading of the cloud or of the inside of the cluster.
+        fixed: Fixes that were applied, one line each.
+        fix_error: The error that stopped further fixes.
     """
 
     cluster: ClusterRef
@@ -135,7 +135,7 @@ class Examination:
 
     @property
     def has_errors(self) -> bool:
-        """Whether there are errors among the findings."""
+        """Whether any finding is an error."""
         return any(item.finding.severity == "error" for item in self.found)
 
 
@@ -160,6 +160,6 @@ def examine(evidence: Evidence, checks: Sequence[Check]) -> Examination:
 
 
 def _of_check(item: Fault, check: Check) -> Fault:
-    """Complete a finding with what its check declares: the id, the consequence if it has none, the lower severity."""
+    """Complete a finding from its check: the id, a missing consequence, and the lower severity of the two."""
     severity = max(item.severity, check.severity, key=SEVERITIES.index)
     return replace(item, code=check.id, why=item.why or check.consequence, severity=severity)

@@ -1,6 +1,6 @@
 """The cloud's part of the evidence.
 
-In scope: finding and naming. Out of scope: checks.
+In scope: finding and naming pools. Out of scope: checks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def view_of(evidence: Evidence) -> CloudView | None:
-    """Return what the cloud reports; None where it could not be read."""
+    """Return what the cloud reports; None if it could not be read."""
     if evidence.facts is None:
         return None
     return CloudView(evidence.cluster, evidence.facts, evidence.live)
 
 
 def diagnosed_pools(evidence: Evidence) -> Iterator[tuple[CloudView, Diagnosis, Observed]]:
-    """Yield the live pools with all that is needed to check them; none where the cloud's package has no diagnosis."""
+    """Yield the live pools with the data that checks need; none if the cloud's package has no diagnosis."""
     view, diagnosis = view_of(evidence), evidence.provider.extras.diagnosis
     if view is not None and diagnosis is not None:
         yield from ((view, diagnosis, pool) for pool in view.pools)

@@ -1,4 +1,4 @@
-"""The doctor's run: clusters side by side, read and examined; then, if requested, fixed and examined again.
+"""A doctor run: read and examine clusters in parallel; then, if requested, fix and examine them again.
 
 In scope: the order of these steps. Out of scope: the reading (gather), the checks, the fixes.
 """
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
-_LOOKS: Final = 5
-"""How often a fixed cluster is examined while its controllers do their part."""
+_MAX_EXAMINATIONS: Final = 5
+"""Maximum number of times a fixed cluster is examined while its controllers reconcile."""
 
 
 def diagnose(
     prepared: Prepared, run: Run, *, confirm: Callable[[Sequence[str]], None] | None = None
 ) -> tuple[Examination, ...]:
-    """Examine live clusters for known problems, also those given by address alone.
+    """Examine live clusters for known problems, including those given by address only.
 
     Args:
-        prepared: What is declared; with nothing declared, what needs a spec is not checked.
-        run: How the clouds are reached.
-        confirm: Called with the fixes to confirm, one line each; raises to stop. None to change nothing.
+        prepared: What is declared; without pools, checks that need a spec are skipped.
+        run: Settings and clock of the run.
+        confirm: Called with the fixes, one line each; raises to stop. None changes nothing.
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         found = examine_clusters(prepared, sessions, run)
@@ -53,9 +53,9 @@ def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: R
     """Examine every cluster; changes nothing.
 
     Args:
-        prepared: What the specs declare, or addresses alone.
+        prepared: What the specs declare, or addresses only.
         sessions: One per cluster.
-        run: How the clouds are reached.
+        run: Settings and clock of the run.
     """
     tools = look_at_tools(run.environ)
     tasks = {key: partial(_examine, session, prepared, run, tools) for key, session in sessions.items()}
@@ -69,7 +69,7 @@ def examine_clusters(prepared: Prepared, sessions: Mapping[str, Session], run: R
 
 
 def safe_fixes(examination: Examination, *, with_spec: bool) -> tuple[SafeFix, ...]:
-    """List the safe fixes for a cluster's findings, each once."""
+    """Return the safe fixes for a cluster's findings, each once."""
     offered = (found.finding.safe_fix for found in examination.found)
     return tuple(dict.fromkeys(item for item in offered if item and (with_spec or not item.needs_spec)))
 
@@ -81,17 +81,17 @@ def fix_clusters(
     run: Run,
     confirm: Callable[[Sequence[str]], None],
 ) -> tuple[Examination, ...]:
-    """Ask, apply the safe fixes, and examine the fixed clusters again.
+    """Ask for confirmation, apply the safe fixes, and examine the fixed clusters again.
 
     Args:
-        examinations: As examine_clusters gave them.
-        prepared: As there.
-        sessions: As there.
-        run: As there.
+        examinations: Result of examine_clusters.
+        prepared: See examine_clusters.
+        sessions: See examine_clusters.
+        run: See examine_clusters.
         confirm: Called with the fixes, one line each; raises to stop.
 
     Returns:
-        The examinations after it; `fixed` has what was done.
+        The new examinations; `fixed` lists what was done.
     """
     offered = {
         item.cluster.key: found
@@ -110,7 +110,7 @@ def fix_clusters(
 
 
 def doctor_exit_code(examinations: Sequence[Examination]) -> ExitCode:
-    """0 healthy, 1 findings of severity error; a cluster that could not be examined or fixed counts for more."""
+    """Return 0 if healthy, 1 for error findings; a cluster that cannot be examined or fixed ranks higher."""
     failures = {error.exit_code for item in examinations if (error := item.unreadable or item.fix_error)}
     if failures:
         return failures.pop() if len(failures) == 1 else ExitCode.ERROR
@@ -121,20 +121,20 @@ def _examine(session: Session, prepared: Prepared, run: Run, tools: Tools) -> Ex
     key = session.cluster.key
     run.report("check", "reading the cloud and the cluster", key)
     evidence = gather(session, prepared.desired[key], tools)
-    # An operator that another spec brought serves these pools too, whatever their own spec needs.
+    # An operator installed for another spec serves these pools too, whatever their own spec needs.
     settled = prepared.settle(key, session.provider, operator_live=has_operator(evidence.seen))
     evidence = replace(evidence, desired=settled.desired)
     examination = examine(evidence, (*CHECKS, *cloud_checks(session.provider)))
-    run.report("done", f"{examination.made} checks made", key)
+    run.report("done", f"{examination.made} checks run", key)
     return examination
 
 
 def _fixed(session: Session, prepared: Prepared, run: Run, fixes: Sequence[SafeFix]) -> Examination:
-    """Apply the fixes, then examine until they show an effect, or often enough."""
+    """Apply the fixes, then examine until they take effect, at most _MAX_EXAMINATIONS times."""
     done = apply_fixes(fixes, session, prepared, run)
     tools = look_at_tools(run.environ)
     examination = _examine(session, prepared, run, tools)
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_EXAMINATIONS):
         if not set(fixes) & {found.finding.safe_fix for found in examination.found}:
             break
         try:

@@ -1,4 +1,4 @@
-"""Examinations -> their document."""
+"""The document of a doctor run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def doctor_document(examinations: Sequence[Examination]) -> DoctorDocument:
-    """Describe what was found and what was fixed."""
+    """Return the findings and the applied fixes as a document."""
     counts = counted(found.finding.severity for item in examinations for found in item.found)
     return {
         "schemaVersion": 1,

@@ -1,4 +1,4 @@
-"""Everything the checks may look at, read once.
+"""Everything that the checks may use, read once.
 
 In scope: the values. Out of scope: I/O (gather) and conclusions (the checks).
 """
@@ -43,19 +43,19 @@ Reading = Literal[
     "events",
     "rights",
 ]
-"""What is read by itself and can fail by itself: the rights of a viewer do not reach Secrets, for instance."""
+"""Readings that can fail independently: a viewer may not read Secrets, for instance."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """A pod, with what a view of it leaves out.
+    """A pod, with details that its view lacks.
 
     Attributes:
-        reason, message: Of the pod's status: why a Failed pod failed.
-        most: Resource -> the most devices that one of its containers asks for.
+        reason, message: Reason and message of the pod's status, which explain a Failed pod.
+        most: Resource -> maximum number of devices that one of its containers requests.
         created: metadata.creationTimestamp.
-        placement: Which nodes it may go to.
-        spec: As the API has it, of a pod that waits for devices; empty of others.
+        placement: Constraints on the nodes it may run on.
+        spec: The API's spec for a pod that waits for devices; empty for others.
     """
 
     view: PodView
@@ -67,7 +67,7 @@ class PodFacts:
     spec: Tree = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Name it as kubectl does, with the namespace."""
+        """Return namespace/name."""
         return f"{self.view.namespace}/{self.view.name}"
 
 
@@ -85,7 +85,7 @@ class Quota:
     used: Mapping[str, str]
 
     def __str__(self) -> str:
-        """Name it."""
+        """Return kind, namespace and name."""
         return f"ResourceQuota {self.namespace}/{self.name}"
 
 
@@ -94,27 +94,27 @@ class Evidence:
     """One cluster as it was read.
 
     Attributes:
-        cluster: Which.
-        provider: Pure half of its cloud.
-        facts: What the cloud reports of it.
+        cluster: The cluster.
+        provider: Pure half of its cloud's provider.
+        facts: What the cloud reports about the cluster.
         live: Live pools, of all owners.
         desired: Pools that the given specs declare here; empty without a spec.
-        version: Of the API server.
-        seen: What the Kubernetes API has. Its `pods` are those of our namespace; `objects` are not read.
-        daemonsets: (namespace, name) -> the DaemonSets as the API has them, of all namespaces.
-        pods: Of all namespaces, ended ones too.
-        quotas: Of all namespaces.
-        limits: Quotas of the cloud that the declared pools need to be made and to grow.
-        refusals: (kind, namespace, name) -> the API server's last words, of DaemonSets whose pods are not created, and
-            the kubelet's, of GPU pods that do not start.
-        releases: Newest revision of every Helm release that one of NVIDIA's or NFD's workloads names, and of ours.
-        roles_gone: (release, kind and name) of the roles and bindings that a release of ours made and that are gone.
-        runtime_classes: Those that there are, where a DaemonSet of the stack names one; else None.
-        config_maps: (namespace, name) -> entries, of the ConfigMaps that device plugins mount.
+        version: Version of the API server.
+        seen: Snapshot of the Kubernetes API. Its `pods` are those of our namespace; `objects` are not read.
+        daemonsets: (namespace, name) -> DaemonSet as the API returns it, in all namespaces.
+        pods: Pods of all namespaces, including ended ones.
+        quotas: ResourceQuotas of all namespaces.
+        limits: Cloud quotas that the declared pools need in order to be created and to grow.
+        refusals: (kind, namespace, name) -> latest message: the API server's for DaemonSets whose pods are not created,
+            the kubelet's for GPU pods that do not start.
+        releases: Newest revision of every Helm release that a workload of NVIDIA or NFD names, and of our release.
+        roles_gone: (release, kind and name) of roles and bindings that a release of ours created and that are missing.
+        runtime_classes: Existing classes, if a DaemonSet of the stack names one; else None.
+        config_maps: (namespace, name) -> entries of the ConfigMaps that device plugins mount.
         denied: Rights that the declared pools need and that we lack.
-        tools: What this machine has; None when it was not checked.
-        troubles: What could not be read, and why. What it would have filled is empty then.
-        now: When it was read; None where ages are not known.
+        tools: Tools of this machine; None if they were not checked.
+        troubles: Readings that failed, and why. Their fields are empty.
+        now: Time of the reading; None if ages are unknown.
     """
 
     cluster: ClusterRef
@@ -141,7 +141,7 @@ class Evidence:
     _placed: Mapping[str, Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index the pods by their DaemonSets and by their nodes: checks look them up for each node."""
+        """Index the pods by DaemonSet and by node: checks look them up for each node."""
         owned: dict[tuple[str, str], list[PodFacts]] = {}
         placed: dict[str, list[PodFacts]] = {}
         for pod in self.pods:
@@ -157,21 +157,21 @@ class Evidence:
         return self.seen.nodes
 
     def age_s(self, moment: str) -> float | None:
-        """Return the seconds since a time as the API writes it; None where that is not known."""
+        """Return the seconds since a time in the API's format; None if unknown."""
         if not moment or self.now is None:
             return None
         return (self.now - datetime.fromisoformat(moment)).total_seconds()
 
     def manifest(self, daemonset: WorkloadView) -> Tree:
-        """Return a DaemonSet as the API has it; empty when it was not read."""
+        """Return a DaemonSet as the API returns it; empty if it was not read."""
         return self.daemonsets.get((daemonset.namespace, daemonset.name), {})
 
     def pods_of(self, daemonset: WorkloadView) -> tuple[PodFacts, ...]:
-        """List the pods of a DaemonSet that are not terminating."""
+        """Return the pods of a DaemonSet that are not terminating."""
         return tuple(self._owned.get((daemonset.namespace, daemonset.name), ()))
 
     def pods_on(self, node: str, daemonset: WorkloadView | None = None) -> tuple[PodFacts, ...]:
-        """List the pods on a node or scheduled to it; of a DaemonSet, only those that are not terminating."""
+        """Return the pods on a node or scheduled to it; for a DaemonSet, only those that are not terminating."""
         here = self._placed.get(node, ())
         if daemonset is None:
             return tuple(here)

@@ -1,6 +1,6 @@
-"""Applies the doctor's safe fixes: labels of nodes, restarts of DaemonSets, our release reconciled with the spec.
+"""Safe fixes of the doctor: node labels, DaemonSet restarts, and our release reconciled with the spec.
 
-In scope: the writes, all idempotent. Out of scope: whether something needs a fix (the checks).
+In scope: the writes, all idempotent. Out of scope: whether a fix is needed (the checks).
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 _ATTEMPTS: Final = 5
-"""To patch one object, when others write it at the same time."""
+"""Attempts to patch an object that others write at the same time."""
 _RESTARTED: Final = "gpukube.io/restarted-at"
-"""Annotation of the pods' template; any new value makes the controller restart the pods, as kubectl's own does."""
+"""Annotation of the pod template; a new value makes the controller restart the pods, like kubectl's own."""
 
 
 def apply_fixes(fixes: Sequence[SafeFix], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
     """Apply fixes: our release first, so that labels and restarts find it in its desired state.
 
     Returns:
-        What was done, one line each; what somebody else has changed meanwhile is left out.
+        What was done, one line each; objects that somebody else changed meanwhile are omitted.
 
     Raises:
-        AccessError: Something may not be written.
-        ClusterError, HelmError, Conflict: As the calls.
+        AccessError: A write is not allowed.
+        ClusterError, HelmError, Conflict: A call failed.
     """
     done = []
     for item in sorted(fixes, key=lambda each: not isinstance(each, Reconcile)):
         run.report("release", str(item), session.cluster.key)
         if isinstance(item, Reconcile):
-            # With all the gates of a create, and no pool.
+            # Uses all the safety checks of a create, but no pool.
             key = session.cluster.key
             (plan,) = plan_clusters(
                 replace(prepared, clusters={key: prepared.clusters[key]}, desired={key: prepared.desired[key]}),
@@ -65,7 +65,7 @@ def apply_fixes(fixes: Sequence[SafeFix], session: Session, prepared: Prepared, 
 
 
 def _label(kube: Kube, desired: LabelNode) -> bool:
-    # Only what still is as it was seen: somebody who changed the label meanwhile has a reason.
+    # Only if the label is unchanged since it was read: a later change may be intended.
     for _ in range(_ATTEMPTS):
         node = kube.find_object(NODES, desired.node)
         if node is None or texts(node, "metadata", "labels").get(desired.key) != desired.live:
@@ -81,7 +81,7 @@ def _label(kube: Kube, desired: LabelNode) -> bool:
 
 def _restart(kube: Kube, desired: Restart, now: float) -> bool:
     kind: ApiType = RELEASE_TYPES["DaemonSet"]
-    # The patch holds for the version that was read; the status of a DaemonSet changes with each of its pods.
+    # The patch applies only to the version that was read, and each pod changes a DaemonSet's status.
     for _ in range(_ATTEMPTS):
         live = kube.find_object(kind, desired.name, desired.namespace)
         if live is None:
@@ -102,6 +102,6 @@ def _contended(kube: Kube, what: str) -> ClusterError:
     return ClusterError(
         f"{what} changed during each attempt to fix it",
         where=kube.server,
-        fix="find who writes to it (kubectl get --output yaml --show-managed-fields), then run again",
+        fix="find what writes to it (kubectl get --output yaml --show-managed-fields), then run again",
         code="cluster-answer",
     )

@@ -1,7 +1,7 @@
-"""Reads one cluster for the doctor: a dozen calls, each of which may fail by itself.
+"""Reads one cluster for the doctor: a dozen calls, each of which may fail independently.
 
-In scope: I/O only. Out of scope: conclusions (the checks). A user who may not read Secrets, or whose cloud
-login has expired, still gets what the rest shows.
+In scope: I/O only. Out of scope: conclusions (the checks). A user who may not read Secrets, or whose cloud login has
+expired, still gets the rest.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ _NOT_STARTED: Final = "FailedCreatePodSandBox"
 """Reasons of events (kubernetes pkg/controller/daemon, pkg/kubelet/events)."""
 _DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 
-_Results = dict[str, Any]  # what each reading gave; typed again where it is put into the evidence
+_Results = dict[str, Any]  # results by reading; typed again in the evidence
 
 
 def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = None) -> Evidence:
-    """Read the cloud's side and the Kubernetes API of one cluster; errors of the readings are kept, not raised.
+    """Read the cloud's side and the Kubernetes API of one cluster; errors of readings are recorded, not raised.
 
     Args:
-        session: The cluster; connections are made here.
+        session: The cluster; connects on first use.
         desired: Pools that the given specs declare on it.
-        tools: What this machine has, checked before.
+        tools: Tools of this machine, checked earlier.
     """
     troubles: dict[Reading, GpukubeError] = {}
     outside = _read({"cloud": session.cloud.identify, "pools": session.cloud.pools}, troubles)
@@ -107,7 +107,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
 def _limits(
     session: Session, desired: Sequence[Desired], live: Sequence[Observed], facts: ClusterFacts, seen: Snapshot
 ) -> tuple[QuotaUse, ...]:
-    """Read the quotas of the cloud that the declared pools need."""
+    """Read the cloud quotas that the declared pools need."""
     if session.provider.extras.quotas is None:
         return ()
     key = session.cluster.key
@@ -116,14 +116,14 @@ def _limits(
 
 
 def _now(inside: _Results) -> datetime:
-    """Return the present; where the cluster's clock is ahead of ours, the time of its youngest object."""
+    """Return the current time; if the cluster's clock is ahead of ours, the time of its youngest object."""
     times = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
     times += [item for node in inside.get("nodes") or () for item in (node.created, node.layout_changed)]
     return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in times if moment)])
 
 
 def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading, GpukubeError]) -> _Results:
-    """Make the readings side by side; those that fail are recorded in `troubles` and left out."""
+    """Run the readings in parallel; those that fail are recorded in `troubles` and omitted."""
     results = run_all(tasks, _AT_ONCE)
     troubles.update({name: result for name, result in results.items() if isinstance(result, GpukubeError)})
     return {name: result for name, result in results.items() if not isinstance(result, GpukubeError)}
@@ -172,7 +172,7 @@ def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
 
 
 def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str, str], tuple[Release, ...]]:
-    """Read the releases of our namespace, and those that NVIDIA's and NFD's workloads elsewhere name."""
+    """Read the releases of our namespace, and those that workloads of NVIDIA and NFD elsewhere name."""
     found: dict[tuple[str, str], list[Release]] = {}
     for release in release_history(kube, "", NAMESPACE):
         found.setdefault((NAMESPACE, release.name), []).append(release)
@@ -184,7 +184,7 @@ def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str,
 
 
 def _roles_gone(kube: Kube, releases: Iterable[Release]) -> tuple[tuple[str, str], ...]:
-    """Find the roles and bindings that a release of ours made and that are gone: what is left runs, and may nothing."""
+    """Return missing roles and bindings that a release of ours created: its pods run on without rights."""
     found: list[tuple[str, str]] = []
     for release in releases:
         if release.namespace == NAMESPACE and release.status == DEPLOYED:
@@ -195,14 +195,14 @@ def _roles_gone(kube: Kube, releases: Iterable[Release]) -> tuple[tuple[str, str
 
 
 def _runtime_classes(kube: Kube, daemonsets: Iterable[Tree]) -> tuple[str, ...] | None:
-    """Read the names of the RuntimeClasses, only where a DaemonSet of the stack names one."""
+    """Read the names of the RuntimeClasses, if a DaemonSet of the stack names one."""
     if any(runtime_class_of(item) for item in daemonsets if part_of(workload_view(item, "DaemonSet"))):
         return kube.object_names("node.k8s.io", "runtimeclasses", ("v1",))
     return None
 
 
 def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str], dict[str, str]]:
-    """Read the ConfigMaps that plugins mount; one that does not exist is left out."""
+    """Read the ConfigMaps that plugins mount; missing ones are omitted."""
     named = {(NAMESPACE, DEVICE_PLUGIN.config_map), (NAMESPACE, GPU_OPERATOR.config_map)}
     for item in daemonsets:
         if part_of(workload_view(item, "DaemonSet")) in ("plugin", "gfd", "mps"):
@@ -212,20 +212,20 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
 
 
 def _refusals(kube: Kube, daemonsets: Iterable[Tree], pods: Iterable[Tree]) -> dict[tuple[str, str, str], str]:
-    """Read why pods are not created or do not start; only where there are such: a cluster has thousands of events."""
-    asked = {
+    """Read why pods are not created or do not start, if there are any such pods: a cluster has thousands of events."""
+    reasons = {
         ("DaemonSet", *_placed(item)): _NOT_CREATED
         for item in daemonsets
         if part_of(workload_view(item, "DaemonSet"))
         and number(item, "status", "currentNumberScheduled") < number(item, "status", "desiredNumberScheduled")
     }
-    asked |= {("Pod", *_placed(item)): _NOT_STARTED for item in pods if _hangs(item)}
+    reasons |= {("Pod", *_placed(item)): _NOT_STARTED for item in pods if _hangs(item)}
     found: dict[tuple[str, str, str], tuple[str, str]] = {}
-    for namespace in sorted({namespace for _kind, namespace, _name in asked}):
+    for namespace in sorted({namespace for _kind, namespace, _name in reasons}):
         for event in kube.objects(EVENTS, namespace) or ():
             about = tree(event, "involvedObject")
             key = (text(about, "kind"), namespace, text(about, "name"))
-            if text(event, "reason") == asked.get(key):
+            if text(event, "reason") == reasons.get(key):
                 when = text(event, "lastTimestamp") or text(event, "eventTime")
                 found[key] = max(found.get(key, ("", "")), (when, " ".join(text(event, "message").split())))
     return {key: message for key, (_when, message) in found.items()}
@@ -236,7 +236,7 @@ def _placed(obj: Tree) -> tuple[str, str]:
 
 
 def _hangs(pod: Tree) -> bool:
-    """Return whether a pod that asks for devices is on a node and has not started."""
+    """Return whether a pod that requests devices is on a node but has not started."""
     view = pod_view(pod)
     return bool(view.devices) and view.scheduled and view.phase == "Pending"
 
@@ -261,7 +261,7 @@ def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snap
 
 
 def pod_facts(pod: Tree) -> PodFacts:
-    """Read a Pod."""
+    """Parse a Pod."""
     most: dict[str, int] = {}
     for container in (*items(pod, "spec", "initContainers"), *items(pod, "spec", "containers")):
         amounts = texts(container, "resources", "limits") | texts(container, "resources", "requests")
@@ -280,7 +280,7 @@ def pod_facts(pod: Tree) -> PodFacts:
 
 
 def quota_of(quota: Tree) -> Quota:
-    """Read a ResourceQuota."""
+    """Parse a ResourceQuota."""
     return Quota(
         namespace=text(quota, "metadata", "namespace"),
         name=text(quota, "metadata", "name"),

@@ -1,7 +1,7 @@
-"""Which workloads of a cluster belong to the NVIDIA stack, whoever installed them, and which nodes have GPUs.
+"""The workloads that belong to the NVIDIA stack, whoever installed them, and the nodes that have GPUs.
 
-In scope: the parts as the checks name them, on top of cluster.stack, and the signs of GPU nodes. Out of scope:
-what is wrong with them (the checks).
+In scope: the parts as the checks name them, based on cluster.stack, and how to recognize GPU nodes. Out of scope:
+problems with them (the checks).
 
 Sources: names, labels, images and commands of NVIDIA/k8s-device-plugin v0.20.0 (chart and static manifest),
 NVIDIA/gpu-operator v26.7.0 (assets), kubernetes-sigs/node-feature-discovery v0.19.0 (chart) and
@@ -35,7 +35,7 @@ Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", 
 NFD_LABELS: Final = tuple(
     f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
 )
-"""Labels of NFD for a node with an NVIDIA device, by its own configuration or by that of NVIDIA's charts."""
+"""NFD labels of a node with an NVIDIA device, with its default configuration or with that of NVIDIA's charts."""
 _PRESENT: Final = "nvidia.com/gpu.present"
 _DRA_DRIVER: Final = "gpu.nvidia.com"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
@@ -52,39 +52,39 @@ _PARTS: Final[Mapping[Role, Part]] = {
     "validator": "validator",
     "dcgm": "dcgm",
 }
-"""Roles of DaemonSets, whoever created them, in the words of the checks."""
+"""Role of a DaemonSet, whoever created it -> part."""
 _DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (
     ("nfd-master", "nfd-master"),
     ("node-feature-discovery-master", "nfd-master"),
     ("gpu-operator", "operator"),
 )
-"""Program, or end of the name, of a Deployment -> what it is."""
+"""Program, or end of the name, of a Deployment -> part."""
 
 
 def part_of(workload: WorkloadView) -> Part | None:
-    """Return the part of the stack that a workload runs; None for workloads of others."""
+    """Return the part of the stack that a workload runs; None for other workloads."""
     if workload.kind == "DaemonSet":
         if role := role_of(workload):
             return _PARTS.get(role)
-        # A plugin that runs under a name and a command of its own.
+        # A plugin with a custom name and command.
         return "plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None
     words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
     return next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
 
 
 def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
-    """List the DaemonSets and Deployments that run one of these parts."""
+    """Return the DaemonSets and Deployments that run one of these parts."""
     everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
     return tuple(item for item in everything if part_of(item) in parts)
 
 
 def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
-    """List the DaemonSets that advertise devices."""
+    """Return the DaemonSets that advertise devices."""
     return tuple(item for item in evidence.seen.daemonsets if part_of(item) == "plugin")
 
 
 def failure_of(state: ContainerState) -> Failure | None:
-    """Return how a waiting container fails; None for one that runs, has ended or only starts."""
+    """Return how a waiting container fails; None if it runs, has ended, or is just starting."""
     if state.waiting in _NO_IMAGE:
         return "image"
     if state.waiting in _NO_MOUNT:
@@ -101,7 +101,7 @@ def is_failing(state: ContainerState) -> bool:
 
 
 def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[PodFacts, ...]:
-    """List the pods of a Deployment that are not terminating: those of its ReplicaSets, named as it is with a hash."""
+    """Return a Deployment's pods that are not terminating: those of its ReplicaSets, whose names add a hash."""
     return tuple(
         pod
         for pod in evidence.pods
@@ -117,7 +117,7 @@ def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
 
 
 def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
-    """List what advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
+    """Return what advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
     daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
     known = (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins)
     services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
@@ -125,17 +125,17 @@ def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
 
 
 def release_of(workload: WorkloadView) -> tuple[str, str]:
-    """Return (namespace, name) of the Helm release that a workload's labels name; "" as name when they name none."""
+    """Return (namespace, name) of the Helm release that a workload's labels name; "" as name if there is none."""
     managed = workload.labels.get("app.kubernetes.io/managed-by") == "Helm" or "helm.sh/chart" in workload.labels
     return workload.namespace, workload.labels.get("app.kubernetes.io/instance", "") if managed else ""
 
 
 def is_gpu_node(node: NodeView, types: Collection[str] = ()) -> bool:
-    """Return whether a node has NVIDIA GPUs, by any sign of it.
+    """Return whether anything shows that a node has NVIDIA GPUs.
 
     Args:
         node: The node.
-        types: Instance types that have them.
+        types: Instance types that have NVIDIA GPUs.
     """
     labels = node.labels
     return (
@@ -152,16 +152,16 @@ def is_gpu_node(node: NodeView, types: Collection[str] = ()) -> bool:
 
 
 def gpu_nodes(evidence: Evidence) -> tuple[NodeView, ...]:
-    """List the nodes with GPUs."""
+    """Return the nodes with GPUs."""
     known = {machine.name for machine in machines(evidence.cluster.provider)}
     return tuple(node for node in evidence.nodes if is_gpu_node(node, known))
 
 
 def unhealthy_devices(evidence: Evidence, node: NodeView) -> dict[str, tuple[int, int]]:
-    """Return what a plugin holds back on a ready node as unhealthy: name -> (allocatable, capacity).
+    """Return the devices that a plugin withholds on a ready node as unhealthy: name -> (allocatable, capacity).
 
-    With none left the plugin may be gone, or the name be one of a former MIG layout, which both leave the capacity for
-    a while: it counts only while a plugin is ready there and nothing else is allocatable.
+    If none are allocatable, the plugin may be gone, or the name may come from a former MIG layout; both keep the
+    capacity for a while. That case counts only if a plugin is ready there and nothing else is allocatable.
     """
     if not node.ready:
         return {}
@@ -176,19 +176,19 @@ def unhealthy_devices(evidence: Evidence, node: NodeView) -> dict[str, tuple[int
 
 
 def runtime_class_of(daemonset: Tree) -> str:
-    """Return the RuntimeClass that a DaemonSet's pods name, "" for none."""
+    """Return the RuntimeClass that a DaemonSet's pods name; "" if none."""
     return text(daemonset, "spec", "template", "spec", "runtimeClassName")
 
 
 def config_maps_of(daemonset: Tree) -> set[tuple[str, str]]:
-    """List the ConfigMaps that a DaemonSet's pods mount, as (namespace, name)."""
+    """Return the ConfigMaps that a DaemonSet's pods mount, as (namespace, name)."""
     namespace = text(daemonset, "metadata", "namespace")
     volumes = items(daemonset, "spec", "template", "spec", "volumes")
     return {(namespace, name) for volume in volumes if (name := text(volume, "configMap", "name"))}
 
 
 def entries_for(evidence: Evidence, daemonset: WorkloadView) -> Mapping[str, str] | None:
-    """Return the config entries that a plugin's DaemonSet mounts; None when it mounts none, or they do not exist."""
+    """Return the config entries that a plugin's DaemonSet mounts; None if it mounts none or they do not exist."""
     mounted = config_maps_of(evidence.manifest(daemonset))
     return next((evidence.config_maps[key] for key in sorted(mounted) if key in evidence.config_maps), None)
 

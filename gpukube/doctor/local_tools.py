@@ -1,7 +1,6 @@
-"""The tools that this machine has, read once per run.
+"""Tools of this machine, read once per run.
 
-In scope: finding them. Out of scope: the checks of them (checks.tools), running Helm for a release
-(cluster.helm).
+In scope: finding them. Out of scope: checking them (checks.tools), running Helm for a release (cluster.helm).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What this machine has.
+    """Tools of this machine.
 
     Attributes:
-        helm: The Helm that would be used, "helm v3.17.0 on PATH"; "" when there is none.
-        program: Path of a command called helm; "" when there is none.
-        trouble: Why no Helm can be used; None when one can.
+        helm: The Helm that would be used, "helm v3.17.0 on PATH"; "" if there is none.
+        program: Path of a command called helm; "" if there is none.
+        trouble: Why no Helm can be used; None if one can.
         driver: HELM_DRIVER of the environment.
-        path: PATH, where other commands are looked for.
+        path: PATH, where other commands are looked up.
     """
 
     helm: str = ""
@@ -37,7 +36,7 @@ class Tools:
 
 
 def look_at_tools(environ: Mapping[str, str]) -> Tools:
-    """Find the tools, once per run: one start of the helm command, where there is one."""
+    """Find the tools, once per run; starts the helm command once, if there is one."""
     path = environ.get("PATH", "")
     program = shutil.which("helm", path=path) or ""
     trouble: GpukubeError | None = None

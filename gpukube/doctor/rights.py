@@ -1,4 +1,4 @@
-"""Which rights gpukube needs in a cluster, and whether we have them, checked without changing anything.
+"""Rights that gpukube needs in a cluster, and whether we have them, checked without changing anything.
 
 In scope: the requests. Out of scope: conclusions (checks.access).
 """
@@ -44,7 +44,7 @@ class Right:
 
 
 def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
-    """List what create and apply need for these pools; nothing without pools: a failed reading shows what it lacks."""
+    """Return what create and apply need for these pools; empty without pools: failed readings show what they lack."""
     found = [Right("patch", "nodes", "", "", "to restore labels that nodes have lost")] if desired else []
     kinds = [kind for name in {d.ownership.advertiser for d in desired} if (kind := kind_of(name))]
     for kind in sorted(kinds, key=lambda kind: kind.chart):
@@ -56,10 +56,10 @@ def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
 
 
 def check_rights(kube: Kube, rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Check each right (SelfSubjectAccessReview), and return those that we do not have.
+    """Check each right (SelfSubjectAccessReview), and return those that we lack.
 
     Raises:
-        AccessError, ClusterError: Even the check is refused, or the API did not answer.
+        AccessError, ClusterError: Even the check is denied, or the API did not answer.
     """
     tasks = {
         right: partial(kube.may, right.verb, right.resource, group=right.group, namespace=right.namespace)

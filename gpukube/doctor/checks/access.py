@@ -1,7 +1,6 @@
 """Checks of identity and permissions: in the cloud, and in the Kubernetes API.
 
-In scope: pure checks of what could not be read, and of rights that were asked for. Out of scope: asking
-(gather, rights).
+In scope: pure checks of failed readings and missing rights. Out of scope: the requests (gather, rights).
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from gpukube.errors import Severity
 
 _CLOUD: Final[tuple[Reading, ...]] = ("cloud", "pools")
-_HEART: Final[Reading] = "nodes"
-"""The reading without which a cluster's API counts as not reached."""
+_CORE_READING: Final[Reading] = "nodes"
+"""Reading without which a cluster's API counts as unreachable."""
 
 CHECKS: Final = Checks(needs=())
 
@@ -32,7 +31,7 @@ CHECKS: Final = Checks(needs=())
 def _refused_by_cloud(
     evidence: Evidence, kind: type[GpukubeError], *, other_than: tuple[type[GpukubeError], ...] = ()
 ) -> Iterator[Fault]:
-    """Find the cloud's first refusal, if it is of this class; those of `other_than` are left to other checks."""
+    """Yield the cloud's first refusal, if it is of this class; other checks report classes in `other_than`."""
     error = next((evidence.troubles[name] for name in _CLOUD if name in evidence.troubles), None)
     if isinstance(error, kind) and not isinstance(error, other_than):
         refusal, cluster = error.diagnostics[0], evidence.cluster
@@ -46,11 +45,11 @@ def _refused_by_cloud(
 
 
 def _refused_inside(evidence: Evidence, kind: type[GpukubeError]) -> Iterator[Fault]:
-    """Find why the Kubernetes API could not be read at all, if the error is of this class.
+    """Yield why the Kubernetes API could not be read at all, if the error is of this class.
 
-    If the cluster is reached through the cloud's login and the cloud refuses that, the cloud's check reports it once.
+    If the cluster is accessed through the cloud's login and the cloud refuses that, only the cloud's check reports it.
     """
-    error, cloud = evidence.troubles.get(_HEART), evidence.troubles.get("cloud")
+    error, cloud = evidence.troubles.get(_CORE_READING), evidence.troubles.get("cloud")
     if isinstance(error, kind) and (cloud is None or evidence.cluster.kubeconfig):
         refusal = error.diagnostics[0]
         yield fault(
@@ -101,14 +100,14 @@ CHECKS.extend((
     severity="warning",
 )
 def _unreadable_parts(evidence: Evidence) -> Iterator[Fault]:
-    if _HEART in evidence.troubles:
+    if _CORE_READING in evidence.troubles:
         return
     for reading, error in evidence.troubles.items():
         if reading not in _CLOUD and isinstance(error, AccessError):
             refusal = error.diagnostics[0]
             yield fault(
                 where=f"Kubernetes API of cluster {evidence.cluster.key}",
-                seen=f"{reading} cannot be read: {refusal.seen}",
+                seen=f"cannot read {reading}: {refusal.seen}",
                 fix=refusal.fix,
                 evidence=(refusal.why,) if refusal.why else (),
             )
@@ -122,7 +121,7 @@ def _unreadable_parts(evidence: Evidence) -> Iterator[Fault]:
     needs=("rights",),
 )
 def _rights(evidence: Evidence) -> Iterator[Fault]:
-    # An identity that has none of them is one for reading, as pipelines plan with: nothing is wrong with the cluster.
+    # An identity with none of these rights is a read-only one, such as a plan pipeline's: that is not a problem.
     only_reads = bool(evidence.denied) and {*rights_for(evidence.desired)} == {*evidence.denied}
     severity: Severity = "warning" if only_reads else "error"
     for purpose in dict.fromkeys(right.purpose for right in evidence.denied):
@@ -130,7 +129,7 @@ def _rights(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=f"Kubernetes API of cluster {evidence.cluster.key}",
             seen=f"not allowed: {', '.join(f'{right.verb} {right.resource}' for right in missing)}",
-            fix=f"ask for a role that allows it: {PRINT_POLICY} prints one; to check: kubectl auth can-i {missing[0]}",
+            fix=f"request a role that allows it: {PRINT_POLICY} prints one; to check: kubectl auth can-i {missing[0]}",
             evidence=(purpose,),
             severity=severity,
         )

@@ -1,7 +1,7 @@
-"""Checks of the cloud's side: those of each provider's package, and those that hold on all clouds.
+"""Checks of the cloud's side: those of each provider's package, and those that apply to all clouds.
 
-In scope: the list of all checks of this side. Out of scope: the checks themselves (access, pool_states,
-pool_marks, machines, scaling; the providers' diagnosis).
+In scope: the list of these checks. Out of scope: the checks themselves (access, pool_states, pool_marks, machines,
+scaling; the providers' diagnosis).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ CHECKS: Final[tuple[Check, ...]] = (
     *machines.CHECKS,
     *scaling.CHECKS,
 )
-"""Checks that hold on every cloud."""
+"""Checks that apply to every cloud."""
 
 
 def cloud_checks(provider: Provider) -> tuple[Check, ...]:
-    """List the checks that only this cloud has; none where its package brings no diagnosis."""
+    """Return the checks of this cloud only; empty if its package has no diagnosis."""
     diagnosis = provider.extras.diagnosis
     return tuple(_check(each) for each in diagnosis.checks) if diagnosis else ()
 

@@ -1,7 +1,7 @@
-"""Checks of the parts of the stack themselves: deleted, edited by hand, stopped, or with pods that do not start.
+"""Checks of the stack's own parts: deleted, edited by hand, stopped, or with pods that do not start.
 
-In scope: pure checks of DaemonSets and Deployments against their release, of the operator, and of pods that wait.
-Out of scope: containers that fail (plugins), nodes without a plugin (placement).
+In scope: pure checks of DaemonSets and Deployments against their release, of the operator, and of pending pods. Out of
+scope: failing containers (plugins), nodes without a plugin (placement).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 _SLOW_S: Final = 300.0
-"""A pod of the stack starts in seconds; a large image over a slow line takes minutes."""
+"""Seconds after which a pod of the stack is slow: it starts in seconds, or in minutes with a large image."""
 _MANY_RESTARTS: Final = 10
 _PLACING: Final = ("nodeSelector", "affinity", "tolerations")
 
@@ -54,7 +54,7 @@ WITHOUT: Final = {
     "validator": "the operator's other parts wait on this node until driver, runtime and plugin pass its tests",
     "dcgm": "the GPUs of this node have no metrics; they can be used all the same",
 }
-"""Part -> what its absence means, where that is another thing than a node without a plugin."""
+"""Part -> effect of its absence, if that is not just a node without a plugin."""
 _ZERO: Final = "the plugin does not run on the node, so the node advertises no GPU"
 
 CHECKS: Final = Checks(needs=("nodes", "daemonsets", "deployments", "pods"))
@@ -67,7 +67,7 @@ def _workloads_in(manifest: str) -> tuple[Tree, ...]:
 
 
 def _declared(release: Release) -> Iterator[tuple[Tree, WorkloadView]]:
-    """Return the parts of the stack that a release consists of."""
+    """Return the stack parts that a release declares."""
     for obj in _workloads_in(release.manifest) if release.status == DEPLOYED else ():
         kind, _, name = identity(obj)
         metadata = {"labels": at(obj, "metadata", "labels"), "name": name}
@@ -92,7 +92,7 @@ def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
 
 
 def is_part_gone(evidence: Evidence, *parts: str) -> bool:
-    """Return whether a release has lost one of these parts: that explains what depends on it."""
+    """Return whether a release has lost one of these parts, which explains failures that depend on it."""
     return any(part_of(desired) in parts for _release, desired in _gone(evidence))
 
 
@@ -119,7 +119,7 @@ def _part_gone(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "stack-role-gone",
     title="roles and bindings of gpukube's release that no longer exist",
-    consequence="the pods that had these rights run on, and the Kubernetes API refuses their requests",
+    consequence="the pods that had these rights keep running, but the Kubernetes API denies their requests",
     link="https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
     needs=("releases", "roles"),
 )
@@ -143,7 +143,7 @@ def _placing(item: WorkloadView) -> dict[str, object]:
 
 
 def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
-    """Return the fields that choose nodes and differ from the release, with the release's value or None."""
+    """Return the fields that select nodes and differ from the release, with the release's value or None."""
     for release in evidence.releases:
         for obj, desired in _declared(release):
             if (desired.kind, desired.namespace, desired.name) != (item.kind, item.namespace, item.name):
@@ -155,7 +155,7 @@ def edits_of(evidence: Evidence, item: WorkloadView) -> dict[str, object]:
 
 
 def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
-    """Return the command that sets fields of a pod's template back to the release's values."""
+    """Return the command that resets fields of a pod template to the release's values."""
     operations = [
         {"op": "remove", "path": f"/spec/template/spec/{key}"}
         if value is None
@@ -174,7 +174,7 @@ def patch_back(item: WorkloadView, edits: dict[str, object]) -> str:
     needs=("nodes", "daemonsets", "deployments", "releases"),
 )
 def _part_edited(evidence: Evidence) -> Iterator[Fault]:
-    """Find parts that no longer select GPU nodes; for the plugin itself the placement checks report the cause."""
+    """Find parts that no longer select GPU nodes; for the plugin itself, the placement checks report the cause."""
     for item in (*evidence.seen.daemonsets, *evidence.seen.deployments):
         if not part_of(item) or part_of(item) == "plugin" or not (edits := edits_of(evidence, item)):
             continue
@@ -195,7 +195,7 @@ def _part_edited(evidence: Evidence) -> Iterator[Fault]:
 
 
 def recreate(evidence: Evidence, item: WorkloadView) -> str:
-    """Return the command that brings back what a release of others has lost."""
+    """Return the command that restores what another tool's release has lost."""
     namespace, name = release_of(item)
     release = next((one for one in evidence.releases if (one.namespace, one.name) == (namespace, name)), None)
     if release is None:
@@ -204,7 +204,7 @@ def recreate(evidence: Evidence, item: WorkloadView) -> str:
 
 
 def restore_runtime_class(evidence: Evidence, name: str) -> str:
-    """Return the command that brings a RuntimeClass back: the GPU Operator makes its own when it starts."""
+    """Return the command that restores a RuntimeClass; the GPU Operator creates its own when it starts."""
     operators = workloads_of(evidence, "operator")
     if not operators:
         return f"create RuntimeClass {name}, with the handler of the nodes' container runtime"
@@ -214,12 +214,12 @@ def restore_runtime_class(evidence: Evidence, name: str) -> str:
 @CHECKS.add(
     "runtime-class-gone",
     title="RuntimeClasses that DaemonSets of the stack name and that do not exist",
-    consequence="the pods there run on, and the API server refuses every new one: after a restart, on a new node",
+    consequence="running pods continue, but the API server rejects every new one: after a restart, on a new node",
     link="https://kubernetes.io/docs/concepts/containers/runtime-class/",
     needs=("daemonsets", "deployments", "runtime-classes"),
 )
 def _runtime_class_gone(evidence: Evidence) -> Iterator[Fault]:
-    """Find them while nothing has been refused yet; then the check of refused pods has the API server's words."""
+    """Find missing classes before any pod is rejected; later the check of rejected pods has the message."""
     named: dict[str, list[str]] = {}
     for item in evidence.seen.daemonsets:
         name = runtime_class_of(evidence.manifest(item)) if part_of(item) else ""
@@ -237,7 +237,7 @@ def _runtime_class_gone(evidence: Evidence) -> Iterator[Fault]:
 
 
 def is_operator_down(evidence: Evidence) -> bool:
-    """Return whether an operator is there and does nothing: no pod of it is ready, or it has no ClusterPolicy."""
+    """Return whether an installed operator is inactive: none of its pods is ready, or it has no ClusterPolicy."""
     operators = workloads_of(evidence, "operator")
     orphaned = CLUSTER_POLICY not in evidence.seen.cluster_policies and not evidence.troubles.get("policies")
     return bool(operators) and (orphaned or not any(item.ready for item in operators))
@@ -288,7 +288,7 @@ def _operator_down(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _is_reported(evidence: Evidence, pod: PodFacts) -> bool:
-    """Return whether another check reports a pod: its containers fail, it is unschedulable, or it has only started."""
+    """Return whether another check reports a pod: its containers fail, it is unschedulable, or it has just started."""
     age = evidence.age_s(pod.created)
     return (
         any(is_failing(state) for state in pod.view.containers)
@@ -298,7 +298,7 @@ def _is_reported(evidence: Evidence, pod: PodFacts) -> bool:
 
 
 def _stack_pods(evidence: Evidence) -> Iterator[tuple[WorkloadView, PodFacts]]:
-    """Yield the pods of the stack's parts; of DaemonSets on all nodes, those on GPU nodes."""
+    """Yield the pods of the stack's parts; for DaemonSets that run on all nodes, only those on GPU nodes."""
     with_gpus = {node.name for node in gpu_nodes(evidence) if node.ready}
     for item in evidence.seen.daemonsets:
         if part_of(item):
@@ -381,7 +381,7 @@ _NOT_THERE: Final = "the events show what is missing (a ConfigMap, a host path, 
     severity="warning",
 )
 def _restarting(evidence: Evidence) -> Iterator[Fault]:
-    """Find containers that run now and ended often; those that wait for a restart are reported by other checks."""
+    """Find running containers that restarted often; other checks report those that wait for a restart."""
     for item, pod in _stack_pods(evidence):
         worst = max(pod.view.containers, key=lambda state: state.restarts, default=None)
         if worst is None or worst.restarts < _MANY_RESTARTS or any(is_failing(state) for state in pod.view.containers):

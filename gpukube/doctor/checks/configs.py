@@ -1,6 +1,6 @@
-"""Checks of the plugin's config entries: what nodes select, what exists, and what it contains.
+"""Checks of the plugin's config entries: which ones nodes select, whether they exist, and what they contain.
 
-In scope: pure checks, and which entry a node uses. Out of scope: pods that fail because of it (plugins).
+In scope: pure checks, and which entry a node uses. Out of scope: pods that fail because of an entry (plugins).
 
 Source: NVIDIA/k8s-device-plugin v0.20.0 README, api/config/v1 and cmd/config-manager.
 """
@@ -40,12 +40,12 @@ CHECKS: Final = Checks(needs=("nodes", "daemonsets", "config-maps"))
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which config entry a node selects.
+    """The config entry that a node selects.
 
     Attributes:
-        key: As the node's label names it, or the plugin's default; "" for none.
+        key: Entry named by the node's label, or the plugin's default; "" if neither is set.
         labelled: Whether the label names it.
-        wrong: Whether there is no such entry.
+        wrong: Whether the entry does not exist.
     """
 
     key: str
@@ -54,7 +54,7 @@ class Choice:
 
 
 def config_key_of(evidence: Evidence, node: NodeView, plugin: WorkloadView) -> Choice:
-    """Return which entry of a plugin a node selects, and whether it exists."""
+    """Return the plugin's config entry that a node selects, and whether it exists."""
     entries = entries_for(evidence, plugin)
     if entries is None:
         return Choice("", labelled=False, wrong=False)
@@ -64,7 +64,7 @@ def config_key_of(evidence: Evidence, node: NodeView, plugin: WorkloadView) -> C
 
 
 def _default_of(evidence: Evidence, plugin: WorkloadView, entries: Mapping[str, str]) -> str:
-    """Return the default: of the config-manager's environment, else a key of that name, else the only one."""
+    """Return the default: from the config-manager's environment, else an entry of that name, else the only entry."""
     default = environment_of(evidence.manifest(plugin)).get("DEFAULT_CONFIG", "")
     if default:
         return default
@@ -72,7 +72,7 @@ def _default_of(evidence: Evidence, plugin: WorkloadView, entries: Mapping[str, 
 
 
 def entry_of(evidence: Evidence, node: NodeView) -> Mapping[str, object]:
-    """Return the config entry under which a node's devices are advertised, read; empty when it has none."""
+    """Return the parsed config entry of a node's devices; empty if it has none."""
     for plugin in plugins(evidence):
         choice = config_key_of(evidence, node, plugin)
         if lands_on(plugin, node) and choice.key and not choice.wrong:
@@ -81,7 +81,7 @@ def entry_of(evidence: Evidence, node: NodeView) -> Mapping[str, object]:
 
 
 def shares_by_mps(evidence: Evidence, node: NodeView) -> bool:
-    """Return whether a node's entry shares by MPS."""
+    """Return whether a node's entry uses MPS sharing."""
     return bool(tree(entry_of(evidence, node), "sharing", "mps"))
 
 
@@ -122,7 +122,7 @@ def _unknown_key(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "config-default-unknown",
     title="a config.default that is not a config entry",
-    consequence="the plugin does not start on nodes without a label of their own; Helm does not check it",
+    consequence="the plugin does not start on nodes without their own label; Helm does not check it",
     link=f"{_README}#passing-configuration-to-the-plugin-via-a-configmap",
 )
 def _unknown_default(evidence: Evidence) -> Iterator[Fault]:
@@ -163,7 +163,7 @@ def _missing_map(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _rewrite(plugin: WorkloadView, otherwise: str) -> str:
-    """Return what corrects an entry: gpukube writes those of its own release."""
+    """Return the fix for a config entry; gpukube writes those of its own release."""
     return APPLY if plugin.namespace == NAMESPACE else otherwise
 
 
@@ -186,11 +186,11 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _faults(written: str) -> Iterator[str]:
-    """Yield why the plugin would exit with this entry."""
+    """Yield the reasons why the plugin would exit with this entry."""
     try:
         entry: object = parse_yaml(written)
     except yaml.YAMLError:
-        yield "it is not YAML"
+        yield "the entry is not valid YAML"
         return
     if text(entry, "version") not in ("", "v1"):
         yield f'version "{text(entry, "version")}" is unknown; write v1'
@@ -231,7 +231,7 @@ def _ineffective(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _idle(entry: Mapping[str, object]) -> Iterator[str]:
-    """Yield the settings that the plugin reads and ignores."""
+    """Yield the settings that the plugin ignores."""
     strategy = text(entry, "flags", "migStrategy")
     if tree(entry, "resources"):
         yield "resources.gpus and resources.mig have no effect"

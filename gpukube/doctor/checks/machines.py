@@ -1,7 +1,7 @@
-"""Checks of what the nodes of a pool are: machine, versions, and who installs the driver.
+"""Checks of a pool's nodes: instance type, versions, and who installs the driver.
 
-In scope: pure checks that hold on every cloud. Out of scope: images of one cloud (its diagnose.py), and the
-plugin's pods (plugins).
+In scope: pure checks that apply to every cloud. Out of scope: images of one cloud (its diagnose.py), and the plugin's
+pods (plugins).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SKEW: Final = 3
 """Minor versions that a kubelet may be older than the API server (kubernetes.io: releases/version-skew-policy)."""
 _DRA: Final = "gpu.nvidia.com"
 _DRA_FLOOR: Final = (1, 34, 2)
-"""What the documentation of the DRA driver asks for (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
+"""Minimum Kubernetes version of the DRA driver (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
 _OFF: Final = "all-disabled"
 _SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
 
@@ -45,7 +45,7 @@ CHECKS: Final = Checks(needs=("cloud", "pools"))
 @CHECKS.add(
     "machine-retired",
     title="instance types that are retired or have no NVIDIA GPU",
-    consequence="no new node can be created, and the present ones are lost when the cloud withdraws the type",
+    consequence="no new node can be created, and existing ones are lost when the cloud withdraws the type",
     link="https://learn.microsoft.com/azure/virtual-machines/sizes/retirement/retired-sizes-list",
 )
 def _retired(evidence: Evidence) -> Iterator[Fault]:
@@ -120,7 +120,7 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
             where=f"DeviceClass {_DRA}",
             seen=f"Kubernetes {evidence.version} is older than the minimum of the DRA driver, "
             f"{'.'.join(map(str, _DRA_FLOOR))}",
-            fix="upgrade the cluster, or use the device plugin instead: helm uninstall the DRA driver's "
+            fix="upgrade the cluster, or use the device plugin instead: run helm uninstall on the DRA driver's "
             "release (helm list --all-namespaces shows it)",
             evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
                 :MOST_NAMED
@@ -217,13 +217,13 @@ def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _operator(evidence: Evidence, operand: WorkloadView) -> tuple[str, str]:
-    """Return the operator's release and its namespace; the usual name where its record was not read."""
+    """Return the operator's release and its namespace; the usual names if its record was not read."""
     release = next((item for item in evidence.releases if item.chart == GPU_OPERATOR.chart), None)
     return (release.name, release.namespace) if release else (GPU_OPERATOR.chart, operand.namespace)
 
 
 def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
-    """Return whether a DaemonSet runs on a pool's nodes; for a pool without nodes, on those it would have."""
+    """Return whether a DaemonSet runs on a pool's nodes; for an empty pool, on the nodes it would have."""
     places = [(node.labels, node.taints, node.name) for node in nodes] or [(pool.labels, pool.effective_taints, "")]
     return any(
         not daemon_misfits(daemonset.placement, labels, taints, name=name, unknown=None if name else lambda _key: True)

@@ -1,4 +1,4 @@
-"""Checks of MIG: who applies a layout, how that ended, and whether the plugin advertises the result.
+"""Checks of MIG: what applies a layout, whether that succeeded, and whether the plugin advertises the result.
 
 In scope: pure checks, and whether MIG explains that a node advertises nothing. Out of scope: config entries.
 
@@ -43,20 +43,20 @@ _UNDER_WAY: Final = ("pending", "rebooting")
 _DEPLOYED: Final = "nvidia.com/gpu.deploy.mig-manager"
 _CAPABLE: Final = "nvidia.com/mig.capable"
 _NO_LAYOUT: Final = "all-disabled"
-"""What the operator itself writes on MIG-capable nodes (NVIDIA/gpu-operator v26.7.0
-controllers/nodelabeling_controller.go); it stays when the operator goes."""
+"""Layout that the operator itself sets on MIG-capable nodes (NVIDIA/gpu-operator v26.7.0
+controllers/nodelabeling_controller.go); it remains when the operator is removed."""
 _LONGEST_CUT_S: Final = 1800.0
 
 CHECKS: Final = Checks()
 
 
 def explains_crash(node: NodeView) -> bool:
-    """Return whether the state of MIG on a node explains that its plugin crashes."""
+    """Return whether the MIG state of a node explains that its plugin crashes."""
     return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(_STATE) in ("failed", *_UNDER_WAY)
 
 
 def explains_zero(evidence: Evidence, node: NodeView) -> bool:
-    """Return whether a node's MIG layout, or its health, explains that its plugin runs and advertises nothing."""
+    """Return whether a node's MIG layout, or its health, explains that its plugin advertises nothing."""
     return explains_crash(node) or bool(_outdated(node)) or bool(unhealthy_devices(evidence, node))
 
 
@@ -78,7 +78,7 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         if not node.ready or _manager_comes(evidence, node):
             continue
-        if is_operator_down(evidence):  # that is reported by a check of its own
+        if is_operator_down(evidence):  # a separate check reports that
             continue
         layout = node.labels[MIG_CONFIG_LABEL]
         message = f"{managers[0]} does not run on this node" if managers else "the cluster has no MIG manager"
@@ -92,7 +92,7 @@ def _no_manager(evidence: Evidence) -> Iterator[Fault]:
 def _bring_manager(evidence: Evidence, node: NodeView) -> str:
     if not workloads_of(evidence, "operator"):
         remove = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}-"
-        return f"declare the pool with sharing.mig, which brings the GPU Operator, or remove the label: {remove}"
+        return f"declare the pool with sharing.mig, which installs the GPU Operator, or remove the label: {remove}"
     for key in (OPERANDS_LABEL, _DEPLOYED):
         if node.labels.get(key) == "false":
             return f"allow the operator's MIG manager on this node: kubectl label node {node.name} {key}-"
@@ -138,7 +138,7 @@ def _failed(evidence: Evidence) -> Iterator[Fault]:
     needs=("nodes", "daemonsets"),
 )
 def _stuck(evidence: Evidence) -> Iterator[Fault]:
-    """Find MIG changes that take longer than any should; a reboot of a large machine takes ten minutes."""
+    """Find MIG changes that take too long; even a reboot of a large machine takes only ten minutes."""
     for node in gpu_nodes(evidence):
         state, age = node.labels.get(_STATE), evidence.age_s(node.layout_changed)
         if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
@@ -177,9 +177,9 @@ def _uneven(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
-    """Compare feature discovery's counts with what is allocatable: name -> (counted, allocatable), where they differ.
+    """Return the resources whose allocatable count differs from feature discovery: name -> (counted, allocatable).
 
-    Unhealthy devices are left out: they stay in the capacity.
+    Unhealthy devices are omitted: they stay in the capacity.
     """
     found = {}
     for name, prefix in _counted(node):
@@ -192,7 +192,7 @@ def _outdated(node: NodeView) -> dict[str, tuple[int, int]]:
 
 
 def _counted(node: NodeView) -> list[tuple[str, str]]:
-    """List (resource, prefix of its labels): the GPUs, and under strategy mixed each profile."""
+    """Return (resource, prefix of its labels) for the GPUs, and under strategy mixed for each profile."""
     if node.labels.get(_STRATEGY) != "mixed":
         return [("nvidia.com/gpu", "nvidia.com/gpu")]
     mixed = f"{DEVICE_PREFIX}mig-"
@@ -202,7 +202,7 @@ def _counted(node: NodeView) -> list[tuple[str, str]]:
 
 @CHECKS.add(
     "devices-out-of-date",
-    title="nodes that advertise another number of devices than feature discovery counts",
+    title="nodes that advertise a different number of devices than feature discovery counts",
     consequence="the plugin reads the GPUs only when it starts: after a MIG change it advertises the old devices",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/992",
 )
@@ -222,7 +222,7 @@ def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
-    """Return the plugin that must agree with feature discovery; None where another check reports why it does not."""
+    """Return the plugin that must agree with feature discovery; None if another check reports why it does not."""
     landing = [item for item in plugins(evidence) if lands_on(item, node)]
     if len(landing) != 1 or len(advertisers_on(evidence, node)) != 1:
         return None
@@ -236,7 +236,7 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
 @CHECKS.add(
     "stale-resource-names",
     title="resource names of a former MIG layout in a node's status",
-    consequence="the kubelet keeps the names until it restarts; autoscalers and people take them for real",
+    consequence="the kubelet keeps the names until it restarts, and they mislead autoscalers and people",
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/240",
     severity="warning",
     needs=("nodes",),
@@ -244,14 +244,14 @@ def _only_plugin(evidence: Evidence, node: NodeView) -> WorkloadView | None:
 def _stale_names(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         shown = [name for name, count in node.devices.items() if count]
-        # A node that the manager cuts for strategy mixed had whole GPUs first: each new one looks so.
+        # Before the manager applies a layout for strategy mixed, every new node has whole GPUs.
         cut = node.labels.get(MIG_CONFIG_LABEL, _NO_LAYOUT) != _NO_LAYOUT
         stale = [name for name, count in node.devices.items() if not count and not (cut and name == GPU_RESOURCE)]
         if shown and stale:
             yield fault(
                 f"node {node.name}",
                 f"{', '.join(sorted(stale))} is still in its status, with 0 devices",
-                f"restart the kubelet of the node, or replace it, emptied by: kubectl drain {node.name} "
+                f"restart the kubelet of the node, or drain and replace it: kubectl drain {node.name} "
                 "--ignore-daemonsets --delete-emptydir-data",
                 (f"advertised now: {', '.join(sorted(shown))}",),
             )

@@ -1,4 +1,4 @@
-"""Checks of GPU nodes by themselves: taints, labels, conditions.
+"""Checks of GPU nodes themselves: taints, labels, conditions.
 
 In scope: pure checks. Out of scope: what runs on the nodes (plugins), and what pods request (workloads).
 """
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 _LONGEST_BOOT_S: Final = 1800.0
-"""As long as a change of the MIG layout with its reboot may take (mig-config-stuck)."""
+"""Maximum seconds of a boot; also of a MIG layout change with its reboot (mig-config-stuck)."""
 _HINDERED: Final = {
-    "DiskPressure": "the kubelet evicts pods and takes no new ones: free its disk, or give the pool a larger one",
+    "DiskPressure": "the kubelet evicts pods and accepts no new ones: free up its disk, or give the pool a larger one",
     "NetworkUnavailable": "the node has no route to the pod network, so no new pod starts there",
 }
 _TYPE: Final = "node.kubernetes.io/instance-type"
@@ -45,7 +45,7 @@ CHECKS: Final = Checks(needs=("nodes",))
     link="https://kubernetes.io/docs/reference/node/node-status/#condition",
 )
 def _not_ready(evidence: Evidence) -> Iterator[Fault]:
-    """Find nodes that stopped reporting, and those that are not ready yet: a node that boots is not ready either."""
+    """Find nodes that stopped reporting, and those that are not ready yet, such as a booting node."""
     for node in gpu_nodes(evidence):
         status = node.conditions.get("Ready", "Unknown")
         if status == "True":
@@ -56,22 +56,22 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {node.name}",
             ("its kubelet stopped reporting" if silent else "its kubelet reports NotReady")
-            + _said(evidence, node, "Ready"),
+            + _lasting(evidence, node, "Ready"),
             f"kubectl describe node {node.name}",
             (f"created {node.created}",),
             severity="error" if silent or lasts else "warning",
             why="if the cloud does not repair it, delete its machine in the cloud: the pool creates another"
             if silent or lasts
-            else "a machine that boots, or reboots for MIG, becomes ready by itself within half an hour",
+            else "a machine that boots, or reboots for MIG, becomes ready within half an hour on its own",
         )
 
 
-def _said(evidence: Evidence, node: NodeView, condition: str) -> str:
-    """Render for how long a condition has held, and what is said of it."""
-    said = node.said.get(condition, ConditionView())
-    age = evidence.age_s(said.since)
+def _lasting(evidence: Evidence, node: NodeView, condition: str) -> str:
+    """Return how long a condition has lasted, and its message."""
+    view = node.said.get(condition, ConditionView())
+    age = evidence.age_s(view.since)
     held = "" if age is None else f" for {_span(age)}"
-    return held + (f" ({said})" if str(said) else "")
+    return held + (f" ({view})" if str(view) else "")
 
 
 def _span(seconds: float) -> str:
@@ -87,7 +87,7 @@ def _span(seconds: float) -> str:
     link="https://kubernetes.io/docs/reference/node/node-status/#condition",
 )
 def _conditions(evidence: Evidence) -> Iterator[Fault]:
-    """Find ready nodes whose own conditions keep pods away; a node that is not ready says so itself."""
+    """Find ready nodes whose conditions keep pods away; an unready node has a separate check."""
     for node in gpu_nodes(evidence):
         for condition in HINDERING:
             if not node.ready or node.conditions.get(condition) != "True":
@@ -96,7 +96,7 @@ def _conditions(evidence: Evidence) -> Iterator[Fault]:
             lasts = age is not None and age >= _LONGEST_BOOT_S
             yield fault(
                 f"node {node.name}",
-                f"it has {condition}{_said(evidence, node, condition)}",
+                f"it has {condition}{_lasting(evidence, node, condition)}",
                 f"kubectl describe node {node.name}",
                 severity="error" if lasts else "warning",
                 why=_HINDERED[condition],
@@ -116,12 +116,12 @@ def _cordoned(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 "it is cordoned",
-                f"unless an upgrade or a drain of it is under way: kubectl uncordon {node.name}",
+                f"unless an upgrade or a drain is in progress: kubectl uncordon {node.name}",
             )
 
 
 def _is_cpu_guest(pod: PodFacts) -> bool:
-    """Return whether a pod could run elsewhere: it requests no device, and no DaemonSet put it here."""
+    """Return whether a pod could run elsewhere: it requests no device, and no DaemonSet created it."""
     view = pod.view
     return not view.devices and view.owner_kind not in ("DaemonSet", "Node") and view.phase in ("Running", "Pending")
 
@@ -142,7 +142,7 @@ def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"node {node.name}",
                 f"{there - healthy} of {there} {name} are unhealthy",
-                f"the plugin's log on the node has the XID; then reboot or replace the node, emptied by: kubectl drain "
+                f"the plugin's log on the node has the XID; then drain and replace or reboot the node: kubectl drain "
                 f"{node.name} --ignore-daemonsets --delete-emptydir-data",
                 (f"capacity {there}, allocatable {healthy}",),
             )
@@ -156,25 +156,25 @@ def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
     needs=("nodes", "daemonsets"),
 )
 def _missing(evidence: Evidence) -> Iterator[Fault]:
-    """Find GPUs that a plugin no longer lists at all; those that it lists as unhealthy are in the capacity."""
+    """Find GPUs that a plugin no longer lists at all; unhealthy ones that it lists are in the capacity."""
     for node in gpu_nodes(evidence):
         there = devices_of(node.capacity)
         for name, due in _due(evidence, node).items():
             if node.ready and 0 < there.get(name, 0) < due:
                 yield fault(
                     f"node {node.name}",
-                    f"{there[name]} {name}, and it should have {due}",
-                    "reboot or replace the node, emptied by: kubectl drain "
+                    f"it has {there[name]} {name} but should have {due}",
+                    "drain and replace or reboot the node: kubectl drain "
                     f"{node.name} --ignore-daemonsets --delete-emptydir-data",
                     (f"instance type {node.labels.get(_TYPE, '?')}",),
                 )
 
 
 def _due(evidence: Evidence, node: NodeView) -> dict[str, int]:
-    """Return the devices that a node should list: whole GPUs by its machine, MIG devices by the spec's promise.
+    """Return the devices that a node should list: whole GPUs by its machine, MIG devices by the spec.
 
-    Nothing where GPUs are shared, or a former layout may still be in force (as many devices as GPUs): other checks
-    tell about config entries and layouts.
+    Empty if GPUs are shared, or if a former layout may still apply (as many devices as GPUs): other checks cover config
+    entries and layouts.
     """
     marks = (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL))
     pool = next((item for item in evidence.desired if (item.target.owner, item.target.pool) == marks), None)

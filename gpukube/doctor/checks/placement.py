@@ -1,7 +1,7 @@
 """Checks of placement: whether a device plugin runs on every GPU node, and if not, why.
 
-In scope: the cause for each GPU node without a plugin, one per node, and the checks that report each cause. Out of
-scope: the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
+In scope: the single cause for each GPU node without a plugin, and the checks that report these causes. Out of scope:
+the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class _Unreached:
     """A GPU node on which no plugin runs.
 
     Attributes:
-        plugin: The one with the fewest misfits; None when there is none at all.
-        reasons: Its misfits.
+        plugin: The plugin with the fewest misfits; None if there is no plugin.
+        reasons: The misfits of that plugin.
     """
 
     node: NodeView
@@ -76,7 +76,7 @@ class _Unreached:
 
 
 def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
-    """List the gpukube labels that nodes of our live pools have lost; those the GPU Operator manages are left out."""
+    """Return the gpukube labels that nodes of our live pools have lost, except those that the GPU Operator manages."""
     return tuple(
         Lost(node.name, key, value, node.labels.get(key))
         for pool in evidence.live
@@ -90,7 +90,7 @@ def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
 
 
 def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreached]:
-    """List the GPU nodes without a plugin; of one cause ("reported": another check reports it), or all."""
+    """Return the GPU nodes without a plugin, for one cause ("reported": another check reports it) or for all."""
     lost = {item.node for item in lost_labels(evidence) if item.key == ADVERTISER_LABEL}
     found = []
     for node in gpu_nodes(evidence):
@@ -104,7 +104,7 @@ def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreache
 
 
 def _is_served(evidence: Evidence, node: NodeView) -> bool:
-    """Return whether a node has devices without a plugin's pod: something unknown here advertises them."""
+    """Return whether a node has devices but no plugin pod: an unknown component advertises them."""
     shows = any(count > 0 for count in node.devices.values())
     return shows and not any(evidence.pods_on(node.name, item) for item in plugins(evidence))
 
@@ -141,8 +141,8 @@ def _of_nfd(evidence: Evidence, node: NodeView) -> Cause:
     if workers and not any(lands_on(item, node) for item in workers):
         return "reported" if any(map(partial(edits_of, evidence), workers)) else "nfd"
     here = [pod for item in workers for pod in evidence.pods_on(node.name, item)]
-    beside = [pod for item in masters for pod in pods_of_deployment(evidence, item)]
-    fails = any(is_failing(state) for pod in (*here, *beside) for state in pod.view.containers)
+    master_pods = [pod for item in masters for pod in pods_of_deployment(evidence, item)]
+    fails = any(is_failing(state) for pod in (*here, *master_pods) for state in pod.view.containers)
     if fails or is_part_gone(evidence, "nfd-worker", "nfd-master"):
         return "reported"
     if workers and (not any(pod.view.ready for pod in here) or not any(item.ready for item in masters)):
@@ -215,7 +215,7 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             f"{item.plugin} selects labels that this node does not have",
-            f"label the node's pool {pairs} in the cloud; this node at once: kubectl label node "
+            f"label the node's pool {pairs} in the cloud; for this node, run: kubectl label node "
             f"{item.node.name} {pairs} --overwrite"
             if pairs
             else "change how it selects nodes, or the node's labels: kubectl edit daemonset "
@@ -225,7 +225,7 @@ def _kept_off_by_labels(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _landing_labels(plugin: WorkloadView, node: NodeView) -> dict[str, str]:
-    """Find labels with which a plugin would run on a node; those that NFD or the operator manages come last."""
+    """Return labels with which a plugin would run on a node; those that NFD or the operator manages come last."""
     chosen = dict(plugin.placement.node_selector)
     path = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = items(plugin.placement.affinity, *path, "nodeSelectorTerms") or [{}]
@@ -255,7 +255,7 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {item.node.name}",
             f"label {OPERANDS_LABEL}=false excludes the GPU Operator's plugin, and there is no other",
-            f"remove it from the node's pool; from this node: kubectl label node {item.node.name} {OPERANDS_LABEL}-",
+            f"remove it from the pool; for this node, run: kubectl label node {item.node.name} {OPERANDS_LABEL}-",
             tuple(reason.message for reason in item.reasons),
         )
 
@@ -267,7 +267,7 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/607",
 )
 def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
-    # What the spec or a live pool of ours gives to nodes, the release is to tolerate.
+    # The release should tolerate the taints that the spec or a live pool of ours sets on nodes.
     declared_taints = {taint for pool in evidence.desired for taint in pool.effective_taints}
     declared_taints |= {taint for pool in evidence.live if pool.owner for taint in pool.effective_taints}
     for item in _unreached(evidence, "taint"):
@@ -300,7 +300,7 @@ def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "nfd-worker-not-tolerating",
-    title="a plugin that selects labels of NFD, which does not run on the node",
+    title="plugins that select labels of NFD, which does not run on the node",
     consequence=_ZERO,
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/734",
 )
@@ -347,7 +347,7 @@ def _nfd_away(evidence: Evidence) -> Iterator[Fault]:
     severity="warning",
 )
 def _nfd_misses(evidence: Evidence) -> Iterator[Fault]:
-    """Find nodes with a plugin and without an NFD worker; where there is no plugin, its cause is reported."""
+    """Find nodes with a plugin but no NFD worker; without a plugin, its cause is reported instead."""
     workers = workloads_of(evidence, "nfd-worker")
     reported = {item.node.name for item in _unreached(evidence)}
     edited = any(edits_of(evidence, item) for item in workers)  # stack-part-edited reports that
@@ -367,7 +367,7 @@ _UNHEARD: Final = "no feature labels (product, memory, MIG) on this node, and no
 _ALONE: Final = (
     "this node has no labels of NFD itself (pci-10de.present); GPU feature discovery publishes its own labels"
 )
-"""From 0.19 on GFD makes a NodeFeature of its own; before, an NFD worker on the node read its file (cluster.stack)."""
+"""Effect by GFD version: from 0.19 GFD creates a NodeFeature; before, an NFD worker read its file (cluster.stack)."""
 
 
 @CHECKS.add(

@@ -1,4 +1,4 @@
-"""Checks of what advertises devices: two on one node, pods that fail, plugins that run and advertise nothing.
+"""Checks of device plugins: two on one node, failing pods, and plugins that run but advertise nothing.
 
 In scope: pure checks. Out of scope: nodes without a plugin (placement), config entries (configs), MIG.
 """
@@ -44,7 +44,7 @@ _BAD_VERSIONS: Final = {
     (0, 16, 0): "deviceListStrategy volume-mounts fails, and failOnInitError is rendered as a value the API rejects",
     (0, 16, 1): "deviceListStrategy volume-mounts fails",
 }
-"""NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
+"""Plugin version -> known bug: NVIDIA/k8s-device-plugin#856 and CHANGELOG."""
 
 _ISSUES: Final = "https://github.com/NVIDIA/k8s-device-plugin/issues"
 
@@ -54,7 +54,7 @@ CHECKS: Final = Checks()
 @CHECKS.add(
     "two-advertisers",
     title="nodes on which two components register nvidia.com/*",
-    consequence="the kubelet keeps the last one, and the count falls to 0 when either restarts",
+    consequence="the kubelet keeps the last one, and the count drops to 0 when either restarts",
     link=f"{_ISSUES}/255",
     needs=("nodes", "daemonsets", "dra"),
 )
@@ -71,7 +71,7 @@ def _two(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _keep_one(evidence: Evidence, node: NodeView) -> str:
-    """Return what leaves one of them; ours stays, as the pools' settings are in its release."""
+    """Return how to remove all but one; gpukube's stays, since its release contains the pools' settings."""
     landing = [item for item in plugins(evidence) if lands_on(item, node)]
     if len(landing) > 1:
         return keep_one(landing, evidence.seen, node.name)
@@ -79,7 +79,7 @@ def _keep_one(evidence: Evidence, node: NodeView) -> str:
         plugin for facts in in_cluster_facts() for plugin in facts.node_plugins if node_plugin_evidence(plugin, node)
     ]
     if not landing or not services:
-        return "turn the GPUs of the DRA driver off in its release: resources.gpus.enabled=false"
+        return "disable GPUs in the DRA driver's release: resources.gpus.enabled=false"
     if is_ours(landing[0], evidence.seen):
         return f"{services[0].keep}; then run: {APPLY}"
     return remove_plugin(landing[0], node.name)
@@ -111,7 +111,7 @@ def _two_nfds(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
-    """Find failing containers of the stack, of DaemonSets on GPU nodes; not where another check finds the cause."""
+    """Find failing containers of the stack (for DaemonSets, on GPU nodes), unless another check finds the cause."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     pods = [
         (item, pod) for item in evidence.seen.daemonsets for pod in evidence.pods_of(item) if pod.view.node in with_gpus
@@ -129,7 +129,7 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
             if part == "validator" and _is_explained(evidence, pod.view.node):
                 continue
             if node is not None and part in _CONFIGURED:
-                # The label names an entry that is not there (configs), or the cut is under way or failed (mig).
+                # The label names a missing entry (configs), or the MIG change is in progress or failed (mig).
                 if failure == "config" and config_key_of(evidence, node, item).wrong:
                     continue
                 if failure == "crash" and explains_crash(node):
@@ -147,36 +147,36 @@ def _pods_failing(evidence: Evidence, failure: Failure) -> Iterator[Fault]:
 
 
 def _is_explained(evidence: Evidence, node: str) -> bool:
-    """Return whether a plugin on a node fails, or is refused there: its validator waits for it."""
+    """Return whether the plugin on a node fails, or was rejected there: its validator waits for it."""
     served = [pod for item in plugins(evidence) for pod in evidence.pods_on(node, item)]
     return any(is_failing(state) for pod in served for state in pod.view.containers)
 
 
 def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
-    """Return the fix for a failing container: driver and config matter for the plugin's parts, not for the others."""
+    """Return the fix for a failing container; driver and config matter only for the plugin's own parts."""
     if failure == "image":
         operated = item.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
         value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
         return f"to use a mirror, set {value}; the registry's answer: kubectl describe pod {{pod}} {{place}}"
-    if failure == "crash" and part in _BESIDES:
-        return _READ_BESIDES
+    if failure == "crash" and part in _WITHOUT_DRIVER:
+        return _READ_LOGS
     return _READ[failure]
 
 
 _READ: Final = {
     "config": "the node's label nvidia.com/device-plugin.config must name an entry of the plugin's ConfigMap: kubectl "
     "logs {pod} {place} -c {container}",
-    "crash": "check the node's image, its driver and its container runtime; the last words: kubectl logs {pod} {place} "
+    "crash": "check the node's image, its driver and its container runtime; last log lines: kubectl logs {pod} {place} "
     "-c {container} --previous",
     "mount": "a ConfigMap or a host path (nvidiaDriverRoot) is missing: kubectl describe pod {pod} {place}",
 }
 
 
-_READ_BESIDES: Final = "kubectl logs {pod} {place} -c {container} --previous"
+_READ_LOGS: Final = "kubectl logs {pod} {place} -c {container} --previous"
 _CONFIGURED: Final = ("plugin", "gfd", "mps")
 """Parts that read the plugin's config entries."""
-_BESIDES: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager", "dcgm", "validator")
-"""Parts that need neither driver nor container runtime of NVIDIA's to start."""
+_WITHOUT_DRIVER: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager", "dcgm", "validator")
+"""Parts that need neither NVIDIA's driver nor its container runtime to start."""
 _REPOSITORIES: Final = {
     "nfd-worker": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
     "nfd-master": "image.repository of its node-feature-discovery (nfd.image.repository in the plugin's chart)",
@@ -190,7 +190,7 @@ _OPERANDS: Final = {
     "validator": "validator.repository",
     "dcgm": "dcgmExporter.repository",
 }
-"""Part -> value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
+"""Part -> image value of the operator's chart (NVIDIA/gpu-operator v26.7.0 values.yaml)."""
 
 
 CHECKS.add(
@@ -216,7 +216,7 @@ CHECKS.add(
     severity="warning",
 )
 def _on_cpu_nodes(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins that run on nodes without GPUs and fail there: static manifests select no nodes."""
+    """Find plugins that run and fail on nodes without GPUs: static manifests select no nodes."""
     with_gpus = {node.name for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
         failing = [
@@ -252,11 +252,11 @@ CHECKS.add(
 @CHECKS.add(
     "plugin-silent",
     title="plugins that run but advertise no devices",
-    consequence="pods that request a GPU stay Pending although every pod of the stack runs",
+    consequence="pods that request a GPU stay Pending even though every pod of the stack runs",
     link=f"{_ISSUES}/1011",
 )
-def _silent(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins that run and advertise nothing: they wait forever for a driver when failOnInitError is false."""
+def _advertises_nothing(evidence: Evidence) -> Iterator[Fault]:
+    """Find plugins that run but advertise nothing: with failOnInitError=false they wait forever for a driver."""
     with_gpus = {node.name: node for node in gpu_nodes(evidence)}
     for item in plugins(evidence):
         for pod in evidence.pods_of(item):
@@ -282,7 +282,7 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
     needs=("nodes", "daemonsets", "pods", "quotas"),
 )
 def _not_made(evidence: Evidence) -> Iterator[Fault]:
-    """Find DaemonSets of the stack whose pods are not even created: a quota, or an admission rule, refuses them."""
+    """Find DaemonSets of the stack whose pods a quota or an admission rule rejects."""
     for item in evidence.seen.daemonsets:
         nodes = [node for node in gpu_nodes(evidence) if node.ready and lands_on(item, node)]
         without = [node.name for node in nodes if not evidence.pods_on(node.name, item)]
@@ -292,51 +292,51 @@ def _not_made(evidence: Evidence) -> Iterator[Fault]:
         limits = [
             (quota, ", ".join(f"{name} at most {value}" for name, value in quota.hard.items())) for quota in there
         ]
-        said = evidence.refusals.get(("DaemonSet", item.namespace, item.name), "")
+        refusal = evidence.refusals.get(("DaemonSet", item.namespace, item.name), "")
         ours = item.namespace == NAMESPACE and bool(evidence.desired)
         yield fault(
             str(item),
             f"{item.desired} pods are desired, none is created"
             if not evidence.pods_of(item)
             else f"no pod is created for {', '.join(without[:MOST_NAMED])}",
-            _admit(evidence, item, said, ours=ours),
-            (*((said,) if said else ()), *(f"{quota}: {limit}" for quota, limit in limits)),
-            safe_fix=Reconcile() if ours and "serviceaccount" in said else None,
+            _fix_for_refusal(evidence, item, refusal, ours=ours),
+            (*((refusal,) if refusal else ()), *(f"{quota}: {limit}" for quota, limit in limits)),
+            safe_fix=Reconcile() if ours and "serviceaccount" in refusal else None,
         )
 
 
-def _admit(evidence: Evidence, item: WorkloadView, said: str, *, ours: bool) -> str:
-    """Return what lets the pods of a DaemonSet be created, by the words of the API server's refusal.
+def _fix_for_refusal(evidence: Evidence, item: WorkloadView, refusal: str, *, ours: bool) -> str:
+    """Return what would allow a DaemonSet's pods to be created, based on the API server's message.
 
     Source:
         kubernetes plugin/pkg/admission/{resourcequota,runtimeclass,serviceaccount}, pod-security-admission,
         apiserver/pkg/admission/plugin/webhook.
     """
     place = f"--namespace {item.namespace}"
-    if "insufficient quota to match these scopes" in said:
+    if "insufficient quota to match these scopes" in refusal:
         priority = text(evidence.manifest(item), "spec", "template", "spec", "priorityClassName")
         return (
             f"pods of priority class {priority or 'system-node-critical'} need a ResourceQuota in namespace "
             f"{item.namespace} that allows that class"
         )
-    if name := re.search(r"exceeded quota: ([^,\s]+)", said):
+    if name := re.search(r"exceeded quota: ([^,\s]+)", refusal):
         return f"raise its limits: kubectl edit resourcequota {name[1]} {place}"
-    if name := re.search(r'RuntimeClass "([^"]+)" not found', said):
+    if name := re.search(r'RuntimeClass "([^"]+)" not found', refusal):
         return restore_runtime_class(evidence, name[1])
-    if "serviceaccount" in said and "not found" in said:
+    if "serviceaccount" in refusal and "not found" in refusal:
         return APPLY if ours else recreate(evidence, item)
-    if "violates PodSecurity" in said:
+    if "violates PodSecurity" in refusal:
         return f"kubectl label namespace {item.namespace} pod-security.kubernetes.io/enforce=privileged --overwrite"
-    if name := re.search(r'failed calling webhook "([^"]+)"', said):
+    if name := re.search(r'failed calling webhook "([^"]+)"', refusal):
         return (
-            f"webhook {name[1]} does not answer; its configuration names its service: kubectl get "
+            f"webhook {name[1]} does not respond; find its service in its configuration: kubectl get "
             "validatingwebhookconfigurations,mutatingwebhookconfigurations --output yaml"
         )
     return f"its events show why: kubectl describe daemonset {item.name} {place}"
 
 
 def _is_rolling(evidence: Evidence, daemonset: WorkloadView) -> bool:
-    """Return whether pods of a DaemonSet are terminating, so that a node may be without one for a moment."""
+    """Return whether pods of a DaemonSet are terminating, so that a node may briefly have none."""
     desired = ("DaemonSet", daemonset.namespace, daemonset.name)
     return any(
         pod.view.terminating and (pod.view.owner_kind, pod.view.namespace, pod.view.owner) == desired
@@ -429,7 +429,7 @@ def _bad_version(evidence: Evidence) -> Iterator[Fault]:
     needs=("nodes", "daemonsets"),
 )
 def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
-    """Find plugins that the MIG manager does not restart: it knows the operator's own clients only."""
+    """Find plugins that the MIG manager does not restart: it only knows the operator's own clients."""
     managers = [item for item in workloads_of(evidence, "mig-manager") if item.desired]
     for item in plugins(evidence) if managers else ():
         labels = {**item.labels, **item.pod_labels}
@@ -439,7 +439,7 @@ def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
         if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
             yield fault(
                 str(item),
-                f"{managers[0]} changes the MIG layout of its nodes and does not restart it",
+                f"{managers[0]} changes the MIG layout of its nodes but does not restart this plugin",
                 'add nodeSelector nvidia.com/gpu.deploy.device-plugin: "true" to its release, or restart it after each '
                 f"change: kubectl rollout restart daemonset/{item.name} --namespace {item.namespace}",
             )

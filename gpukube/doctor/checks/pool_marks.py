@@ -1,7 +1,7 @@
-"""Checks of who owns a pool: gpukube's labels, names, protection.
+"""Checks of pool ownership: gpukube's labels, names, protection.
 
-In scope: pure checks of these labels on live pools and, if there is one, against the spec. Out of scope: fields
-of pools (that is `pool plan diff`).
+In scope: pure checks of these labels on live pools and, if there is one, against the spec. Out of scope: fields of
+pools (`pool plan diff` compares those).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 where=f"pool {evidence.cluster.key}/{name}",
                 seen=f"{len(pools)} live pools have its gpukube.io labels: {', '.join(pool.name for pool in pools)}",
-                fix=f"delete the superfluous one by its name in the cloud: gpukube pool delete {extra} -f SPEC",
+                fix=f"delete the extra pool by its cloud name: gpukube pool delete {extra} -f SPEC",
                 evidence=tuple(f"{pool.name}: {OWNER_LABEL}={owner}, {pool.status}" for pool in pools),
             )
 
@@ -51,7 +51,7 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "marks-half",
     title="pools with only one of gpukube's two labels",
-    consequence="gpukube treats the pool as somebody else's and never changes it",
+    consequence="gpukube treats the pool as another owner's and never changes it",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
@@ -70,7 +70,7 @@ def _half(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "marks-lost",
     title="pools that lost gpukube's labels",
-    consequence="the pool is neither scaled, replaced nor deleted until it has them again",
+    consequence="gpukube does not scale, replace, or delete the pool until it has them again",
     link="https://learn.microsoft.com/cli/azure/aks/nodepool#az-aks-nodepool-update",
     severity="warning",
 )
@@ -90,7 +90,7 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "protection-mark",
     title="protection labels without effect",
-    consequence="the pool can be deleted and replaced although somebody wanted to protect it",
+    consequence="the pool can be deleted and replaced even though somebody tried to protect it",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
 )
 def _protection(evidence: Evidence) -> Iterator[Fault]:
@@ -101,7 +101,7 @@ def _protection(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             where=f"pool {evidence.cluster.key}/{pool.pool or pool.name}",
             seen=f'the label {PROTECT_LABEL} is "{value}", which has no effect',
-            fix=f"write deletionProtection: true in the spec, then {apply_command(pool)}"
+            fix=f"set deletionProtection: true in the spec, then {apply_command(pool)}"
             if pool.pool
             else f"set the label {PROTECT_LABEL}=true on the pool in the cloud",
         )
@@ -109,7 +109,7 @@ def _protection(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "protection-off",
-    title="pools that the spec protects and the cloud does not",
+    title="pools that are protected in the spec but not in the cloud",
     consequence="the pool can be deleted and replaced: only the live pool's label counts",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
@@ -149,13 +149,13 @@ def _taken(evidence: Evidence) -> Iterator[Fault]:
             where=f"pool {target.where}",
             seen=f'its name "{target.name}" is taken by a pool '
             + (f'of "{other.owner}"' if other.owner else "without gpukube.io labels"),
-            fix=adopt + f"write names: {{{evidence.cluster.provider}: ANOTHER}} for this pool in the spec",
+            fix=adopt + f"set names: {{{evidence.cluster.provider}: NEW_NAME}} for this pool in the spec",
             evidence=(f"{other.name}: {other.instance_type}, {other.status}",),
         )
 
 
 def _adopting(desired: Desired, other: Observed) -> str:
-    """Return how a pool of the declared name can be adopted; "" where it cannot."""
+    """Return how to adopt the pool that has the declared name; "" if that is impossible."""
     option = "--adopt"
     if names_another(desired, other) and other.copy:
         option = f"--adopt-from {other.copy.owner}"
@@ -168,7 +168,7 @@ def _adopting(desired: Desired, other: Observed) -> str:
 @CHECKS.add(
     "pool-undeclared",
     title="pools of the spec's owner that it does not declare",
-    consequence="the pool runs and costs money, and no plan changes it; apply --prune would delete it",
+    consequence="the pool runs and costs money, but no plan changes it; apply --prune would delete it",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )

@@ -1,6 +1,6 @@
-"""Checks of what the cloud itself reports of its cluster and pools: failed, busy, nodes missing.
+"""Checks of what the cloud reports about its cluster and pools: failed, busy, missing nodes.
 
-In scope: pure checks that hold on every cloud. Out of scope: what one cloud alone knows (its diagnose.py).
+In scope: pure checks that apply to every cloud. Out of scope: checks of one cloud (its diagnose.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _cluster(evidence: Evidence) -> Iterator[Fault]:
 def _with_problem(
     evidence: Evidence, kind: type[GpukubeError], *, other_than: tuple[type[GpukubeError], ...] = ()
 ) -> Iterator[Fault]:
-    """Find the pools that the cloud reports an error of this class for."""
+    """Find the pools for which the cloud reports an error of this class."""
     for view, diagnosis, pool in diagnosed_pools(evidence):
         error = diagnosis.problem_of(view, pool)
         if not isinstance(error, kind) or isinstance(error, other_than):
@@ -94,7 +94,7 @@ def _cloud_quota(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 where=where,
                 seen=f"not checked: {reading.unknown}",
-                fix="grant the permission that docs/permissions.md lists, or compare it by hand",
+                fix="grant the permission that docs/permissions.md lists, or compare the quota manually",
                 evidence=(f"needed: {use.needed:g} {quota.unit} by {', '.join(use.pools)}",),
                 severity="hint",
             )
@@ -110,7 +110,7 @@ CHECKS.add(
 CHECKS.add(
     "pool-ill",
     title="pools that failed or run with an error",
-    consequence="its nodes are missing or do not work, and may still cost money",
+    consequence="nodes are missing or not working, and may still cost money",
     link="https://docs.aws.amazon.com/eks/latest/userguide/troubleshooting.html",
 )(partial(_with_problem, kind=GpukubeError, other_than=(QuotaError, CapacityError)))
 
@@ -156,7 +156,7 @@ def _deleting(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _leaving(evidence: Evidence, pool: Observed) -> list[PodFacts]:
-    """List the pods that a drain of the pool's nodes has to move."""
+    """Return the pods that must leave the pool's nodes."""
     nodes = {node.name for node in nodes_of_pool(evidence.seen, pool)}
     return [
         pod

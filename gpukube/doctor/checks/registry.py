@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are reported.
+"""All checks, in reporting order.
 
 A new family is a module with a tuple CHECKS and a line here.
 """
@@ -25,4 +25,4 @@ CHECKS: Final[tuple[Check, ...]] = (
     *workloads.CHECKS,
     *nodes.CHECKS,
 )
-"""Every id once; docs/doctor.md lists them."""
+"""Each id occurs once; docs/doctor.md lists them."""

@@ -1,4 +1,4 @@
-"""Checks of Helm releases of the stack: how they ended, and values that do nothing or too much.
+"""Checks of the stack's Helm releases: their status, and values without effect or with too much.
 
 In scope: pure checks. Out of scope: our own release against a spec (cluster.release_plan).
 
@@ -71,12 +71,12 @@ def _named(release: Release) -> str:
 @CHECKS.add(
     "strategy-overridden",
     title="a chart value migStrategy that overrides the config entries",
-    consequence="nodes advertise other devices than their config entry defines",
+    consequence="nodes advertise devices that differ from their config entry",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#configuration-option-details",
     needs=("nodes", "daemonsets", "config-maps"),
 )
 def _overriding(evidence: Evidence) -> Iterator[Fault]:
-    """Find a strategy in the environment that beats the one of a config entry: command line, environment, file."""
+    """Find a strategy in the environment that overrides a config entry's: command line, environment, file."""
     for plugin in plugins(evidence):
         forced = environment_of(evidence.manifest(plugin)).get("MIG_STRATEGY", "")
         entries = entries_for(evidence, plugin) or {}
@@ -92,12 +92,12 @@ def _overriding(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _without_strategy(evidence: Evidence, plugin: WorkloadView, requested: str) -> str:
-    """Return how to unset the variable: a value of the chart, one of the operator's policy, or set by hand."""
+    """Return how to unset the variable: a chart value, a field of the operator's policy, or set by hand."""
     if {**plugin.labels, **plugin.pod_labels}.get("app.kubernetes.io/managed-by") == "gpu-operator":
         patch = json.dumps({"spec": {"mig": {"strategy": requested}}})
         return (
-            f"set mig.strategy={requested} in its release's values, one for the whole cluster; at once: kubectl patch "
-            f"clusterpolicy {CLUSTER_POLICY} --type merge --patch '{patch}'"
+            f"set mig.strategy={requested} in its release's values, one for the whole cluster; to apply now: kubectl "
+            f"patch clusterpolicy {CLUSTER_POLICY} --type merge --patch '{patch}'"
         )
     name = release_of(plugin)
     release = next((item for item in evidence.releases if (item.namespace, item.name) == name), None)
@@ -119,7 +119,7 @@ def _strategy(written: str) -> str:
 @CHECKS.add(
     "chart-value-ignored",
     title="chart values without effect",
-    consequence="the release does not behave as its values suggest; the chart has no schema and accepts anything",
+    consequence="the release does not do what its values suggest; the chart has no schema and accepts any value",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/deployments/helm/nvidia-device-plugin/values.yaml",
     severity="warning",
 )
@@ -159,14 +159,14 @@ _IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, st
         ("failOnInitError",),
         lambda value: isinstance(value, str),
         "is a string; only a boolean has an effect",
-        "set it by --set failOnInitError=false, not by --set-string",
+        "set it with --set failOnInitError=false, not with --set-string",
     ),
     (
         _PLUGIN_CHART,
         ("affinity",),
         lambda value: value == {},
         "is {}, which keeps the default affinity",
-        "set it by --set affinity=null",
+        "set it with --set affinity=null",
     ),
     (
         "gpu-operator",
@@ -176,4 +176,4 @@ _IDLE: Final[tuple[tuple[str, tuple[str, ...], Callable[[object], bool], str, st
         "remove it",
     ),
 )
-"""Chart, path, when it does nothing, what to say, what to do (rendered charts 0.20.0 and v26.7.0)."""
+"""Chart, path, condition for no effect, message, fix (rendered charts 0.20.0 and v26.7.0)."""

@@ -1,7 +1,6 @@
 """Checks of what an autoscaler expects of pools, and of room for the cluster's own pods.
 
-In scope: pure checks that hold on every cloud. Out of scope: how one cloud informs its autoscaler (its
-diagnose.py).
+In scope: pure checks that apply to every cloud. Out of scope: how one cloud informs its autoscaler (its diagnose.py).
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ CHECKS: Final = Checks(needs=("cloud", "pools", "nodes"))
 
 
 def _is_scaled(evidence: Evidence, pool: Observed) -> bool:
-    """Return whether a pool with GPUs has bounds within which its number of nodes changes."""
+    """Return whether a GPU pool has bounds for its number of nodes."""
     has_gpus = bool(pool.owner) or find_machine(evidence.cluster.provider, pool.instance_type) is not None
     return has_gpus and MOST in pool.fields and pool.fields.get(LEAST) != pool.fields[MOST]
 
 
 def kept_by_scaler(evidence: Evidence) -> list[PodFacts]:
-    """List the GPU pods that wait for a node of an autoscaled pool, which nothing in the cluster starts."""
+    """Return the GPU pods that wait for a node of an autoscaled pool in a cluster without an autoscaler."""
     if missing_scaler(evidence.cluster, evidence.seen) is None:
         return []
     pools = [pool for _view, _diagnosis, pool in diagnosed_pools(evidence) if _is_scaled(evidence, pool)]
@@ -82,7 +81,7 @@ def _misled(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
-    """Return what one node advertises: the commonest of the live nodes, else the spec's promise; empty if unknown."""
+    """Return the devices of one node: the most common of the live nodes, else the spec's; empty if unknown."""
     shown = [tuple(sorted(node.devices.items())) for node in nodes_of_pool(evidence.seen, pool) if node.devices]
     if shown:
         commonest = dict(Counter(shown).most_common(1)[0][0])
@@ -93,8 +92,8 @@ def _real_devices(evidence: Evidence, pool: Observed) -> Mapping[str, int]:
 
 @CHECKS.add(
     NOTHING_SCALES,
-    title="autoscaled pools in a cluster where nothing starts or ends nodes",
-    consequence="the pools keep the number of nodes that they have; from zero, the first pod stays Pending",
+    title="autoscaled pools in a cluster where nothing adds or removes nodes",
+    consequence="the pools keep their current size; from zero, the first pod stays Pending",
     link="https://docs.aws.amazon.com/eks/latest/userguide/autoscaling.html",
     severity="warning",
     needs=("cloud", "pools", "deployments"),
@@ -105,7 +104,8 @@ def _nothing_scales(evidence: Evidence) -> Iterator[Fault]:
     if scaled and scaler:
         yield fault(
             where=f"cluster {evidence.cluster.key}",
-            seen="nothing here starts or ends the nodes of " + ", ".join(view.name_of(pool) for view, pool in scaled),
+            seen="nothing in the cluster adds or removes nodes of "
+            + ", ".join(view.name_of(pool) for view, pool in scaled),
             fix=f"{scaler.advice}: {install_command(scaler, evidence.cluster)}",
             evidence=tuple(f"pod {pod} waits for one" for pod in kept_by_scaler(evidence)[:MOST_NAMED]),
             why=scaler.why,
@@ -145,11 +145,11 @@ def _unready(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "no-room-for-system-pods",
     title="clusters whose nodes are all tainted",
-    consequence="CoreDNS and other system pods cannot run, and names do not resolve",
+    consequence="CoreDNS and other system pods cannot run, so DNS names do not resolve",
     link="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
     needs=("nodes", "pods"),
 )
-def _homeless(evidence: Evidence) -> Iterator[Fault]:
+def _all_tainted(evidence: Evidence) -> Iterator[Fault]:
     closing = [
         any(taint.effect in _HARD and taint.key != _CRITICAL for taint in node.taints) for node in evidence.nodes
     ]
@@ -162,11 +162,11 @@ def _homeless(evidence: Evidence) -> Iterator[Fault]:
     ]
     waiting = [pod for pod in own if not pod.view.scheduled]
     if not waiting and any(pod.view.phase == "Running" for pod in own):
-        return  # they have found room: nodes of Fargate are tainted too, and take those that are meant for them
+        return  # they are scheduled: Fargate nodes are tainted too, but run the pods assigned to them
     taints = sorted({str(taint) for node in evidence.nodes for taint in node.taints if taint.effect in _HARD})
     yield fault(
         where=f"cluster {evidence.cluster.key}",
-        seen=f"every one of its {len(evidence.nodes)} nodes has a taint: {', '.join(taints)}",
+        seen=f"all {len(evidence.nodes)} nodes have a taint: {', '.join(taints)}",
         fix="add a pool without GPUs and without taints for system pods",
         evidence=tuple(f"pod {pod} is pending" for pod in waiting[:MOST_NAMED]),
         severity="error" if waiting else "warning",

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence
 
 _FLOOR: Final = (3, 6)
-"""The oldest that our command lines are tried with."""
+"""Oldest Helm version that our command lines are tested with."""
 _LABELS: Final = (3, 13)
-"""From here on helm upgrade knows --labels, by which a run whose answer was lost finds its own revision."""
+"""First Helm version with upgrade --labels, by which a run whose answer was lost finds its own revision."""
 _OWN_DRIVERS: Final = ("", "secret", "secrets")
-"""Values of HELM_DRIVER that keep releases where everybody looks (helm.sh: helm env)."""
+"""Values of HELM_DRIVER that store releases in the default place (helm.sh: helm env)."""
 
 CHECKS: Final = Checks(needs=())
 
 
 def access_command(cluster: ClusterRef) -> str:
-    """Return the command that the spec's kubeconfig runs to sign in; "" when it needs none, or cannot be read."""
+    """Return the command that the spec's kubeconfig runs to sign in; "" if it needs none or cannot be read."""
     if not cluster.kubeconfig:
         return ""
     try:
@@ -69,7 +69,7 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "helm-other",
     title="a command called helm that is something else",
-    consequence="repositories, plugins and registry logins of your Helm are not used",
+    consequence="gpukube does not use your Helm's repositories, plugins, and registry logins",
     link="https://helm.sh/docs/intro/install/",
     severity="warning",
 )
@@ -85,7 +85,7 @@ def _other(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "helm-old",
-    title="a Helm that is too old",
+    title="an outdated Helm",
     consequence="installing the device plugin may fail",
     link="https://helm.sh/docs/topics/version_skew/",
 )
@@ -98,7 +98,7 @@ def _old(evidence: Evidence) -> Iterator[Fault]:
     yield fault(
         where="this machine",
         seen=f"{tools.helm} is older than {'.'.join(map(str, _FLOOR if too_old else _LABELS))}",
-        fix="install a newer one: https://helm.sh/docs/intro/install",
+        fix="install a newer Helm: https://helm.sh/docs/intro/install",
         evidence=(tools.program,),
         severity="error" if too_old and _needs_helm(evidence) else "warning",
         why="" if too_old else "after a lost answer, a run cannot recognize its own revision",
@@ -108,7 +108,7 @@ def _old(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "helm-driver",
     title="a Helm that stores its releases elsewhere",
-    consequence="releases installed by hand are not found, and a second device plugin may be installed beside them",
+    consequence="gpukube does not find manually installed releases and may install a second device plugin",
     link="https://helm.sh/docs/topics/advanced/#storage-backends",
     severity="warning",
 )

@@ -1,6 +1,6 @@
 """Checks of the pods that request GPUs: names that no node has, requests no node can meet, quotas.
 
-In scope: pure checks of pods that are there. Out of scope: manifests that are not applied yet.
+In scope: pure checks of existing pods. Out of scope: manifests that are not applied yet.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 _MIG: Final = "nvidia.com/mig-"
 _SHARED: Final = ".shared"
 _MISSPELT: Final = re.compile(r"^nvidia\.com/(mig\d|GPU|gpus|mig-.*\+)")
-"""mig1g.5gb, as a page of Azure's writes it in one sentence; a profile's + becomes a dot (docs: aks/gpu-multi-instance;
-NVIDIA/k8s-device-plugin internal/rm)."""
+"""Misspelled names: mig1g.5gb, as one sentence of an Azure page has it; a profile's + must be a dot (docs:
+aks/gpu-multi-instance; NVIDIA/k8s-device-plugin internal/rm)."""
 _SLOW_S: Final = 600.0
-"""Large images over a slow line take minutes, in ContainerCreating too."""
+"""Seconds after which a pod is slow: large images take minutes, also in ContainerCreating."""
 _ADMISSION: Final = "UnexpectedAdmissionError"
 _OUT_OF: Final = f"OutOf{GPU_RESOURCE.partition('/')[0]}"
 
@@ -52,7 +52,7 @@ CHECKS: Final = Checks(needs=("nodes", "pods"))
 
 
 def _waiting(evidence: Evidence) -> list[PodFacts]:
-    """List the pods that wait for devices."""
+    """Return the pods that wait for devices."""
     return [
         pod
         for pod in evidence.pods
@@ -61,7 +61,7 @@ def _waiting(evidence: Evidence) -> list[PodFacts]:
 
 
 def _offered(evidence: Evidence, pod: PodFacts | None = None) -> dict[str, int]:
-    """Return for each resource the most devices that one node has; for a pod, one of those that its selector allows.
+    """Return, for each resource, the maximum that one node has; for a pod, only among nodes that its selector allows.
 
     A pod that fits no node of the cluster is compared with all of them: pods-pending reports its selector.
     """
@@ -75,7 +75,7 @@ def _offered(evidence: Evidence, pod: PodFacts | None = None) -> dict[str, int]:
 
 
 def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
-    """Return why no present node can ever meet a request; "" when one can, or it is not known."""
+    """Return why no existing node can ever meet a request; "" if one can, or if it is unknown."""
     offered = _offered(evidence, pod)
     if _MISSPELT.match(name) and name not in offered:
         return "name"
@@ -104,7 +104,7 @@ def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
 
 @CHECKS.add(
     "pods-ask-gpu-under-mixed",
-    title="pods that request nvidia.com/gpu where MIG strategy mixed uses other names",
+    title="pods that request nvidia.com/gpu while MIG strategy mixed uses other names",
     consequence="the pod stays Pending forever",
     link="https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html",
     rule=ALIASES["pods-ask-gpu-under-mixed"],
@@ -142,7 +142,7 @@ def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
 
 @CHECKS.add(
     "pods-ask-other-name",
-    title="pods that use another device name than the pool's sharing",
+    title="pods whose device name differs from the pool's sharing",
     consequence="the pod stays Pending forever",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
     rule=ALIASES["pods-ask-other-name"],
@@ -179,7 +179,7 @@ def _misspelt(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "pods-too-large",
     title="pods that request more devices than any node has",
-    consequence="the pod stays Pending forever, unless a larger node comes",
+    consequence="the pod stays Pending until a larger node joins",
     link=f"{_DOCS}/configuration/manage-resources-containers/#consuming-extended-resources",
     rule=ALIASES["pods-too-large"],
 )
@@ -219,7 +219,7 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _apart(evidence: Evidence, pod: PodFacts) -> str:
-    """Return what to do about a pod that asks for names which no node has together; "" where one has."""
+    """Return the fix for a pod that requests names which no node has together; "" if a node has them."""
     names = set(pod.view.devices)
     if len(names) == 1 or any(
         names <= {name for name, count in node.devices.items() if count} for node in evidence.nodes
@@ -229,7 +229,7 @@ def _apart(evidence: Evidence, pod: PodFacts) -> str:
 
 
 def _is_kept_by_cordon(evidence: Evidence, pod: PodFacts) -> bool:
-    """Return whether a cordon alone keeps a pod away: it fits a cordoned node, which has its devices."""
+    """Return whether only a cordon keeps a pod away: it fits a cordoned node that has its devices."""
     return "unschedulable" in pod.view.unschedulable and any(
         node.cordoned
         and all(node.devices.get(name, 0) >= count for name, count in pod.view.devices.items())
@@ -239,7 +239,7 @@ def _is_kept_by_cordon(evidence: Evidence, pod: PodFacts) -> bool:
 
 
 def _mistakes(evidence: Evidence, pod: PodFacts) -> list[Finding]:
-    """Put the rules of `workload lint` to a pod, those that can keep it Pending; against the declared pools if any."""
+    """Return the `workload lint` findings that can keep a pod Pending, checked against the declared pools if any."""
     if not pod.spec:
         return []
     metadata = {"name": pod.view.name, "namespace": pod.view.namespace, "labels": dict(pod.view.labels)}
@@ -275,7 +275,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
             yield fault(
                 f"pod {pod}",
                 f"node {pod.view.node} rejected it: {pod.reason}",
-                "request 1 where devices are shared; a failed pod stays until it is deleted: kubectl delete pod "
+                "request 1 if devices are shared; a failed pod stays until you delete it: kubectl delete pod "
                 f"{pod.view.name} --namespace {pod.view.namespace}",
                 (pod.message,) if pod.message else (),
             )
@@ -284,7 +284,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
 @CHECKS.add(
     "pods-not-starting",
     title="pods that have their GPUs and stay in ContainerCreating",
-    consequence="the GPUs are allocated and idle, and cost money",
+    consequence="the GPUs are allocated but idle, and cost money",
     link="https://kubernetes.io/docs/concepts/containers/runtime-class/#usage",
 )
 def _not_starting(evidence: Evidence) -> Iterator[Fault]:
@@ -294,8 +294,8 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
         creating = any(state.waiting == "ContainerCreating" for state in view.containers)
         if not waits or not creating or age is None or age < _SLOW_S:
             continue
-        said = evidence.refusals.get(("Pod", view.namespace, view.name), "")
-        handler = re.search(r'no runtime for "([^"]+)" is configured', said)
+        message = evidence.refusals.get(("Pod", view.namespace, view.name), "")
+        handler = re.search(r'no runtime for "([^"]+)" is configured', message)
         describe = f"kubectl describe pod {view.name} --namespace {view.namespace}"
         yield fault(
             f"pod {pod}",
@@ -304,14 +304,14 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
             f"runtimeClassName from the pod's template, or use a node image with NVIDIA's container toolkit: {describe}"
             if handler
             else f"its events show what is missing: {describe}",
-            (said,) if said else (),
+            (message,) if message else (),
         )
 
 
 @CHECKS.add(
     "shared-request-above-one",
     title="containers that request more than one share of a GPU",
-    consequence="two shares are not twice the GPU: it gets no more time, and others get less",
+    consequence="two shares are not twice the GPU: the container gets no more time, and others get less",
     link="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md#with-cuda-time-slicing",
     severity="warning",
     needs=("nodes", "daemonsets", "pods", "config-maps"),
@@ -379,5 +379,5 @@ def _quota_names(evidence: Evidence) -> Iterator[Fault]:
                 str(quota),
                 f"it limits {', '.join(sorted(limited))}, but nodes advertise {', '.join(sorted(offered))}",
                 f"add requests.{min(offered)}: kubectl edit resourcequota {quota.name} --namespace {quota.namespace}",
-                why="pods of this namespace may take any number of GPUs",
+                why="pods of this namespace may use any number of GPUs",
             )

@@ -183,7 +183,7 @@ REFUSED = 'Error creating: pods "nvdp-nvidia-device-plugin-" is forbidden: '
         (
             'Internal error occurred: failed calling webhook "pods.example.com": connection refused',
             (
-                "webhook pods.example.com does not answer; its configuration names its service: kubectl get "
+                "webhook pods.example.com does not respond; find its service in its configuration: kubectl get "
                 "validatingwebhookconfigurations,mutatingwebhookconfigurations --output yaml"
             ),
         ),
