@@ -164,14 +164,15 @@ def _add_output(command: argparse.ArgumentParser) -> None:
 class _Number:
     """A command-line number with bounds."""
 
-    def __init__(self, least: float, most: float = float("inf")) -> None:
-        self._least, self._most = least, most
-        self._name = f"a number from {least:g} to {most:g}" if most < float("inf") else f"a number, {least:g} or more"
+    def __init__(self, minimum: float, maximum: float = float("inf")) -> None:
+        self._minimum, self._maximum = minimum, maximum
+        is_bounded = maximum < float("inf")
+        self._name = f"a number from {minimum:g} to {maximum:g}" if is_bounded else f"a number, {minimum:g} or more"
 
     def __call__(self, text: str) -> float:
         with suppress(ValueError):
             number = float(text)
-            if self._least <= number <= self._most:
+            if self._minimum <= number <= self._maximum:
                 return number
         message = f'"{text}" is not {self._name}'
         raise argparse.ArgumentTypeError(message)
@@ -198,10 +199,10 @@ def _up(options: argparse.Namespace) -> None:
             populate(info, entries)
     except WorldError as error:
         raise _Failure(str(error), error.mistakes[0].fix, _BAD_INPUT) from error
-    _say(f"the sandbox is running; its state is in {info.state_dir}")
+    _print(f"the sandbox is running; its state is in {info.state_dir}")
     if info.idle_timeout_s:
-        _say(f"it stops after {info.idle_timeout_s / 60:g} minutes without a request")
-    _say('use it: eval "$(gpukube-sandbox env)"')
+        _print(f"it stops after {info.idle_timeout_s / 60:g} minutes without a request")
+    _print('use it: eval "$(gpukube-sandbox env)"')
 
 
 def _address(text: str) -> dict[str, object]:
@@ -222,7 +223,7 @@ def _env(_: argparse.Namespace) -> None:
     with _failures():
         lines = shell_lines(_running(), os.environ)
     for line in lines:
-        _say(line)
+        _print(line)
 
 
 def _status(options: argparse.Namespace) -> None:
@@ -230,19 +231,19 @@ def _status(options: argparse.Namespace) -> None:
     with _failures():
         document = daemon.status(_running())
     if options.output == "json":
-        _say(json.dumps({"schemaVersion": 0, "kind": "Sandbox", **document}, indent=2))
+        _print(json.dumps({"schemaVersion": 0, "kind": "Sandbox", **document}, indent=2))
         return
     clusters = document["clusters"]
     if not (isinstance(clusters, list) and clusters):
-        _say(f"no clusters; gpukube-sandbox up --cluster creates one: {_FORMS}")
+        _print(f"no clusters; gpukube-sandbox up --cluster creates one: {_FORMS}")
         return
     for cluster in clusters:
-        _say(f"{cluster['name']}  {cluster['provider']}  {cluster['state']}")
+        _print(f"{cluster['name']}  {cluster['provider']}  {cluster['state']}")
         for pool in cluster["pools"]:
             machine = next((pool[key] for key in _TYPES if key in pool), "?")
-            _say(f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {machine}")
+            _print(f"  pool {pool['name']}  {pool['state']}  {pool['count']} x {machine}")
             for node in pool["nodes"] if options.verbose else ():
-                _say(f"    node {node}")
+                _print(f"    node {node}")
 
 
 def _add_fault(options: argparse.Namespace) -> None:
@@ -260,7 +261,7 @@ def _add_fault(options: argparse.Namespace) -> None:
         raise _Failure(str(error), "gpukube-sandbox fault add --help lists kinds and options", _BAD_INPUT) from error
     with _failures():
         number = daemon.call(_running(), "POST", "faults", fault)["number"]
-    _say(f"added fault {number}; gpukube-sandbox fault clear removes all")
+    _print(f"added fault {number}; gpukube-sandbox fault clear removes all")
 
 
 def _list_faults(options: argparse.Namespace) -> None:
@@ -268,16 +269,16 @@ def _list_faults(options: argparse.Namespace) -> None:
     with _failures():
         faults = daemon.list_faults(_running())
     if options.output == "json":
-        _say(json.dumps({"schemaVersion": 0, "kind": "SandboxFaults", "faults": faults}, indent=2))
+        _print(json.dumps({"schemaVersion": 0, "kind": "SandboxFaults", "faults": faults}, indent=2))
         return
     if not faults:
-        _say("no faults")
+        _print("no faults")
     for fault in faults:
         rest = {key: value for key, value in fault.items() if key not in ("number", "action", "seen", "struck")}
-        _say(
+        _print(
             f"{fault['number']}  {fault['action']}  {' '.join(f'{key}={_plain(value)}' for key, value in rest.items())}"
         )
-        _say(f"   {fault['seen']} matched, {fault['struck']} struck")
+        _print(f"   {fault['seen']} matched, {fault['struck']} struck")
 
 
 def _plain(value: object) -> str:
@@ -288,14 +289,14 @@ def _clear_faults(_: argparse.Namespace) -> None:
     """Remove all faults; hanging requests are answered."""
     with _failures():
         daemon.clear_faults(_running())
-    _say("all faults removed")
+    _print("all faults removed")
 
 
 def _deny(options: argparse.Namespace) -> None:
     """Refuse calls that need one of these permissions, replacing the previous list; without any, allow all calls."""
     with _failures("spell it as in the cloud's error message; docs/sandbox.md, Permissions, has examples", _BAD_INPUT):
         daemon.deny_permissions(_running(), *options.permissions)
-    _say(f"now denied: {', '.join(options.permissions)}" if options.permissions else "everything is allowed")
+    _print(f"now denied: {', '.join(options.permissions)}" if options.permissions else "everything is allowed")
 
 
 def _upgrade(options: argparse.Namespace) -> None:
@@ -307,21 +308,21 @@ def _upgrade(options: argparse.Namespace) -> None:
         daemon.upgrade_cluster(
             _running(), options.cluster, kubernetes_version=options.kubernetes_version, images=options.images
         )
-    _say("done; node pools are unchanged")
+    _print("done; node pools are unchanged")
 
 
 def _reset(_: argparse.Namespace) -> None:
     """Delete all clusters and faults; the sandbox keeps running."""
     with _failures():
         daemon.reset(_running())
-    _say("all clusters deleted")
+    _print("all clusters deleted")
 
 
 def _down(_: argparse.Namespace) -> None:
     """Stop the sandbox and delete its content, including keys and credentials."""
     with _failures():
         stopped = daemon.down(default_state_dir())
-    _say("stopped" if stopped else "the sandbox was not running")
+    _print("stopped" if stopped else "the sandbox was not running")
 
 
 def _running() -> SandboxInfo:
@@ -351,5 +352,5 @@ def _failures(fix: str = "gpukube-sandbox down, then try again", refused: int = 
         raise _Failure(message, "set GPUKUBE_SANDBOX_STATE to a writable directory") from error
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")

@@ -131,7 +131,7 @@ _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "message": str, "body": dict, "headers": dict, "seconds": (int, float), "cluster": str, "pool": str, "kind": str,
     "after_nodes": int,
 }  # fmt: skip
-_LEAST: Final = {"nth": 1, "times": 0, "seconds": 0, "after_nodes": 0}
+_MINIMUM: Final = {"nth": 1, "times": 0, "seconds": 0, "after_nodes": 0}
 _FAILURES: Final = range(400, 600)
 _ANSWERS: Final = range(200, 600)
 _ALWAYS: Final = ("action", "service", "nth", "times")
@@ -173,9 +173,9 @@ def _check_values(fault: Fault) -> None:
         if getattr(fault, name) not in known:
             message = f"there is no {name} {getattr(fault, name)!r}; there are {', '.join(filter(None, known))}"
             raise ValueError(message)
-    for name, least in _LEAST.items():
-        if getattr(fault, name) < least:
-            message = f"{_WIRE_NAMES.get(name, name)} is {getattr(fault, name)}; it must be {least} or more"
+    for name, minimum in _MINIMUM.items():
+        if getattr(fault, name) < minimum:
+            message = f"{_WIRE_NAMES.get(name, name)} is {getattr(fault, name)}; it must be {minimum} or more"
             raise ValueError(message)
     statuses = _FAILURES if fault.body is None else _ANSWERS
     if fault.status not in statuses:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_OURS = re.compile(r"\bgpukube/|^Helm/\d+\.\d+$")
+_GPUKUBE = re.compile(r"\bgpukube/|^Helm/\d+\.\d+$")
 """User agents of gpukube's clients and of its embedded Helm, whose version has no patch number, unlike the `helm`
 command's."""
 _AGENTS = (b"user-agent", b"x-goog-api-client")
@@ -65,7 +65,7 @@ class PermitBook:
 
     def note(self, permissions: Iterable[str], headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Record the permissions that a call needs, if gpukube sent it."""
-        if is_ours(headers):
+        if is_from_gpukube(headers):
             self.used.update(permissions)
 
     def missing(self, needs: Sequence[Need], headers: Sequence[tuple[bytes, bytes]]) -> Need | None:
@@ -87,9 +87,9 @@ class PermitBook:
         return {(verb, resource) for verb, _, resource in (text.partition(" ") for text in self.denied) if resource}
 
 
-def is_ours(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+def is_from_gpukube(headers: Sequence[tuple[bytes, bytes]]) -> bool:
     """Return whether gpukube or its embedded Helm sent a request."""
-    return any(_OURS.search(value.decode("latin-1")) for name, value in headers if name in _AGENTS)
+    return any(_GPUKUBE.search(value.decode("latin-1")) for name, value in headers if name in _AGENTS)
 
 
 def access_name(verb: str, resource: str, group: str, namespace: str = "") -> str:

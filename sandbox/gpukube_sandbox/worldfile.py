@@ -28,8 +28,8 @@ _SHAPE: Final = (
     "write clusters: [{provider: eks, account: ..., region: ..., name: ...}] and things: [{provider: eks, ...}]"
 )
 _ENTRY: Final = "write it as docs/sandbox.md says under What exists"
-_MOST_BYTES: Final = 1 << 20
-_MOST_VALUES: Final = 100_000
+_MAX_BYTES: Final = 1 << 20
+_MAX_VALUES: Final = 100_000
 """Maximum number of values, including those of aliases: a few lines can expand to billions."""
 _DEEPEST: Final = 50
 _OPENED: Final = ("/dev/fd/", "/dev/stdin", "/proc/")
@@ -149,15 +149,15 @@ def _read(path: str) -> str:
         if not path.startswith(_OPENED) and stat.S_ISFIFO(Path(path).stat().st_mode):  # reading could block
             raise WorldError(Mistake(path, 0, 0, "cannot be read: it is a named pipe", "pass a file, or <(COMMAND)"))
         with Path(path).open("rb") as file:
-            raw = file.read(_MOST_BYTES + 1)
+            raw = file.read(_MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise WorldError(Mistake(path, 0, 0, "does not exist", "check the path")) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = ((isinstance(error, OSError) and error.strerror) or "not a path").lower()
         fix = "check the path and its permissions"
         raise WorldError(Mistake(path, 0, 0, f"cannot be read: {reason}", fix)) from error
-    if len(raw) > _MOST_BYTES:
-        raise WorldError(Mistake(path, 0, 0, f"is larger than {_MOST_BYTES} bytes", "split it into several files"))
+    if len(raw) > _MAX_BYTES:
+        raise WorldError(Mistake(path, 0, 0, f"is larger than {_MAX_BYTES} bytes", "split it into several files"))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -200,7 +200,7 @@ class _Plain:
 
     def value(self, node: yaml.Node, depth: int = 0) -> object:
         self._count += 1
-        if depth > _DEEPEST or self._count > _MOST_VALUES:
+        if depth > _DEEPEST or self._count > _MAX_VALUES:
             if not self.mistakes:
                 self.mistakes.append(_mistake(self._path, node, "has too many values", "write fewer, without aliases"))
             return None

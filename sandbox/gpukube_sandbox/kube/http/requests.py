@@ -29,7 +29,7 @@ _YAML_TYPES = frozenset({"application/yaml", "application/apply-patch+yaml", "te
 _ANSWERS = frozenset(
     {"", "*/*", "application/*", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
 )
-"""What a client may accept; protobuf is never sent, as JSON may be instead."""
+"""Media types that a client may accept; the server sends JSON even if a client prefers protobuf."""
 _NAME_AND_PART = 2
 
 
@@ -170,7 +170,7 @@ async def read_body(request: Request) -> Any:  # noqa: ANN401 -- any JSON value:
 
 
 def check_accept(accept: str) -> None:
-    """Refuse to answer a client that takes none of the forms there are.
+    """Reject a request whose Accept header matches no available media type.
 
     Raises:
         ApiProblem: 406.
@@ -187,7 +187,7 @@ def check_accept(accept: str) -> None:
 
 @contextmanager
 def decoding(patch: object) -> Iterator[None]:
-    """Blame the patch when what it makes of an object cannot be decoded.
+    """Report a decoding error of a patched object as an invalid patch.
 
     Raises:
         ApiProblem: 422 instead of 400.
@@ -204,10 +204,10 @@ def decoding(patch: object) -> Iterator[None]:
 
 
 def check_identity(new: JsonObject, old: JsonObject, target: Target) -> None:
-    """Refuse a patch that makes another object of one.
+    """Reject a patch that changes the identity of an object.
 
     Raises:
-        ApiProblem: 400 for another name or namespace, 422 for another uid.
+        ApiProblem: 400 for a changed name or namespace, 422 for a changed uid.
     """
     meta, name = new.get("metadata") or {}, target.name
     if meta.get("name") != name:

@@ -434,7 +434,7 @@ _COLUMNS: dict[str, tuple[_Column, ...]] = {
             ("MutatingWebhookConfiguration", "Webhooks Age"),
             ("ValidatingWebhookConfiguration", "Webhooks Age"),
         )
-    },  # none of these is ever there
+    },  # the sandbox never has objects of these types
 }
 """Kind -> its columns after the name; other kinds show their age only."""
 _NAMELESS = frozenset({"Event"})

@@ -14,7 +14,7 @@
 {{ .Values.namespaceOverride | default .Release.Namespace }}
 {{- end }}
 
-{{/* The release name is not quoted, so a release called "y" or "1" does not get past the API server. */}}
+{{/* The release name is not quoted, so the API server rejects a release named "y" or "1". */}}
 {{- define "standin.podLabels" -}}
 app.kubernetes.io/name: {{ include "standin.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -38,7 +38,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
 {{- end }}
 
-{{/* The ConfigMap the pods mount; empty without one. */}}
+{{/* The ConfigMap that the pods mount; empty if there is none. */}}
 {{- define "standin.configMap" -}}
 {{- if .Values.config.name -}}
 {{ .Values.config.name }}
@@ -47,7 +47,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* "yes" when a MIG strategy other than none is possible: by value, or by any config the pods might choose. */}}
+{{/* "yes" if a MIG strategy other than none is possible, by value or by any config that the pods can choose. */}}
 {{- define "standin.mayUseMig" -}}
 {{- if .Values.migStrategy -}}
 {{ ternary "" "yes" (eq .Values.migStrategy "none") }}
@@ -56,7 +56,7 @@ yes
 {{- end -}}
 {{- end }}
 
-{{/* "yes" when the pods need the SYS_ADMIN capability. */}}
+{{/* "yes" if the pods need the SYS_ADMIN capability. */}}
 {{- define "standin.needsSysAdmin" -}}
 {{- if include "standin.mayUseMig" . -}}
 yes
@@ -72,7 +72,7 @@ yes
 {{ ternary "yes" "" (semverCompare "<0.18.0-0" .Chart.Version) }}
 {{- end }}
 
-{{/* "yes" where the pods have an account: always, but in 0.17, whose pods read their nodes for a config only. */}}
+{{/* "yes" if the pods have a service account: always, except in 0.17, whose pods read nodes only for a config. */}}
 {{- define "standin.hasAccount" -}}
 {{ ternary "yes" "" (or (ne "" (include "standin.configMap" .)) (eq "" (include "standin.first" .))) }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* Parts that the pods of the three DaemonSets share. Called with (dict "top" $ "prefix" "..." ...). */}}
+{{/* Shared parts of the pods of the three DaemonSets. Called with (dict "top" $ "prefix" "..." ...). */}}
 
 {{- define "standin.computedSecurity" -}}
 {{- if include "standin.needsSysAdmin" . -}}
@@ -29,7 +29,7 @@ privileged: true
 {{- end -}}
 {{- end }}
 
-{{/* Head of a pod template: labels, and a checksum that rolls the pods when an embedded config changes. */}}
+{{/* Start of a pod template: labels, and a checksum that restarts the pods when an embedded config changes. */}}
 {{- define "standin.podMeta" -}}
 labels:
   {{- include "standin.podLabels" . | nindent 2 }}
@@ -70,7 +70,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* config-manager, as init container (once) or as sidecar (for ever). config.default stays unquoted. */}}
+{{/* config-manager, as init container (once) or as sidecar (permanently). config.default stays unquoted. */}}
 {{- define "standin.configManager" -}}
 - name: {{ .prefix }}-{{ ternary "init" "sidecar" .once }}
   image: {{ include "standin.image" .top }}
@@ -110,7 +110,7 @@ tolerations:
   emptyDir: {}
 {{- end }}
 
-{{/* Environment that plugin, GFD and MPS daemon have in common. */}}
+{{/* Common environment of plugin, GFD, and MPS daemon. */}}
 {{- define "standin.commonEnv" -}}
 {{- if kindIs "string" .Values.migStrategy }}
 - {name: MIG_STRATEGY, value: {{ .Values.migStrategy }}}

@@ -26,7 +26,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* Account of a role. Called with (dict "top" $ "role" "worker"); the master's is the bare name. */}}
+{{/* Service account of a role. Called with (dict "top" $ "role" "worker"); the master's is the name without suffix. */}}
 {{- define "nfdstandin.account" -}}
 {{- $given := (index .top.Values .role).serviceAccount.name -}}
 {{- $full := include "nfdstandin.fullname" .top -}}
@@ -73,12 +73,12 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* "yes" for the discovery that NVIDIA's chart brought up to 0.19: probed by gRPC, with metrics on a port of their own. */}}
+{{/* "yes" for the discovery in NVIDIA's chart up to 0.19: gRPC probes, and a separate port for metrics. */}}
 {{- define "nfdstandin.former" -}}
 {{ ternary "yes" "" (semverCompare "<0.18.0-0" .Chart.Version) }}
 {{- end }}
 
-{{/* "yes" for the one up to 0.17 of NVIDIA's chart: workers call the master, and nothing is cleaned up. */}}
+{{/* "yes" for the discovery in NVIDIA's chart up to 0.17: workers call the master, and there is no cleanup. */}}
 {{- define "nfdstandin.first" -}}
 {{ ternary "yes" "" (semverCompare "<0.16.0-0" .Chart.Version) }}
 {{- end }}
