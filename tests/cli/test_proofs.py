@@ -86,7 +86,7 @@ def test_verify_when_a_toleration_is_gone_then_the_taint_is_named(gpukube: Gpuku
     wait_for(lambda: cluster.devices("t4custom") == [{}])
     seen = gpukube("pool", "verify", "-f", spec)
     assert seen.code == 1
-    assert "error[step-placement]: the plugin may not run here" in seen.out
+    assert "error[step-placement]: the plugin cannot run here" in seen.out
     assert "dedicated=vision:NoSchedule" in seen.out
 
 

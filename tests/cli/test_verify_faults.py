@@ -220,8 +220,8 @@ def with_mps(document: Document) -> None:
 
 
 MPS_FAULTS = {
-    "no mps daemon": ("mps-control-daemon", "there is no DaemonSet of the MPS daemon"),
-    "no discovery": ("gpu-feature-discovery", "there is no DaemonSet of GPU feature discovery"),
+    "no mps daemon": ("mps-control-daemon", "the MPS daemon has no DaemonSet"),
+    "no discovery": ("gpu-feature-discovery", "GPU feature discovery has no DaemonSet"),
 }
 
 
@@ -242,7 +242,7 @@ def test_verify_when_the_feature_worker_is_kept_away_then_noted_and_green(gpukub
     gpukube.made("-f", spec)
     change_pods(cluster, {"tolerations": None}, WORKER)
     seen = gpukube("pool", "verify", "-f", spec)
-    assert (seen.code, "note: the NFD worker may not run here: taint dedicated=vision" in seen.out) == (0, True), (
+    assert (seen.code, "note: the NFD worker cannot run here: taint dedicated=vision" in seen.out) == (0, True), (
         seen.out
     )
 
@@ -282,7 +282,7 @@ OPERATOR_FAULTS: dict[str, tuple[Callable[[Cluster], object], str, str]] = {
     "the worker kept away": (
         lambda c: change_pods(c, {"tolerations": None}, "gpukube-gpu-operator-node-feature-discovery-worker"),
         "features",
-        "the NFD worker may not run here: taint nvidia.com/gpu=present:NoSchedule is not tolerated",
+        "the NFD worker cannot run here: taint nvidia.com/gpu=present:NoSchedule is not tolerated",
     ),
 }
 
@@ -309,5 +309,5 @@ def test_verify_when_a_node_opts_out_of_the_clouds_plugin_then_named(gpukube: Gp
     inside.close()
     seen = gpukube("pool", "verify", "-f", spec)
     assert seen.code == 1
-    assert "error[step-placement]: the cloud's device plugin may not run here" in seen.out, seen.out
+    assert "error[step-placement]: the cloud's device plugin cannot run here" in seen.out, seen.out
     assert "gke-no-default-nvidia-gpu-device-plugin" in seen.out

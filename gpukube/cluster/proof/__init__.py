@@ -1,1 +1,1 @@
-"""Promised devices against live nodes: the number, and which step is missing when it is wrong."""
+"""Checks live nodes against the promised devices: the count, and which step is missing if it is wrong."""

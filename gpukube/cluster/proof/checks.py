@@ -1,7 +1,7 @@
-"""What of a node was compared with what it should be, whether it hinders anything or not.
+"""Compares a node with what the spec expects, whether or not a difference does any harm.
 
-In scope: labels, taints, conditions, the plugin's pod and the parts beside it, as pairs of expected and seen; pure.
-Out of scope: what a difference means and which one is to blame (verify and its modules).
+In scope: labels, taints, conditions, the plugin's pod, and the other components, as pairs of expected and observed
+values; pure. Out of scope: what a difference means and what causes it (verify and its modules).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 _TROUBLES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
-"""Conditions that are False on a node that is well; clouds have more of their own."""
+"""Conditions that are False on a healthy node; clouds add their own."""
 HINDERING: Final = ("DiskPressure", "NetworkUnavailable")
-"""Those that keep every new pod away while they are True: the controllers taint the node (Kubernetes documentation,
-"Taints and Tolerations", Taint Nodes by Condition)."""
+"""Conditions that block every new pod while True: the controllers taint the node (Kubernetes documentation, "Taints and
+Tolerations", Taint Nodes by Condition)."""
 _SOFT: Final = "PreferNoSchedule"
 
 
 def node_checks(desired: Desired, node: NodeView, seen: Snapshot) -> tuple[Check, ...]:
-    """Compare everything of a node that was looked at, beside its devices."""
+    """Compare everything on a node except its devices."""
     return (
         *_conditions(node),
         *_labels(desired, node),
@@ -49,7 +49,7 @@ def _conditions(node: NodeView) -> Iterator[Check]:
 
 
 def condition_details(node: NodeView, condition: str) -> str:
-    """Render since when a condition of a node holds, and what is said of it; "" where the node does not tell."""
+    """Return since when a node's condition holds, and its reason and message; "" if the node reports neither."""
     said = node.said.get(condition)
     if said is None:
         return ""
@@ -63,7 +63,7 @@ def _labels(desired: Desired, node: NodeView) -> Iterator[Check]:
 
 
 def _taints(desired: Desired, node: NodeView) -> Iterator[Check]:
-    """Compare taints; more than promised count where they keep pods away."""
+    """Compare taints; unexpected ones count only if they block pods."""
     for taint in sorted(desired.effective_taints):
         there = taint in node.taints
         yield Check(f"taint {taint}", "present", "present" if there else "", holds=there)
@@ -82,12 +82,12 @@ def _plugin_pod(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Ch
 
 
 def _parts(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Check]:
-    """Say of the parts beside the plugin whether their pods land here; those that do not exist are left out."""
+    """Compare whether the pods of the other components can run here; skip components that do not exist."""
     place = live_place(node)
     needed = needed_roles(desired)
     stuck = {found.role: found for found in unreached(desired, [place], seen.daemonsets)}
     there = {role_of(item) for item in seen.daemonsets}
     for role in needed:
         if role != "plugin" and role in there:
-            result = stuck[role].why_not if role in stuck else "lands"
-            yield Check(title_of(role).removeprefix("the "), "lands", result, holds=role not in stuck)
+            result = stuck[role].why_not if role in stuck else "schedulable"
+            yield Check(title_of(role).removeprefix("the "), "schedulable", result, holds=role not in stuck)

@@ -1,9 +1,9 @@
-"""What a wrong number of devices on a node means.
+"""Explains a wrong number of devices on a node.
 
-In scope: promised against allocatable resources of one node whose plugin serves, ours or the cloud's; pure. Out of
+In scope: promised and allocatable resources of one node whose plugin serves, gpukube's or the cloud's; pure. Out of
 scope: pods.
 
-Source: names and formulas of NVIDIA/k8s-device-plugin v0.20.0 (internal/rm), labels of its GPU feature discovery.
+Source: names and formulas in NVIDIA/k8s-device-plugin v0.20.0 (internal/rm), labels of its GPU feature discovery.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLOUDS: Final = "gpukube pool plan diff (the cloud's own plugin follows the poo
 
 
 def _restart(desired: Desired) -> str:
-    """Describe how the plugin is made to read the node again; a plugin of the cloud is not ours to restart."""
+    """Return the command that makes the plugin re-read the node; "" if the plugin is the cloud's."""
     kind = kind_of(desired.ownership.advertiser)
     return f"kubectl -n {NAMESPACE} rollout restart daemonset {kind.plugin}" if kind else ""
 
@@ -37,7 +37,7 @@ def _log(desired: Desired) -> str:
 
 
 def count_findings(desired: Desired, node: NodeView) -> list[Finding]:
-    """Compare the devices of a node; empty when they are as promised and nothing else is shown."""
+    """Compare a node's devices with the promise; empty if they match and no other GPU resource is advertised."""
     expected = desired.promise.per_node
     wrong = {name: node.devices.get(name, 0) for name, count in expected.items() if node.devices.get(name, 0) != count}
     if wrong:
@@ -51,7 +51,7 @@ def _stale(desired: Desired, node: NodeView) -> list[Finding]:
         if name in desired.promise.per_node or not _is_gpu_resource(name):
             continue
         seen = f"{name}: {count} is advertised too"
-        means = "the kubelet keeps names of a former sharing until it restarts"
+        means = "the kubelet keeps the names of an earlier sharing until it restarts"
         fix = f"drain and replace node {node.name}, or restart its kubelet" if count else ""
         found.append(missing(node.name, "stale-name", "error" if count else "hint", seen, means, fix))
     return found
@@ -66,7 +66,7 @@ def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding
     others = {key: count for key, count in node.devices.items() if key != name and count and _is_gpu_resource(key)}
     seen = f"{name} is {shown}, not {expected}" + "".join(f"; {key} is {count}" for key, count in others.items())
     if node.labels.get(_PRODUCT_LABEL, "").endswith("-MIG-INVALID"):
-        means = "the GPUs of this node have different MIG layouts, which strategy single refuses"
+        means = "the GPUs of this node have different MIG layouts, which strategy single does not allow"
         return missing(node.name, "geometry", "error", seen, means, "write strategy: mixed, or replace the node")
     if not shown and not others:
         return _nothing_shown(desired, node, seen)
@@ -78,7 +78,7 @@ def _explain(desired: Desired, node: NodeView, name: str, shown: int) -> Finding
 def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
     owner = desired.ownership.advertiser
     if kind_of(owner):
-        means = "the plugin is ready but has registered nothing: it just started, or finds no GPU (see its log)"
+        means = "the plugin is ready but has registered nothing: it just started, or finds no GPU (check its log)"
     elif owner == "cloud":
         means = "the cloud's own plugin has registered nothing: it waits for the driver, or for MIG"
     else:
@@ -87,16 +87,16 @@ def _nothing_shown(desired: Desired, node: NodeView, seen: str) -> Finding:
 
 
 def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> Finding:
-    """Tell a cut that is not there from a strategy that is not in force."""
+    """Distinguish a missing MIG layout from a strategy that is not in effect."""
     mig = desired.target.sharing.mig
     strategy = mig.strategy if mig else ""
     devices = desired.target.machine.devices
     in_force = node.labels.get(_STRATEGY_LABEL, "none")
     slices = {key for key in shown if key.startswith(_MIG_PREFIX)}
     if strategy == "single" and slices:
-        return _not_in_force(desired, node, seen, f"mig-* names are strategy mixed, and {strategy} is declared")
+        return _not_in_force(desired, node, seen, f"mig-* names mean strategy mixed, but {strategy} is declared")
     if strategy == "mixed" and not slices and shown.get(GPU_RESOURCE, 0) > devices:
-        return _not_in_force(desired, node, seen, f"slices under the name {GPU_RESOURCE} are strategy single")
+        return _not_in_force(desired, node, seen, f"MIG instances named {GPU_RESOURCE} mean strategy single")
     ours = kind_of(desired.ownership.advertiser) is not None
     if shown.get(GPU_RESOURCE) == devices and in_force != strategy and ours:
         means = f"whole GPUs and label {_STRATEGY_LABEL}={in_force}: the plugin runs under another config entry"
@@ -124,4 +124,4 @@ def _shared(desired: Desired, node: NodeView, seen: str, shown: int) -> Finding:
         means = "some GPUs are missing or unhealthy"
         fix = _log(desired) or f"kubectl describe node {node.name}, and the cloud's health events of the machine"
         return missing(node.name, "count", "error", seen, means, fix)
-    return _not_in_force(desired, node, seen, "another sharing is in effect, or the machine is another type")
+    return _not_in_force(desired, node, seen, "other sharing is in effect, or the machine type is different")

@@ -1,10 +1,10 @@
-"""What the last lines of a plugin that crashes, or registers nothing, say about the step that is missing.
+"""Finds the missing step in the last log lines of a plugin that crashes or registers nothing.
 
-In scope: which containers' logs are worth reading, and a table from words to findings; pure. Out of scope:
-reading logs (engine.proving), states of containers (pods).
+In scope: which containers' logs to read, and a table from texts to findings; pure. Out of scope: reading logs
+(engine.proving), container states (pods).
 
-Source: the messages of NVIDIA/k8s-device-plugin v0.20.0 (cmd/nvidia-device-plugin, cmd/config-manager, internal/rm,
-internal/plugin, api/config/v1) and the issues named.
+Source: messages of NVIDIA/k8s-device-plugin v0.20.0 (cmd/nvidia-device-plugin, cmd/config-manager, internal/rm,
+internal/plugin, api/config/v1) and the linked issues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOUD: Final = ("CrashLoopBackOff", "Error")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A log to read: of a container, for the finding about its node."""
+    """A container log to read for the finding about its node."""
 
     node: str
     pod: str
@@ -50,7 +50,7 @@ _ROWS: Final = (
             r"could not load NVML library|nvml init failed|ERROR_LIBRARY_NOT_FOUND|[Ff]ailed to initialize NVML"
         ),
         "driver",
-        "the NVIDIA driver is not on the node, or nvidia is not the runtime of its containers (#478, #1011)",
+        "the node has no NVIDIA driver, or nvidia is not its container runtime (#478, #1011)",
         "check the pool's node image and driver; gpukube explain owner shows who installs the driver",
     ),
     _Row(
@@ -68,13 +68,13 @@ _ROWS: Final = (
     _Row(
         re.compile(r"number of replicas must be|no resources specified|unknown version|unable to load config"),
         "config-entry",
-        "the plugin refuses the config entry of this node",
-        "gpukube pool create writes the entry again",
+        "the plugin rejects this node's config entry",
+        "gpukube pool create rewrites the entry",
     ),
     _Row(
         re.compile(r"MPS is not supported for MIG|invalid MPS configuration"),
         "config-entry",
-        "MPS does not work with MIG, and a GPU allows at most 48 clients, an older one 16",
+        "MPS does not work with MIG, and a GPU allows at most 48 clients, an older GPU 16",
         "change sharing",
     ),
     _Row(
@@ -89,11 +89,11 @@ _ROWS: Final = (
         "check the pool's node image and driver",
     ),
 )
-"""In order: the first row whose words a line has, the last lines first."""
+"""The first row that matches a line applies; the last lines are checked first."""
 
 
 def log_sources(desired: Desired, proof: PoolProof, seen: Snapshot) -> tuple[Source, ...]:
-    """Name the logs that may say more: of plugin pods that crash, and of those that serve on nodes showing nothing."""
+    """Return the logs that may explain more: of crashing plugin pods, and of serving ones on nodes without devices."""
     kind = kind_of(desired.ownership.advertiser)
     if kind is None:
         return ()
@@ -112,12 +112,12 @@ def log_sources(desired: Desired, proof: PoolProof, seen: Snapshot) -> tuple[Sou
 
 
 def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> PoolProof:
-    """Put into a node's finding what the log says; the proof as it is where the log says nothing known."""
+    """Add what the log explains to a node's finding; return the proof unchanged if no row matches."""
     match = next(((row, line) for line in reversed(list(lines)) for row in _ROWS if row.words.search(line)), None)
     if match is None:
         return proof
     row, line = match
-    if any(step_of(finding) == row.step for finding in proof.all_findings):  # seen where it is, not by what it does
+    if any(step_of(finding) == row.step for finding in proof.all_findings):  # already found at its cause
         return proof
     nodes = tuple(
         replace(node, findings=tuple(_better(finding, row, line) for finding in node.findings))

@@ -1,11 +1,11 @@
-"""What the GPU Operator must have done before its plugin counts on a node: taken the node up, and cut its GPUs.
+"""What the GPU Operator must have done on a node before its plugin matters: labeled it, and created MIG instances.
 
 In scope: its release and its labels on one node as findings; pure. Out of scope: pods, placement, counts.
 
 Source: NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go (labels), NVIDIA/mig-parted v0.15.0
-reconfigure-mig.sh (states), NVIDIA/cloud-native-docs gpu-operator-mig. The chain on a young node: NFD sees the PCI
-device, the operator labels the node, its plugin and feature discovery start, the node proves to be MIG-capable, the MIG
-manager starts and cuts, perhaps by a reboot, and the plugin starts again.
+reconfigure-mig.sh (states), NVIDIA/cloud-native-docs gpu-operator-mig. The chain on a new node: NFD detects the PCI
+device, the operator labels the node, its plugin and feature discovery start, the node turns out to be MIG-capable, the
+MIG manager starts and applies the layout, perhaps with a reboot, and the plugin starts again.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _State:
 
 _STATES: Final[dict[str, _State]] = {
     "": _State(
-        "warning", "features", "the MIG manager has not started: it starts when the node is known to support MIG"
+        "warning", "features", "the MIG manager has not started: it starts once the node is known to support MIG"
     ),
     "pending": _State("warning", "geometry", "the MIG manager stops GPU clients and applies the layout"),
     "rebooting": _State("warning", "geometry", "the node reboots to change the MIG mode of its GPUs"),
@@ -67,21 +67,21 @@ _STATES: Final[dict[str, _State]] = {
         "error",
         "geometry",
         "pods still used a GPU, the GPU has no such profile, or its MIG mode could not be changed",
-        "{log}; stop the pods that use GPUs of the node, then apply it again: kubectl label --overwrite node {node} "
-        "{label}=all-disabled, and the same with {label}={desired}; or replace the node",
+        "{log}; stop the pods that use the node's GPUs, then apply it again: kubectl label --overwrite node {node} "
+        "{label}=all-disabled, then the same with {label}={desired}; or replace the node",
     ),
 }
-"""Values of the state label, without success (which has nothing to say) and those not known."""
+"""Values of the state label, except success (which needs no finding) and unknown ones."""
 _UNKNOWN_STATE: Final = _State("warning", "geometry", "the MIG manager is working")
 
 
 def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
-    """Find what is missing of the release itself; the operator makes its DaemonSets with the first GPU node.
+    """Return what is missing of the release itself; the operator creates its DaemonSets with the first GPU node.
 
     Args:
         seen: The cluster.
-        nodes: How many nodes the pool has. Without any, an operator that does not run is worth a note: the cluster
-            may have no node at all.
+        nodes: Number of nodes in the pool. Without any, an operator that does not run is only a hint: the cluster may
+            have no node at all.
     """
     where = f"{NAMESPACE}/{OPERATOR_NAME}"
     operator = next(
@@ -91,18 +91,18 @@ def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
         means = "the release is not installed, or its Deployment was deleted"
         return [missing(where, "placement", "error", "the GPU Operator has no Deployment", means, _APPLY)]
     if CLUSTER_POLICY not in seen.cluster_policies:
-        message = f"there is no ClusterPolicy {CLUSTER_POLICY}"
+        message = f"the cluster has no ClusterPolicy {CLUSTER_POLICY}"
         return [missing(where, "placement", "error", message, "without it the operator does nothing", _APPLY)]
     if operator.ready:
         return []
-    means = "it starts, or no node accepts it"
+    means = "it is starting, or no node accepts it"
     fix = f"kubectl -n {NAMESPACE} describe pods -l app={OPERATOR_NAME}"
     severity: Severity = "warning" if nodes else "hint"
-    return [missing(where, "placement", severity, "the GPU Operator itself does not run", means, fix)]
+    return [missing(where, "placement", severity, "the GPU Operator itself is not running", means, fix)]
 
 
 def taken_up_findings(node: NodeView) -> list[Finding]:
-    """Return whether the operator wants its plugin on a node yet."""
+    """Return why the operator does not run its plugin on a node yet."""
     if node.labels.get(_OPERANDS_LABEL) == "false":
         means = "the label excludes the node from the GPU Operator"
         fix = f"kubectl label node {node.name} {_OPERANDS_LABEL}-"
@@ -117,15 +117,15 @@ def taken_up_findings(node: NodeView) -> list[Finding]:
     if value:
         means = "the MIG manager has stopped the plugin to apply the layout"
         return [missing(node.name, "geometry", "warning", f"label {_PLUGIN_LABEL} is {value}", means)]
-    means = "NFD has not seen the GPU on this node yet, or the operator has not noticed"
+    means = "NFD has not detected the GPU on this node yet, or the operator has not reacted"
     fix = f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}"
     return [missing(node.name, "features", "warning", f"no label {_PLUGIN_LABEL}", means, fix)]
 
 
 def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -> list[Finding]:
-    """Describe how far a driver pod is on a node; empty if the driver is loaded, or part of the image.
+    """Return the progress of a driver pod on a node; empty if the driver is loaded, or part of the image.
 
-    The pods of toolkit, plugin and MIG manager wait for it in their init containers.
+    The pods of toolkit, plugin, and MIG manager wait for it in their init containers.
     """
     installers = _installers(desired)
     if not installers:
@@ -133,7 +133,7 @@ def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -
     here = [pod for pod in pods if pod.node == node.name and not pod.terminating]
     pod = next((pod for pod in here if pod.owner in installers), None)
     if pod is None:
-        return [missing(node.name, "driver", "warning", "no pod that installs the driver on this node yet")]
+        return [missing(node.name, "driver", "warning", "no driver pod on this node yet")]
     if pod.ready:
         return []
     stuck = next((state for state in pod.containers if state.waiting in _FAILS), None)
@@ -150,7 +150,7 @@ def driver_findings(desired: Desired, node: NodeView, pods: Sequence[PodView]) -
 
 
 def _installers(desired: Desired) -> frozenset[str]:
-    """DaemonSets of which one installs the driver on a pool's nodes: the operator's, or those beside it."""
+    """Return the DaemonSets one of which installs the driver on a pool's nodes: the operator's, or others."""
     if desired.ownership.driver == GPU_OPERATOR.advertiser:
         return frozenset({DRIVER_NAME})
     objects = items(desired.ownership.values, "extraObjects")
@@ -158,14 +158,14 @@ def _installers(desired: Desired) -> frozenset[str]:
 
 
 def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
-    """Describe how far the MIG manager is with a node; empty when it has cut it, and for pools that are not cut."""
+    """Return the MIG manager's progress on a node; empty if it is done, and for pools without MIG."""
     expected = desired.ownership.labels.get(MIG_CONFIG_LABEL, "")
     if not expected:
         return []
     requested = node.labels.get(MIG_CONFIG_LABEL, "")
     if requested != expected:
         message = f"label {MIG_CONFIG_LABEL} is {requested or 'absent'}, not {expected}"
-        means = "the MIG manager reads it; nodes get labels of the pool at creation"
+        means = "the MIG manager reads it; nodes get the pool's labels at creation"
         fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={expected} --overwrite, and gpukube pool plan diff"
         return [missing(node.name, "geometry", "error", message, means, fix)]
     value = node.labels.get(STATE_LABEL, "")

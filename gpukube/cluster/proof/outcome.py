@@ -1,6 +1,6 @@
-"""The outcome of looking at a pool's nodes: findings, and what they add up to.
+"""The result of checking a pool's nodes: findings, and the status that follows.
 
-In scope: the values. Out of scope: how they are found (verify).
+In scope: the values. Out of scope: computing them (verify).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpukube.errors import Severity
 
 NOT_MANAGED: Final = "not managed: no GPU is advertised until you install a plugin"
-"""What plans and reports have of a pool whose device plugin the spec leaves to others, until somebody's shows a GPU."""
+"""Status in plans and reports if the spec leaves the device plugin to others and no node advertises a GPU yet."""
 
 Step = Literal[
     "node",
@@ -34,45 +34,45 @@ Step = Literal[
     "stale-name",
     "probe",
 ]
-"""What must hold, in this order, before a node shows the devices promised."""
+"""Conditions, in this order, before a node advertises the promised devices."""
 ProofStatus = Literal["proven", "waiting", "broken", "empty", "unmanaged"]
 ProbeStatus = Literal["passed", "failed", "skipped"]
 
 
-def missing(  # noqa: PLR0913, PLR0917 - the parts of a finding
+def missing(  # noqa: PLR0913, PLR0917 - the fields of a finding
     where: str, step: Step, severity: Severity, seen: str, means: str = "", fix: str = ""
 ) -> Finding:
-    """Make the finding of a step that is missing on a node or in a cluster.
+    """Return the finding for a step that is missing on a node or in a cluster.
 
     Args:
         where: Node or object.
-        step: Which step.
-        severity: A hint hinders nothing; what a warning is about usually passes by itself; an error does not.
-        seen: What was seen, one line.
-        means: What that usually comes from; "" when it is plain.
-        fix: What to run; "" when waiting is all there is to do.
+        step: The missing step.
+        severity: A hint does no harm; a warning usually passes on its own; an error does not.
+        seen: Observation, in one line.
+        means: Usual cause; "" if obvious.
+        fix: Command to run; "" if waiting is enough.
     """
     return Finding(f"step-{step}", Where(where), seen, fix, means, severity)
 
 
 def code_of_step(step: Step) -> str:
-    """Return the code of a finding about a step: "step-driver"."""
+    """Return the code of findings about a step: "step-driver"."""
     return f"step-{step}"
 
 
 def step_of(finding: Finding) -> Step:
-    """Return the step that a finding of a proof is about."""
+    """Return the step that a finding is about."""
     return cast("Step", finding.code.removeprefix("step-"))
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing of a node, as it should be and as it is.
+    """One property of a node, expected and observed.
 
     Attributes:
         what: "label gpukube.io/advertiser", "taint sku=gpu:NoSchedule", "condition Ready", "plugin pod".
-        expected, seen: Words; "" for absent.
-        holds: Whether they agree.
+        expected, seen: Values; "" for absent.
+        holds: Whether they match.
     """
 
     what: str
@@ -83,10 +83,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class NodeProof:
-    """One node: devices promised and devices allocatable, by resource name; and what else was looked at.
+    """One node: promised and allocatable devices by resource name, and the other checks.
 
     Attributes:
-        checks: What was compared beside the devices; one that does not hold need not hinder anything.
+        checks: Comparisons other than the devices; a failed one need not do harm.
     """
 
     node: str
@@ -101,13 +101,13 @@ class Probe:
     """What a pod with one device of a pool saw.
 
     Attributes:
-        status: "skipped" is no failure: there was nothing to ask without starting a node, or no device free.
+        status: "skipped" is no failure: probing would have started a node, or no device was free.
         message: One line.
-        resource: What it asked for.
-        image: What it ran.
-        node: Where it ran; "" when it did not.
-        output: What `nvidia-smi -L` wrote.
-        findings: What is wrong with that.
+        resource: Resource that it requested.
+        image: Image that it ran.
+        node: Node it ran on; "" if it did not run.
+        output: Output of `nvidia-smi -L`.
+        findings: Problems with the pod or its output.
     """
 
     status: ProbeStatus
@@ -121,19 +121,19 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class PoolProof:
-    """One pool on one cluster.
+    """Result for one pool on one cluster.
 
     Attributes:
-        cluster, pool: Which.
-        status: "empty" is a pool that may have no nodes, and has none, in a cluster that is ready for them; "unmanaged"
-            one whose nodes are there and whose device plugin the spec leaves to others, so that no device is due.
-        nodes: Numbers promised.
-        nodes_seen: Nodes that carry the pool's marks.
-        per_node: Each of them.
-        findings: Of the pool as a whole; those of the nodes are in per_node.
-        expected: Resource -> devices promised by the fewest and by the most nodes.
+        cluster, pool: Names.
+        status: "empty": the pool may have no nodes and has none, and the cluster is ready for them; "unmanaged": the
+            nodes exist and the spec leaves the device plugin to others, so no device is expected.
+        nodes: Promised node counts.
+        nodes_seen: Nodes with the pool's labels.
+        per_node: Result for each of them.
+        findings: Findings about the pool as a whole; those about nodes are in per_node.
+        expected: Resource -> devices promised by the minimum and maximum number of nodes.
         total: Resource -> devices allocatable on all nodes.
-        probe: What a pod saw; None when none was asked for.
+        probe: Result of the probe pod; None without one.
     """
 
     cluster: str
@@ -155,7 +155,7 @@ class PoolProof:
 
     @property
     def missing_step(self) -> Finding | None:
-        """The finding to tell first: the earliest step, what is broken before what may pass."""
+        """The finding to report first: the earliest step, errors before warnings."""
         real = [finding for finding in self.all_findings if finding.severity != "hint"]
         return min(real, key=lambda item: (item.severity != "error", _ORDER[step_of(item)], item.where), default=None)
 

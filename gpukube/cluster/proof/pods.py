@@ -1,8 +1,8 @@
-"""What a device plugin pod's trouble on a node usually means.
+"""Explains a device plugin pod that fails on a node.
 
-In scope: a table from container states to findings, and the labels that MPS waits for. Out of scope: counts.
+In scope: a table from container states to findings, and the label that MPS requires. Out of scope: counts.
 
-Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the issues named.
+Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the linked issues.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _of_plugin(state: ContainerState) -> bool:
 
 
 def _chooses(state: ContainerState) -> bool:
-    """Tell the containers that choose the config entry; the chart and the operator name them differently."""
+    """Match the containers that choose the config entry; the chart and the operator name them differently."""
     return "sidecar" in state.name or "config-manager" in state.name
 
 
@@ -55,12 +55,12 @@ _ROWS: Final[tuple[_Row, ...]] = (
     ),
     _Row(
         lambda _desired, state: state.waiting in _NO_MOUNT,
-        "a config map or a host path of the pod is missing",
+        "a ConfigMap or a host path of the pod is missing",
         "kubectl -n {namespace} describe pod {pod}",
     ),
     _Row(
         lambda _desired, state: state.waiting in _CRASHES and (state.init or _chooses(state)),
-        "the node's label {label} names an entry that is not in the config map: config-manager exits",
+        "the node's label {label} names an entry that the ConfigMap lacks: config-manager exits",
         "gpukube pool create (it writes the entry), or correct the label: kubectl get node {node} --show-labels",
     ),
     _Row(
@@ -70,8 +70,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
             and desired.target.sharing.mig is not None
             and desired.target.sharing.mig.strategy == "single"
         ),
-        "under strategy single all GPUs of the node need the same MIG layout; or there is no driver",
-        "kubectl -n {namespace} logs {pod} -c {container}; for different layouts write strategy: mixed",
+        "under strategy single all GPUs of the node need the same MIG layout; or the node has no driver",
+        "kubectl -n {namespace} logs {pod} -c {container}; for different layouts, write strategy: mixed",
     ),
     _Row(
         lambda _desired, state: state.waiting in _CRASHES and _of_plugin(state),
@@ -83,7 +83,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
 
 
 def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
-    """Describe what keeps the plugin's pod on a node from serving; empty when it does."""
+    """Return what keeps the plugin's pod on a node from serving; empty if it serves."""
     here = [
         pod
         for pod in seen.pods
@@ -114,11 +114,11 @@ def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Release
 
 
 def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) -> list[Finding]:
-    """Find a pod that is about to be replaced: what it shows ends with it, and its successor may show another count."""
+    """Find a pod that will be replaced: its devices go with it, and its replacement may advertise a different count."""
     made_of = pod.labels.get(GENERATION, "")
     if plugin is None or plugin.rolled_out or not made_of or made_of == plugin.generation:
         return []
-    message = f"pod {pod.name} is of a former template of DaemonSet {plugin.name}"
+    message = f"pod {pod.name} has an outdated template of DaemonSet {plugin.name}"
     means = "the release was changed, and the rollout has not reached this node"
     fix = f"kubectl -n {NAMESPACE} rollout status daemonset {plugin.name}"
     return [missing(node.name, "plugin-pod", "warning", seen=message, means=means, fix=fix)]
@@ -143,7 +143,7 @@ def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerSta
 
 
 def _mps_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
-    """Find the label that the MPS daemon's DaemonSet selects nodes by; GFD writes it, NFD's master puts it on."""
+    """Find a missing label that the MPS daemon's DaemonSet selects nodes by; GFD computes it, NFD's master sets it."""
     slicing = desired.target.sharing.slicing
     if slicing is None or slicing.mode != "mps" or node.labels.get(_MPS_LABEL) == "true":
         return []
@@ -153,13 +153,13 @@ def _mps_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Find
             "features",
             "warning",
             seen=f"label {_MPS_LABEL} is {node.labels.get(_MPS_LABEL, 'absent')}, so no MPS daemon runs here",
-            means=f"GPU feature discovery writes it, and {_passes_on(seen)} must turn it into a label (#634, #712)",
+            means=f"GPU feature discovery writes it, and {_label_setter(seen)} must turn it into a label (#634, #712)",
             fix=f"kubectl -n {NAMESPACE} get pods -o wide --field-selector spec.nodeName={node.name}",
         )
     ]
 
 
-def _passes_on(seen: Snapshot) -> str:
-    """Say who takes what feature discovery has found: up to 0.18 a file, read by a worker on the node."""
+def _label_setter(seen: Snapshot) -> str:
+    """Name the components that turn GFD's result into a label: up to 0.18 a file that a worker on the node reads."""
     found = [item for item in seen.daemonsets if role_of(item) == "gfd"]
     return "NFD's master" if all(map(publishes_itself, found)) else "an NFD worker on this node, and NFD's master,"

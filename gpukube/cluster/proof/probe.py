@@ -1,11 +1,11 @@
-"""The probe of a pool: one pod that asks for one promised device and lists what it was given.
+"""The probe of a pool: one pod that requests one promised device and lists what it got.
 
-In scope: the Job as the API takes it, what its pod's state means, what `nvidia-smi -L` wrote, and the comparison with
-the promise; pure. Out of scope: making, following and removing it (engine.probing).
+In scope: the Job as the API expects it, the meaning of its pod's state, parsing `nvidia-smi -L`, and comparing it with
+the promise; pure. Out of scope: creating, following, and deleting it (engine.probing).
 
-A Job and not a bare pod, for the cluster then cleans up after a gpukube that was killed: a pod's own deadline counts
-only from where it was placed, a Job's from its creation, and a finished Job is removed with its pod (Kubernetes
-documentation, "Jobs": activeDeadlineSeconds, ttlSecondsAfterFinished).
+It is a Job and not a bare pod so that the cluster cleans up after a killed gpukube: a pod's own deadline counts from
+    its scheduling, a Job's from its creation, and a finished Job is deleted with its pod (Kubernetes documentation,
+    "Jobs": activeDeadlineSeconds, ttlSecondsAfterFinished).
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from gpukube.errors import Finding
 
 PROBE_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
-"""NVIDIA's smallest CUDA image, for x86 and Arm; the program itself is put in by the node's container runtime, and the
-image's PATH has the place where GKE puts it. Pinned: `latest` is deprecated for these images."""
+"""NVIDIA's smallest CUDA image, for x86 and Arm; the node's container runtime adds nvidia-smi, and the image's PATH
+includes GKE's location of it. Pinned: `latest` is deprecated for these images."""
 PROBE_LABEL: Final = "gpukube.io/probe"
 _DEADLINE_S: Final = 1800
 _KEPT_S: Final = 3600
-"""Long enough for a slow reader; a gpukube that ends in order removes the Job at once."""
+"""Seconds that a finished Job stays for slow readers; a gpukube that exits normally deletes it immediately."""
 _STALE: Final = timedelta(seconds=_DEADLINE_S)
 _COMMAND: Final = ("nvidia-smi", "-L")
 _GPU: Final = re.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[^)\s]+)\)\s*")
 _MIG: Final = re.compile(r"\s+MIG (?P<name>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
 _PROFILE: Final = re.compile(r"(?P<slices>\d+g)\.(?P<gib>\d+)gb(?P<extra>.*)")
 _MIG_PREFIX: Final = "nvidia.com/mig-"
-_NAME_ROOM: Final = 63  # pods have the name of their Job as a label, whose value has 63 characters at the most
+_NAME_ROOM: Final = 63  # pods have their Job's name as a label, whose value has at most 63 characters
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One device that `nvidia-smi -L` lists: a GPU, or a MIG instance in it.
+    """A device that `nvidia-smi -L` lists: a GPU, or a MIG instance on it.
 
     Attributes:
-        kind: What it is.
+        kind: Whether it is a GPU or a MIG instance.
         name: Product ("NVIDIA A100-SXM4-40GB") or profile ("1g.5gb").
         uuid: "GPU-..." or "MIG-...".
     """
@@ -63,14 +63,14 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How the probe's pod fares.
+    """State of the probe's pod.
 
     Attributes:
-        pod: Its name; "" when there is none yet.
-        node: Where it is; "" while it is not placed.
+        pod: Its name; "" if it does not exist yet.
+        node: Its node; "" before it is scheduled.
         phase: "Pending", "Running", "Succeeded" or "Failed"; "" without a pod.
-        reason, message: Of the pod, or why it is not placed, or why its container does not run.
-        exit_code: Of the container; None while it has not finished.
+        reason, message: Of the pod, or why it is not scheduled, or why its container does not run.
+        exit_code: Exit code of the container; None until it has finished.
     """
 
     pod: str = ""
@@ -82,16 +82,16 @@ class Attempt:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, well or not, or will not begin without a change."""
+        """Whether it has ended, or will not start without a change."""
         return self.phase in ("Succeeded", "Failed") or self.reason in _HOPELESS
 
     def __str__(self) -> str:
-        """Say in one line where it is."""
-        return " ".join(filter(None, ("the probe's pod", self.pod or "is not there yet", self.phase, self.reason)))
+        """Render the state in one line."""
+        return " ".join(filter(None, ("the probe's pod", self.pod or "does not exist yet", self.phase, self.reason)))
 
     @property
     def stuck(self) -> bool:
-        """Whether it seldom goes on from here by itself."""
+        """Whether it seldom recovers from this state on its own."""
         return self.reason in _STUCK
 
 
@@ -100,23 +100,23 @@ _STUCK: Final = ("ImagePullBackOff", "ErrImagePull", "Unschedulable")
 
 
 def probed_resource(desired: Desired) -> str:
-    """Name the resource that the probe asks for: the first of the promised ones."""
+    """Return the resource that the probe requests: the first of the promised ones."""
     return min(desired.promise.per_node, default="")
 
 
 def probe_marks(desired: Desired) -> dict[str, str]:
-    """Return the labels by which the next run finds what an earlier one left."""
+    """Return the labels by which a later run finds the Jobs that an earlier one left."""
     return {PROBE_LABEL: "true", OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
 
 
 def probe_job(desired: Desired, namespace: str, suffix: str, image: str = PROBE_IMAGE) -> dict[str, object]:
-    """Make the Job.
+    """Return the Job.
 
     Args:
-        desired: The pool; its marks select the nodes, its effective taints are tolerated.
-        namespace: Where.
-        suffix: Tells it from earlier ones.
-        image: What to run `nvidia-smi -L` in.
+        desired: The pool; its labels select the nodes, its effective taints are tolerated.
+        namespace: Namespace of the Job.
+        suffix: Distinguishes its name from earlier ones.
+        image: Image with `nvidia-smi -L`.
     """
     marks = probe_marks(desired)
     stem = f"gpukube-probe-{desired.target.pool}"[: _NAME_ROOM - len(suffix) - 1].rstrip("-.")
@@ -150,7 +150,7 @@ def _pod(desired: Desired, image: str) -> dict[str, object]:
                 "name": "probe",
                 "image": image,
                 "command": list(_COMMAND),
-                # The image asks for a driver of its CUDA version; listing devices needs none in particular.
+                # The image requires a driver for its CUDA version; listing devices needs no particular one.
                 "env": [{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}],
                 "resources": {
                     "requests": {"cpu": "10m", "memory": "32Mi"},
@@ -163,10 +163,10 @@ def _pod(desired: Desired, image: str) -> dict[str, object]:
 
 
 def is_left_over(job: Tree, ours: Tree) -> bool:
-    """Return whether another probe's Job of the same pool was left by a run that was killed.
+    """Return whether another probe Job of the same pool was left by a killed run.
 
-    It is by the API's own clock so much older than ours that no living run still waits for it; the pool may be probed
-    by two runs at once.
+    By the API's own clock it is so much older than this one that no running gpukube waits for it; two runs may probe a
+    pool at once.
     """
     age = _created(ours) - _created(job)
     return text(job, "metadata", "name") != text(ours, "metadata", "name") and age > _STALE
@@ -177,11 +177,11 @@ def _created(job: Tree) -> datetime:
 
 
 def free_devices(resource: str, nodes: Iterable[NodeView], pods: Mapping[str, Iterable[PodView]]) -> int:
-    """Count the devices of a resource that no pod holds, on nodes that take pods; other probes' pods do not count.
+    """Count a resource's free devices on nodes that accept pods; devices of other probes count as free.
 
     Args:
-        resource: Its name.
-        nodes: Of the pool.
+        resource: Name of the resource.
+        nodes: Nodes of the pool.
         pods: Node name -> its pods.
     """
     free = 0
@@ -195,7 +195,7 @@ def free_devices(resource: str, nodes: Iterable[NodeView], pods: Mapping[str, It
 
 
 def read_attempt(pods: Sequence[Tree]) -> Attempt:
-    """Read the state of the probe's pod, the newest where there are several."""
+    """Read the state of the probe's pod, the newest if there are several."""
     if not pods:
         return Attempt()
     pod = max(pods, key=lambda item: text(item, "metadata", "creationTimestamp"))
@@ -216,7 +216,7 @@ def read_attempt(pods: Sequence[Tree]) -> Attempt:
 
 
 def parse_listing(lines: Iterable[str]) -> tuple[Listed, ...]:
-    """Read what `nvidia-smi -L` writes; other lines are passed over."""
+    """Parse the output of `nvidia-smi -L`; skip other lines."""
     found = []
     for line in lines:
         if gpu := _GPU.fullmatch(line):
@@ -241,26 +241,26 @@ _ROWS: Final = (
     ),
     _Row(
         ("UnexpectedAdmissionError",),
-        "the kubelet could not allocate the device: its plugin refused or was not running",
+        "the kubelet could not allocate the device: its plugin rejected it or was not running",
         "kubectl -n {namespace} describe pod {pod}; then restart the plugin on node {node}",
     ),
     _Row(
         ("StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"),
-        "the driver, or the NVIDIA container runtime, did not put nvidia-smi into the container",
+        "the driver, or the NVIDIA container runtime, did not add nvidia-smi to the container",
         "check driver and container runtime of node {node}",
     ),
     _Row(
         ("Unschedulable",),
         "no node of the pool has room for a pod that requests one device",
-        "see which pods use them: kubectl describe nodes -l {label}={pool}",
+        "list the pods that use them: kubectl describe nodes -l {label}={pool}",
     ),
     _Row(
         ("DeadlineExceeded",),
         "the pod timed out",
-        "run it again; the cluster has ended this pod",
+        "run it again; the cluster has stopped this pod",
     ),
 )
-"""The first row with the reason explains a pod that did not end well."""
+"""The first row with the pod's reason explains a pod that failed."""
 _ENDED: Final = _Row(
     (),
     "nvidia-smi failed: the driver does not answer, or the device is missing",
@@ -272,22 +272,22 @@ _NOT_ENDED: Final = _Row((), "it timed out", "kubectl -n {namespace} describe po
 _NO_NODE: Final = _Row(
     (),
     "the pool has no node, and its autoscaler started none for this pod",
-    "see what it says: kubectl get events --all-namespaces --field-selector reason=NotTriggerScaleUp",
+    "check its events: kubectl get events --all-namespaces --field-selector reason=NotTriggerScaleUp",
 )
 
 
 def judge_attempt(desired: Desired, attempt: Attempt, namespace: str, proof: PoolProof | None = None) -> Finding:
-    """Describe what kept the pod from ending well.
+    """Return the finding for a pod that did not succeed.
 
     Args:
         desired: The pool.
-        attempt: The last look.
-        namespace: Of the pod.
-        proof: Of the pool before it; None where it has nodes.
+        attempt: State of the pod when last read.
+        namespace: Namespace of the pod.
+        proof: The pool's earlier result; None if the pool has nodes.
     """
     where = attempt.node or desired.target.where.source
     if not attempt.pod:
-        means = "a quota, a limit range or an admission policy of the namespace refuses the pod"
+        means = "a quota, a limit range or an admission policy of the namespace rejects the pod"
         fix = f"kubectl -n {namespace} get events --sort-by=.lastTimestamp"
         return missing(where, "probe", "error", "the probe's Job created no pod", means, fix)
     cause = ": ".join(part for part in (attempt.reason, next(iter(attempt.message.splitlines()), "")) if part)
@@ -309,9 +309,9 @@ def judge_attempt(desired: Desired, attempt: Attempt, namespace: str, proof: Poo
 
 
 def judge_output(desired: Desired, node: str, listed: Sequence[Listed]) -> tuple[Finding, ...]:
-    """Compare what a pod with one device sees with what the pool promises; empty when it is that.
+    """Compare what a pod with one device sees with what the pool promises; empty if it matches.
 
-    A whole GPU, also a shared one, is one GPU and nothing else. A MIG device is one instance inside its GPU.
+    A whole GPU, even a shared one, is one GPU and nothing else. A MIG device is one instance on its GPU.
     """
     gpus = [item for item in listed if item.kind == "gpu"]
     cuts = [item for item in listed if item.kind == "mig"]
@@ -339,17 +339,17 @@ def _count(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> 
 def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> tuple[str, str] | None:
     chip = desired.target.machine.model.chip
     if not _is_model(chip, gpus[0].name):
-        return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is another one than declared"
+        return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is not the declared one"
     mig = desired.target.sharing.mig
     expected = _requested_profiles(desired)
     if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in expected):
         seen = f"the MIG device is {cuts[0].name}, not {' or '.join(expected)}"
-        return seen, "the GPUs are cut another way than declared"
+        return seen, "the GPUs have another MIG layout than declared"
     return None
 
 
 def _requested_profiles(desired: Desired) -> tuple[str, ...]:
-    """Return the profiles of the resource that the probe asks for: all of them where they share one name."""
+    """Return the profiles of the resource that the probe requests: all of them if they share one name."""
     sharing = desired.target.sharing
     known = sharing.mig.profiles if sharing.mig else ()
     named = tuple(name for name in known if shared_name(resource_name(name), sharing) == probed_resource(desired))
@@ -357,7 +357,7 @@ def _requested_profiles(desired: Desired) -> tuple[str, ...]:
 
 
 def _is_model(chip: str, product: str) -> bool:
-    """Find a chip in a product's name, which may be spelled with spaces: RTXPRO6000 is "RTX PRO 6000"."""
+    """Return whether a product name contains a chip, perhaps spelled with spaces: RTXPRO6000 is "RTX PRO 6000"."""
     spelled = "[ -]?".join(map(re.escape, chip))
     return re.search(rf"(?<![0-9A-Za-z]){spelled}(?![0-9A-Za-z])", product) is not None
 

@@ -1,11 +1,11 @@
-"""What changes a node's devices behind the back of our plugin: another plugin there, or a strategy forced upon it.
+"""Finds what overrides gpukube's plugin on a node: another plugin, or a strategy forced on it.
 
-In scope: findings for a node whose count is wrong, told before anything is said of its GPUs; pure. Out of scope: rivals
-that a plan refuses (state.advertisers), and counts by themselves (counts).
+In scope: findings for a node whose count is wrong, reported before any about its GPUs; pure. Out of scope: other
+    plugins that a plan rejects (state.advertisers), and the counts themselves (counts).
 
-Two plugins on a node: the kubelet keeps the last one that registered a name, so the count is the other's, and that
-one's settings are not the pool's (NVIDIA/k8s-device-plugin#255). MIG_STRATEGY in the plugin's environment beats the
-strategy of its config entry (NVIDIA/k8s-device-plugin v0.20.0: command line, environment, file).
+If a node has two plugins, the kubelet keeps the last one that registered a name, so the count is the other plugin's,
+and its settings are not the pool's (NVIDIA/k8s-device-plugin#255). MIG_STRATEGY in the plugin's environment overrides
+the strategy of its config entry (NVIDIA/k8s-device-plugin v0.20.0: command line, environment, file).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _STRATEGY: Final = "MIG_STRATEGY"
 
 
 def rival_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
-    """Describe what else decides about the devices of a node; empty where they are as promised, or nothing does."""
+    """Return what else affects a node's devices; empty if they match the promise, or nothing does."""
     expected = desired.promise.per_node
     wrong = [name for name, count in sorted(expected.items()) if node.devices.get(name, 0) != count]
     beside = [name for name, count in node.devices.items() if count and name not in expected]
     if wrong:
         seen_count = f"{wrong[0]} is {node.devices.get(wrong[0], 0)}, not {expected[wrong[0]]}"
-    elif beside:  # under strategy mixed another plugin's whole GPUs do not touch the count of the profiles
+    elif beside:  # under strategy mixed another plugin's whole GPUs do not affect the profile counts
         seen_count = f"{beside[0]}: {node.devices[beside[0]]} is advertised too"
     else:
         return []
@@ -71,7 +71,7 @@ def _forced(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind,
     mig = desired.target.sharing.mig
     expected = mig.strategy if mig else "none"
     if not plugin or not forced or forced == expected or (kind is not DEVICE_PLUGIN and mig is None):
-        return []  # the operator sets one strategy for all; uncut pools show the same under any
+        return []  # the operator sets one strategy for all; pools without MIG show the same with any
     fix = (
         f"kubectl -n {NAMESPACE} set env daemonset/{plugin.name} {_STRATEGY}-"
         if kind is DEVICE_PLUGIN

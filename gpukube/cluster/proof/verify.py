@@ -1,9 +1,9 @@
-"""Promised devices against live nodes: when the number is wrong, which step is missing.
+"""Checks live nodes against the promised devices, and finds the missing step if the count is wrong.
 
-In scope: a declared pool x one sighting of its cluster -> PoolProof; pure. Out of scope: polling, and the
-meaning of a pod's or a count's trouble, or of what the GPU Operator says (pods, counts, operator).
+In scope: a declared pool and one snapshot of its cluster -> PoolProof; pure. Out of scope: polling, and explaining
+    pods, counts, or the GPU Operator's labels (pods, counts, operator).
 
-A successful Helm run proves nothing about GPUs, with no node it ends well at once; only nodes do.
+A successful Helm run proves nothing about GPUs: without nodes it succeeds immediately. Only nodes prove them.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ if TYPE_CHECKING:
     from gpukube.errors import Finding
 
 _APPLY = "gpukube pool create"
-_MPS_PARTS = "sharing by MPS takes the MPS daemon, and GPU feature discovery, whose label the daemon waits for"
+_MPS_PARTS = "MPS sharing needs the MPS daemon, and GPU feature discovery, whose label the daemon waits for"
 _PASSING = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that Kubernetes and the cloud's controller put on a young or ailing node, and take off."""
+"""Prefixes of taints that Kubernetes and the cloud's controller set on new or unhealthy nodes, and remove again."""
 
 
 def nodes_of(desired: Desired, nodes: Sequence[NodeView]) -> tuple[NodeView, ...]:
-    """Pick the nodes that carry the pool's marks, by name."""
+    """Return the nodes with the pool's labels, by name."""
     marks = (desired.target.owner, desired.target.pool)
     picked = [node for node in nodes if (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == marks]
     return tuple(sorted(picked, key=lambda node: node.name))
 
 
 def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
-    """Compare what a pool promises with what its nodes show.
+    """Compare what a pool promises with what its nodes advertise.
 
     Args:
-        desired: The pool; its promise, ownership, sharing and effective taints are read.
-        seen: One look at its cluster.
+        desired: The pool; its promise, ownership, sharing, and effective taints are read.
+        seen: A snapshot of its cluster.
     """
     nodes = nodes_of(desired, seen.nodes)
     requested = desired.promise.nodes
@@ -86,7 +86,7 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
 
 
 def find_missing(desired: Desired, seen: Snapshot) -> list[Finding]:
-    """Return the findings of `prove_pool` alone: a comparison of a fleet needs none of the rest, which takes longer."""
+    """Return only the findings of `prove_pool`: a diff of a fleet needs nothing else, and the rest is slower."""
     nodes = nodes_of(desired, seen.nodes)
     found = [*_pool_findings(desired, seen, len(nodes))]
     for node in nodes:
@@ -125,7 +125,7 @@ def _number_findings(desired: Desired, present: int) -> list[Finding]:
 
 
 def _scaler_findings(desired: Desired, seen: Snapshot) -> list[Finding]:
-    """Find that nothing starts the nodes of an autoscaled pool; those that are there serve all the same."""
+    """Find an autoscaled pool whose nodes nothing starts; existing nodes work regardless."""
     return [
         missing(found.where.source, "node", "hint", found.seen, found.why, found.fix)
         for found in scaler_warnings(seen, [desired])
@@ -133,7 +133,7 @@ def _scaler_findings(desired: Desired, seen: Snapshot) -> list[Finding]:
 
 
 def _cluster_findings(desired: Desired, seen: Snapshot, nodes: int) -> list[Finding]:
-    """Find what is missing in the cluster before any node is there; what a pool from zero is verified by."""
+    """Find what the cluster lacks before any node exists; verifies a pool that scales from zero."""
     kind = kind_of(desired.ownership.advertiser)
     if kind is None:
         return []
@@ -143,7 +143,7 @@ def _cluster_findings(desired: Desired, seen: Snapshot, nodes: int) -> list[Find
 
 
 def _release_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
-    """Find which DaemonSets are missing that the devices depend on."""
+    """Find missing DaemonSets that the devices depend on."""
     if seen.plugin_of(kind) is None:
         return [
             missing(
@@ -157,7 +157,7 @@ def _release_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> li
         ]
     there = {role_of(item) for item in seen.daemonsets if item.namespace == NAMESPACE}
     return [
-        missing(NAMESPACE, "features", "error", f"there is no DaemonSet of {title_of(role)}", _MPS_PARTS, _APPLY)
+        missing(NAMESPACE, "features", "error", f"{title_of(role)} has no DaemonSet", _MPS_PARTS, _APPLY)
         for role, vital in needed_roles(desired).items()
         if vital and role not in there
     ]
@@ -185,7 +185,7 @@ def _prove_node(desired: Desired, node: NodeView, seen: Snapshot) -> NodeProof:
 
 
 def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
-    """Walk the steps; the first that is missing explains those after it, so it is the one told."""
+    """Check the steps in order; the first missing one explains those after it, so only it is reported."""
     if not node.ready:
         seen_state = node.conditions.get("Ready", "not reported")
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
@@ -214,7 +214,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Snapshot, kind: 
     begun = [finding for finding in cut if step_of(finding) != "features"]
     return [
         *_label_findings(desired, node, seen, kind),
-        *begun,  # while it cuts, the manager takes the plugin's pod away
+        *begun,  # while it applies a layout, the manager removes the plugin's pod
         *_part_findings(desired, node, seen),
         *(taken_up_findings(node) if operated else ()),
         *(driver_findings(desired, node, seen.pods) if operated else ()),
@@ -225,7 +225,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Snapshot, kind: 
 
 
 def _clouds_steps(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
-    """Find what keeps the cloud's own plugin off a node that shows nothing; one without a DaemonSet is not judged."""
+    """Find what keeps the cloud's own plugin off a node without devices; skip a plugin without a DaemonSet."""
     if any(node.devices.values()):
         return []
     return [
@@ -233,7 +233,7 @@ def _clouds_steps(desired: Desired, node: NodeView, seen: Snapshot) -> list[Find
             node.name,
             "placement",
             "error",
-            f"{title_of(stuck.role)} may not run here: {stuck.why_not}",
+            f"{title_of(stuck.role)} cannot run here: {stuck.why_not}",
             "a label of the node or its pool excludes the plugin",
             f"kubectl get node {node.name} --show-labels, and gpukube pool plan diff",
         )
@@ -245,7 +245,7 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
     found = []
     advertiser = node.labels.get(ADVERTISER_LABEL, "")
     if advertiser != kind.advertiser:
-        means = "the release selects its nodes by it; nodes get labels of the pool at creation"
+        means = "the release selects its nodes by it; nodes get the pool's labels at creation"
         message = f"label {ADVERTISER_LABEL} is {advertiser or 'absent'}, not {kind.advertiser}"
         expected = f"{ADVERTISER_LABEL}={kind.advertiser}"
         fix = f"kubectl label node {node.name} {expected} --overwrite, and gpukube pool plan diff"
@@ -254,9 +254,9 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
     if key != expected:
         known = key in (seen.entries_of(kind) or {})
         means = (
-            "without it the node runs as whole GPUs"
+            "without it the node advertises whole GPUs"
             if not key
-            else "the node runs under another sharing"
+            else "the node uses other sharing"
             if known
             else "there is no such entry: the plugin exits on this node"
         )
@@ -267,14 +267,14 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
 
 
 def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
-    """Find the parts beside the plugin that a taint keeps away; a label they wait for is told where it is missed."""
+    """Find components that a taint keeps away; a label they wait for is reported where it is missing."""
     found = []
     vital = needed_roles(desired)
     for stuck in unreached(desired, [live_place(node)], seen.daemonsets):
         taints = [str(taint) for taint in stuck.taints if not _passes(taint)]
         if stuck.role == "plugin" or not taints:
             continue
-        message = f"{title_of(stuck.role)} may not run here: {stuck.why_not}"
+        message = f"{title_of(stuck.role)} cannot run here: {stuck.why_not}"
         means = (
             "without it no device is advertised" if vital[stuck.role] else "without it only feature labels are missing"
         )
@@ -284,7 +284,7 @@ def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
 
 
 def _tolerated(desired: Desired, node: NodeView, taints: Sequence[Taint]) -> str:
-    """Return the command for taints that keep a part away: those of the pool stay, the release tolerates them."""
+    """Return the command for taints that keep a component away; the release tolerates those of the pool."""
     foreign = [taint for taint in taints if taint not in desired.effective_taints and not _passes(taint)]
     return f"kubectl taint node {node.name} {' '.join(f'{taint}-' for taint in foreign)}" if foreign else _APPLY
 
@@ -299,12 +299,14 @@ def _placement_findings(desired: Desired, node: NodeView, plugin: WorkloadView) 
         return []
     if all(reason.taint and _passes(reason.taint) for reason in reasons):
         names = ", ".join(str(reason.taint) for reason in reasons)
-        return [missing(node.name, "ready", "warning", f"the node still has {names}", "Kubernetes removes it itself")]
+        return [
+            missing(node.name, "ready", "warning", f"the node still has {names}", "Kubernetes removes it automatically")
+        ]
     taints = [str(reason.taint) for reason in reasons if reason.taint]
     seen = "; ".join(reason.message for reason in reasons)
     if taints:
-        means = f"the release does not tolerate {', '.join(taints)}; taints of the spec are tolerated, others are not"
+        means = f"the release does not tolerate {', '.join(taints)}; it tolerates only taints in the spec"
         fix = _tolerated(desired, node, [reason.taint for reason in reasons if reason.taint])
     else:
         means, fix = "the DaemonSet was edited by hand", _APPLY
-    return [missing(node.name, "placement", "error", f"the plugin may not run here: {seen}", means, fix)]
+    return [missing(node.name, "placement", "error", f"the plugin cannot run here: {seen}", means, fix)]

@@ -228,7 +228,7 @@ ATTEMPTS: dict[str, tuple[list[dict[str, object]], bool, str, str]] = {
         [pod("Failed", reason="UnexpectedAdmissionError", message="Allocate failed")],
         True,
         "Failed (UnexpectedAdmissionError: Allocate failed)",
-        "its plugin refused",
+        "its plugin rejected",
     ),
     "no program": ([pod("Failed", terminated("StartError", 128))], True, "exit code 128 (StartError)", "driver"),
     "program failed": (

@@ -341,8 +341,16 @@ def test_prove_when_something_is_broken_then_not_proven_and_the_fix_is_told(case
 
 CRASHED = "CrashLoopBackOff"
 TROUBLE: dict[str, tuple[Desired, ContainerState, str]] = {
-    "init crashes": (CUT, state("nvidia-device-plugin-init", init=True, waiting=CRASHED), "names an entry that is not"),
-    "sidecar crashes": (CUT, state("nvidia-device-plugin-sidecar", waiting=CRASHED), "names an entry that is not"),
+    "init crashes": (
+        CUT,
+        state("nvidia-device-plugin-init", init=True, waiting=CRASHED),
+        "names an entry that the ConfigMap lacks",
+    ),
+    "sidecar crashes": (
+        CUT,
+        state("nvidia-device-plugin-sidecar", waiting=CRASHED),
+        "names an entry that the ConfigMap lacks",
+    ),
     "plugin crashes under single": (
         CUT,
         state(waiting=CRASHED),
@@ -350,7 +358,7 @@ TROUBLE: dict[str, tuple[Desired, ContainerState, str]] = {
     ),
     "plugin crashes": (desire(), state(waiting=CRASHED), "no NVIDIA driver"),
     "no image": (CUT, state(waiting="ImagePullBackOff"), "cannot pull the image"),
-    "no config map": (CUT, state(waiting="CreateContainerConfigError"), "config map or a host path"),
+    "no config map": (CUT, state(waiting="CreateContainerConfigError"), "ConfigMap or a host path"),
 }
 
 

@@ -147,7 +147,7 @@ def test_prove_when_a_taint_keeps_the_worker_away_then_a_note_for_the_chart() ->
     proof = prove_pool(POOL, installed([POOL], node, daemonsets=intolerant(POOL, WORKER)))
     (found,) = proof.all_findings
     assert (proof.status, step_of(found), WEIGHTS[found.severity]) == ("proven", "features", "note")
-    assert found.seen.startswith("the NFD worker may not run here: taint nvidia.com/gpu=present:NoSchedule")
+    assert found.seen.startswith("the NFD worker cannot run here: taint nvidia.com/gpu=present:NoSchedule")
     assert found.fix == "gpukube pool create"
 
 
@@ -159,7 +159,7 @@ def test_prove_when_a_part_does_not_tolerate_taints_then_only_those_of_nobody_ar
         (own, f"kubectl taint node {own.name} sku=gpu:NoSchedule-"),
     ):
         found = prove_pool(POOL, installed([POOL], node, daemonsets=intolerant(POOL, name))).all_findings
-        assert {item.fix for item in found if "may not run here" in item.seen} == {fix}
+        assert {item.fix for item in found if "cannot run here" in item.seen} == {fix}
 
 
 def test_prove_when_a_taint_keeps_the_worker_away_then_broken_for_the_operator() -> None:
@@ -186,7 +186,7 @@ def test_prove_when_a_part_of_mps_has_no_daemonset_then_broken(part: str) -> Non
     proof = prove_pool(pool, replace(whole, daemonsets=fewer))
     assert proof.missing_step is not None
     assert (proof.status, step_of(proof.missing_step)) == ("broken", "features")
-    assert proof.missing_step.seen.startswith("there is no DaemonSet of ")
+    assert proof.missing_step.seen.endswith(" has no DaemonSet")
     assert (
         prove_pool(desire(), replace(installed([desire()], node_of(desire())), daemonsets=fewer[:1])).status == "proven"
     )

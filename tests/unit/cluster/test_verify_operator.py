@@ -78,7 +78,7 @@ STEPS: dict[str, tuple[Desired, NodeView, dict[str, object], str, str, str]] = {
         {"deployments": (operator_deployment(ready=0),)},
         "placement",
         "waiting",
-        "does not run",
+        "is not running",
     ),
     "entry missing": (CUT, NODE, {"operator_config_map": {}}, "config-entry", "broken", "there is no entry"),
     "label of the other release": (
@@ -209,7 +209,7 @@ def test_prove_when_the_chooser_of_entries_crashes_then_the_entry_is_meant(name:
     pod = plugin_pod(owner=GPU_OPERATOR.plugin, ready=False, containers=(container,))
     found = prove_pool(CUT, operating([CUT], NODE, pods=(pod,))).missing_step
     assert found is not None
-    assert "names an entry that is not" in found.why
+    assert "names an entry that the ConfigMap lacks" in found.why
 
 
 def test_prove_when_a_pool_from_zero_has_no_node_then_empty_though_no_operand_is_there() -> None:
@@ -261,7 +261,7 @@ def test_prove_when_the_cloud_shows_what_is_promised_then_proven_without_any_lab
 DRIVEN = replace(SHARED, ownership=replace(SHARED.ownership, driver="operator"))
 DRIVER_POD = "nvidia-driver-daemonset"
 DRIVERS = {
-    "no pod yet": ((), "waiting", "no pod that installs the driver"),
+    "no pod yet": ((), "waiting", "no driver pod on this node"),
     "it builds": ((plugin_pod("node-1", owner=DRIVER_POD, ready=False),), "waiting", "is not ready"),
     "no image": (
         (plugin_pod("node-1", owner=DRIVER_POD, ready=False, containers=(state("ctr", waiting="ImagePullBackOff"),)),),

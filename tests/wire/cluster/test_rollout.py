@@ -65,7 +65,7 @@ def test_proof_when_the_release_has_changed_and_the_old_pod_still_serves_then_wa
     step = proof.missing_step
     assert step is not None
     assert (proof.status, step_of(step), WEIGHTS[step.severity]) == ("waiting", "plugin-pod", "waiting")
-    assert step.seen.startswith(f"pod {old} is of a former template of DaemonSet ")
+    assert step.seen.startswith(f"pod {old} has an outdated template of DaemonSet ")
     live.pace(FAST)
     assert settled_proof(pool, kube).status == "proven"
     assert old not in plugin_pods(kube, pool)
