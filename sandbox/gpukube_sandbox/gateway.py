@@ -66,15 +66,15 @@ class KubeGateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request to its cluster, without the prefix of its path."""
         parts = scope["path"].split("/")
-        asked = "/".join(parts[2 : _PREFIX_PARTS + 1])
+        requested = "/".join(parts[2 : _PREFIX_PARTS + 1])
         if parts[1:2] == ["reviews"]:
-            response = await _review(Request(scope, receive), self._world, asked)
+            response = await _review(Request(scope, receive), self._world, requested)
             await response(scope, receive, send)
             return
         in_path = parts[1:2] == ["clusters"]
         below = "/" + "/".join(parts[_PREFIX_PARTS + 1 :]) if in_path else scope["path"]
         try:
-            key = self._key_in(asked) if in_path else self._key_by_token(scope["headers"])
+            key = self._key_in(requested) if in_path else self._key_by_token(scope["headers"])
         except ApiProblem as problem:
             response = JSONResponse(problem.as_status(), problem.code)
             await response(scope, receive, send)
@@ -83,9 +83,9 @@ class KubeGateway:
         scope = {**scope, "path": below, "raw_path": below.encode(), "root_path": "", "headers": headers}
         await self._world.kube_apps[key](scope, receive, send)
 
-    def _key_in(self, asked: str) -> str:
+    def _key_in(self, requested: str) -> str:
         known = self._world.kube_apps
-        key = asked if asked in known else asked.lower()  # names of EKS clusters are case-sensitive
+        key = requested if requested in known else requested.lower()  # names of EKS clusters are case-sensitive
         if key not in known:
             raise _no_such_cluster()
         return key

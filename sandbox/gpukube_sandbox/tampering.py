@@ -29,7 +29,7 @@ async def tamper_pool(cluster: Cluster, name: str, changes: Mapping[str, object]
         delete: Delete the pool and its nodes.
 
     Raises:
-        KeyError: There is no such pool.
+        KeyError: The pool does not exist.
     """
     pool = cluster.pools[name]
     if delete:

@@ -113,27 +113,27 @@ class World:
     def _plan_aks(self, cluster: Cluster, pool: str, kind: str, size: str) -> Failure | None:
         return planned_failure(self.faults.operation("arm", cluster.name, pool, kind), cluster, pool, size)
 
-    async def ensure_cluster(self, wanted: ClusterRequest) -> tuple[Cluster, bool]:
+    async def ensure_cluster(self, request: ClusterRequest) -> tuple[Cluster, bool]:
         """Return the cluster, creating it with one system pool if missing, and whether it was created."""
-        key = cluster_key(wanted.subscription, wanted.group, wanted.name)
+        key = cluster_key(request.subscription, request.group, request.name)
         async with self._making:
             if key in self.aks.clusters:
                 return self.aks.clusters[key], False
-            cluster = self.aks.clusters[key] = await self._start_cluster(key, wanted)
+            cluster = self.aks.clusters[key] = await self._start_cluster(key, request)
             cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults, self.aks.quotas))
             sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
             pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
             cluster.pools[SYSTEM_POOL] = pool
             await seed_pool(cluster, pool)
             await apply_system_pods(cluster.kube, SYSTEM)
-            if wanted.options.foreign_plugin:
+            if request.options.foreign_plugin:
                 await apply_static_plugin(cluster.kube)
             return cluster, True
 
-    async def _start_cluster(self, key: str, wanted: ClusterRequest) -> Cluster:
+    async def _start_cluster(self, key: str, request: ClusterRequest) -> Cluster:
         """Start the Kubernetes API; a real one from KUBEBUILDER_ASSETS has its own version and address."""
         token = secrets.token_urlsafe(24)
-        kube = KubeCluster(wanted.name, self.clock, token, wanted.kubernetes_version, assets=find_assets())
+        kube = KubeCluster(request.name, self.clock, token, request.kubernetes_version, assets=find_assets())
         kube.admits_anonymous = False
         kube.tolerate_extended_resources()  # docs: azure-aks faq (admission controllers; the list cannot be changed)
         await kube.start()
@@ -141,19 +141,19 @@ class World:
         document = json.loads(kube.kubeconfig(f"{self.kube_base}/clusters/{key}", self._ca_pem.decode()))
         reached = document["clusters"][0]["cluster"]
         return Cluster(
-            subscription=wanted.subscription,
-            group=wanted.group,
-            name=wanted.name,
-            location=wanted.location,
+            subscription=request.subscription,
+            group=request.group,
+            name=request.name,
+            location=request.location,
             kubernetes_version=kube.kubernetes_version,
             kube=kube,
             kube_url=reached["server"],
             ca_pem=base64.b64decode(reached["certificate-authority-data"]),
             token=token,
-            options=wanted.options,
+            options=request.options,
         )
 
-    async def ensure_gke_cluster(self, wanted: GkeRequest) -> tuple[GkeCluster, bool]:
+    async def ensure_gke_cluster(self, request: GkeRequest) -> tuple[GkeCluster, bool]:
         """Return the GKE cluster, creating it with one CPU pool if missing, and whether it was created.
 
         Raises:
@@ -163,20 +163,20 @@ class World:
         from gpukube_sandbox.gke.making import make_cluster  # noqa: PLC0415 - loads google-cloud-container
 
         async with self._making:
-            if wanted.key in service.clusters:
-                return service.clusters[wanted.key], False
-            cluster = await make_cluster(service, wanted, self.kube_base, self._ca_pem, find_assets())
-            self.kube_apps[wanted.key] = make_app(cluster.kube, self.permits)
+            if request.key in service.clusters:
+                return service.clusters[request.key], False
+            cluster = await make_cluster(service, request, self.kube_base, self._ca_pem, find_assets())
+            self.kube_apps[request.key] = make_app(cluster.kube, self.permits)
             return cluster, True
 
-    async def ensure_eks_cluster(self, wanted: EksRequest) -> tuple[EksCluster, bool]:
+    async def ensure_eks_cluster(self, request: EksRequest) -> tuple[EksCluster, bool]:
         """Return the EKS cluster, creating it with one CPU node group if missing, and whether it was created."""
         async with self._making:
-            if wanted.key in self.eks.clusters:
-                return self.eks.clusters[wanted.key], False
-            cluster = await make_eks_cluster(self.eks, wanted, self.kube_base, self._ca_pem, find_assets())
+            if request.key in self.eks.clusters:
+                return self.eks.clusters[request.key], False
+            cluster = await make_eks_cluster(self.eks, request, self.kube_base, self._ca_pem, find_assets())
             cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
-            self.kube_apps[wanted.key] = make_app(cluster.kube, self.permits)
+            self.kube_apps[request.key] = make_app(cluster.kube, self.permits)
             return cluster, True
 
     def buckets(self) -> list[Buckets]:

@@ -27,7 +27,7 @@ PARTS: Final[tuple[Part, ...]] = ("clusters", "things")
 _SHAPE: Final = (
     "write clusters: [{provider: eks, account: ..., region: ..., name: ...}] and things: [{provider: eks, ...}]"
 )
-_ENTRY: Final = "write it as docs/sandbox.md says under What exists"
+_ENTRY: Final = "see docs/sandbox.md, What exists, for the format"
 _MAX_BYTES: Final = 1 << 20
 _MAX_VALUES: Final = 100_000
 """Maximum number of values, including those of aliases: a few lines can expand to billions."""

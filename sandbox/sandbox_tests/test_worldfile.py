@@ -177,5 +177,5 @@ def test_populate_when_the_sandbox_refuses_an_entry_then_its_place_is_told(
             populate(sandbox, read_world(path))
         (mistake,) = caught.value.mistakes
         told[text] = str(mistake).removeprefix(f"{path}:")
-        assert mistake.fix == "write it as docs/sandbox.md says under What exists"
+        assert mistake.fix == "see docs/sandbox.md, What exists, for the format"
     assert told == REFUSED

@@ -104,4 +104,4 @@ def test_populate_when_the_sandbox_does_not_take_an_entry_then_told_with_its_pla
         Shelter(sandbox).populate([*read_world(str(path))])
     (found,) = caught.value.diagnostics
     assert (found.code, f"{found.where}: {found.seen}") == ("sandbox-world", f"{path}:{WRONG[text]}")
-    assert found.fix == "write it as docs/sandbox.md says under What exists"
+    assert found.fix == "see docs/sandbox.md, What exists, for the format"

@@ -105,7 +105,7 @@ def test_deployment_when_it_rolls_on_full_nodes_then_by_its_strategy(
         (2, 1, 0, (2, 1)),
     ],
 )
-def test_fenceposts_when_shares_then_more_is_rounded_up_and_fewer_down(
+def test_rollout_bounds_when_percentages_then_surge_is_rounded_up_and_unavailable_down(
     surge: int | str, lack: int | str, replicas: int, expected: tuple[int, int]
 ) -> None:
     assert rollout_bounds(web(replicas, strategy=rolling(surge, lack))) == expected

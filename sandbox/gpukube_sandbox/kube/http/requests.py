@@ -228,7 +228,7 @@ def require_object(body: object, target: Target) -> JsonObject:
         ApiProblem: 400.
     """
     if not isinstance(body, dict):
-        raise problems.bad_request("the body of the request is no object")
+        raise problems.bad_request("the body of the request is not an object")
     kind = body.get("kind", target.kind.kind)
     if kind != target.kind.kind and not target.part:
         raise problems.bad_request(f"the kind of the object ({kind}) does not match the resource ({target.kind.kind})")

@@ -163,7 +163,7 @@ def _flags(cluster: JsonObject, group: JsonObject, ray: JsonObject, kind: str) -
     resources = ray.get("resources") or {}
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     given: dict[str, str] = {"metrics-export-port": str(_METRICS), "dashboard-agent-listen-port": "52365"}
-    given |= {"dashboard-host": "0.0.0.0"} if kind == "head" else {"address": _address(cluster)}  # noqa: S104 - as it is
+    given |= {"dashboard-host": "0.0.0.0"} if kind == "head" else {"address": _address(cluster)}  # noqa: S104 - as in KubeRay
     if kind == "head" and scales_itself(cluster):
         given["no-monitor"] = "true"
     if cpu := limits.get("cpu") or requests.get("cpu"):
@@ -188,12 +188,12 @@ def _up(amount: Any) -> int:  # noqa: ANN401 - a quantity
 
 def _share_memory(pod: JsonObject, ray: JsonObject) -> None:
     """Mount shared memory for the object store, as large as the container's memory."""
-    if any(mount.get("mountPath") == "/dev/shm" for mount in ray.get("volumeMounts") or ()):  # noqa: S108 - as it is
+    if any(mount.get("mountPath") == "/dev/shm" for mount in ray.get("volumeMounts") or ()):  # noqa: S108 - as in KubeRay
         return
     memory = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
     volume = {"medium": "Memory"} | ({"sizeLimit": memory} if memory else {})
     pod["volumes"] = [*(pod.get("volumes") or ()), {"name": "shared-mem", "emptyDir": volume}]
-    mount = {"name": "shared-mem", "mountPath": "/dev/shm"}  # noqa: S108 - as it is
+    mount = {"name": "shared-mem", "mountPath": "/dev/shm"}  # noqa: S108 - as in KubeRay
     ray["volumeMounts"] = [*(ray.get("volumeMounts") or ()), mount]
 
 

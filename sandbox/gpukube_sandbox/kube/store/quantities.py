@@ -1,7 +1,7 @@
 """Quantities and names of resources, as the API server parses them.
 
 In scope: the number behind "500m" or "4Gi", its canonical format, which names are extended resources.
-Out of scope: what a pod asks for in sum (`scheduling`), refusals (`validation`).
+Out of scope: the total requests of a pod (`matching`), refusals (`validation`).
 
 Source: k8s.io/apimachinery pkg/api/resource; kubernetes pkg/apis/core/helper (IsExtendedResourceName).
 """
@@ -39,10 +39,10 @@ _QUOTA = "requests."
 
 
 def parse_quantity(value: str | float) -> Decimal:
-    """Read a Kubernetes quantity ("500m", "4Gi", 8).
+    """Parse a Kubernetes quantity ("500m", "4Gi", 8).
 
     Raises:
-        ApiProblem: 400, as the API server cannot decode an object with what is none.
+        ApiProblem: 400, because the API server cannot decode an object with an invalid quantity.
     """
     text = str(value)
     if not _QUANTITY.fullmatch(text):

@@ -1,7 +1,7 @@
 """Validation of a pod's containers.
 
-In scope: names, images, variables, mounts, ports. Out of scope: probes and hooks (`handlers`), what they ask
-for (`resources`), what they may do (`security`).
+In scope: names, images, variables, mounts, ports. Out of scope: probes and hooks (`handlers`), requests and limits
+(`resources`), security contexts (`security`).
 
 Source: kubernetes pkg/apis/core/validation/validation.go (validateContainers, validateInitContainers,
 validateContainerCommon, ValidateEnv, ValidateEnvFrom, ValidateVolumeMounts, validateContainerPorts).

@@ -25,9 +25,9 @@ def check_handlers(container: JsonObject, place: str, *, ends: bool, grace: int)
 
     Args:
         container: The container.
-        place: Where it is in the object.
-        ends: It runs before the others and ends, so that nobody asks it.
-        grace: Seconds that the pod has to end.
+        place: Its path in the object.
+        ends: It is an init container that finishes, which must not have probes or hooks.
+        grace: The pod's termination grace period in seconds.
     """
     for name in ("lifecycle", *_PROBES):
         if ends and container.get(name) is not None:

@@ -33,7 +33,7 @@ def check_resources(resources: JsonObject, path: str, claims: set[Any]) -> Itera
 
     Args:
         resources: A container's requests, limits and claims.
-        path: Where they are in the object.
+        path: Their path in the object.
         claims: Names of the pod's claims.
     """
     limits: Mapping[str, str] = resources.get("limits") or {}
