@@ -275,13 +275,12 @@ def _list_faults(options: argparse.Namespace) -> None:
         _print("no faults")
     for fault in faults:
         rest = {key: value for key, value in fault.items() if key not in ("number", "action", "seen", "struck")}
-        _print(
-            f"{fault['number']}  {fault['action']}  {' '.join(f'{key}={_plain(value)}' for key, value in rest.items())}"
-        )
+        details = " ".join(f"{key}={_format_value(value)}" for key, value in rest.items())
+        _print(f"{fault['number']}  {fault['action']}  {details}")
         _print(f"   {fault['seen']} matched, {fault['struck']} struck")
 
 
-def _plain(value: object) -> str:
+def _format_value(value: object) -> str:
     return ",".join(f"{key}:{item}" for key, item in value.items()) if isinstance(value, dict) else f"{value}"
 
 

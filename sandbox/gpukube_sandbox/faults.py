@@ -241,7 +241,7 @@ class FaultBook:
         """
         for fault in self.faults:
             is_here = fault.action in _OPERATIONS and fault.service in {"any", service}
-            if is_here and _names(fault, cluster, pool, kind) and fault.strikes():
+            if is_here and _matches(fault, cluster, pool, kind) and fault.strikes():
                 return replace(fault, code=_CODES.get((fault.action, service), fault.code))
         return None
 
@@ -249,7 +249,7 @@ class FaultBook:
         """Return for how many sandbox seconds lists omit a new pool."""
         for fault in self.faults:
             is_here = fault.action == "unlisted" and fault.service in {"any", service}
-            if is_here and _names(fault, cluster, pool, "") and fault.strikes():
+            if is_here and _matches(fault, cluster, pool, "") and fault.strikes():
                 return fault.seconds
         return 0.0
 
@@ -260,7 +260,7 @@ def no_lag(cluster: str, pool: str) -> float:
     return 0.0
 
 
-def _names(fault: Fault, cluster: str, pool: str, kind: str) -> bool:
+def _matches(fault: Fault, cluster: str, pool: str, kind: str) -> bool:
     pairs = ((fault.cluster, cluster), (fault.pool, pool), (fault.kind, kind))
     return all(re.search(pattern, text) for pattern, text in pairs)
 

@@ -27,7 +27,7 @@ _SHARED = ("clock", "plan", "lag", "faults")
 
 def save_world(world: World) -> SavedWorld | None:
     """Return a copy of a world; None while an operation is running."""
-    if world.faults.faults or any(kube.is_busy for kube in _kubes(world)) or not _settle(world):
+    if world.faults.faults or any(kube.is_busy for kube in _kubes(world)) or not _drop_finished_tasks(world):
         return None
     services = copy.deepcopy(_state(world), _memo(world))
     return SavedWorld(world.clock.now(), services, list(world.log.requests), list(world.origin))
@@ -76,7 +76,7 @@ def _kubes(world: World) -> Iterator[KubeCluster]:
         yield from (cluster.kube for cluster in clusters.values())
 
 
-def _settle(world: World) -> bool:
+def _drop_finished_tasks(world: World) -> bool:
     """Drop finished tasks, which cannot be copied; return whether no task is left."""
     holders: list[tuple[object, str]] = [(operation, "task") for operation in world.aks.operations.values()]
     if world.gke.is_loaded:

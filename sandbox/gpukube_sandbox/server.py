@@ -41,7 +41,7 @@ from gpukube_sandbox.state import (
     CLIENT_FILES,
     SandboxInfo,
     hold_life_lock,
-    keep_seen,
+    record_seen,
     remove_credentials,
     remove_info,
     save_clusters,
@@ -125,7 +125,7 @@ async def _serve(state_dir: Path, speed: float, idle_timeout_s: float) -> None:
         loop.add_signal_handler(number, stopping.set)
     gc.freeze()  # imported objects stay, so exclude them from garbage collection
     save_info(info)  # the sockets already listen: a connection before uvicorn runs waits a moment
-    await _wait_for_end(stopping, world, idle_timeout_s, partial(keep_seen, state_dir))
+    await _wait_for_end(stopping, world, idle_timeout_s, partial(record_seen, state_dir))
     remove_info(state_dir)
     world.faults.clear()
     await world.gke.stop()
@@ -178,13 +178,13 @@ def _describe(state_dir: Path, speed: float, tls: TlsFiles, ports: dict[str, soc
 
 
 async def _wait_for_end(
-    stopping: asyncio.Event, world: World, idle_timeout_s: float, is_seen: Callable[[], None]
+    stopping: asyncio.Event, world: World, idle_timeout_s: float, record_seen: Callable[[], None]
 ) -> None:
     began = world.log.last_seen = time.monotonic()
     while not stopping.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), min(idle_timeout_s or _IDLE_CHECK_S, _IDLE_CHECK_S))
-        is_seen()
+        record_seen()
         seen = world.log.last_seen
         patience_s = max(idle_timeout_s, _FIRST_CALL_S) if seen == began else idle_timeout_s
         if idle_timeout_s and time.monotonic() - seen > patience_s:

@@ -122,7 +122,7 @@ def save_clusters(state_dir: Path, clusters: Sequence[str]) -> None:
     _write(state_dir / _CLUSTERS, "\n".join(clusters))
 
 
-def keep_seen(state_dir: Path) -> None:
+def record_seen(state_dir: Path) -> None:
     """Record that the sandbox is still running, for `find_loss`."""
     with contextlib.suppress(FileNotFoundError):
         os.utime(state_dir / _FILE)
@@ -198,8 +198,8 @@ def hold_life_lock(state_dir: Path) -> int | None:
     A check (`is_running`) shares the lock for a moment, or longer if the machine stalls, so wait for it.
     """
     handle = os.open(state_dir / _LIFE_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    while not _takes(handle, fcntl.LOCK_EX):
-        if not _takes(handle, fcntl.LOCK_SH):
+    while not _try_lock(handle, fcntl.LOCK_EX):
+        if not _try_lock(handle, fcntl.LOCK_SH):
             os.close(handle)
             return None
         fcntl.flock(handle, fcntl.LOCK_UN)
@@ -207,7 +207,7 @@ def hold_life_lock(state_dir: Path) -> int | None:
     return handle
 
 
-def _takes(handle: int, kind: int) -> bool:
+def _try_lock(handle: int, kind: int) -> bool:
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except OSError:

@@ -57,7 +57,7 @@ async def drain(api: ObjectApi, clock: Clock, nodes: Sequence[str], limit_s: flo
         left: list[Blocked] = []
         for node in nodes:
             for pod in await api.list("pods", fields=f"spec.nodeName={node}"):
-                if _stays(pod):
+                if _is_exempt(pod):
                     continue
                 reason = "" if meta(pod).get("deletionTimestamp") else await api.evict(pod)
                 left.append(Blocked(node, f"{namespace_of(pod)}/{name_of(pod)}", reason))
@@ -79,7 +79,7 @@ async def cordon(api: ObjectApi, nodes: Iterable[str], *, unschedulable: bool) -
             await api.patch("nodes", node, {"spec": {"unschedulable": True if unschedulable else None}})
 
 
-def _stays(pod: JsonObject) -> bool:
+def _is_exempt(pod: JsonObject) -> bool:
     owned = any(owner["kind"] == "DaemonSet" for owner in meta(pod).get("ownerReferences") or ())
     ended = status(pod).get("phase") in {"Succeeded", "Failed"}
     return owned or ended or _MIRROR in (meta(pod).get("annotations") or {})

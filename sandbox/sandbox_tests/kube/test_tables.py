@@ -13,7 +13,7 @@ import pytest
 from gpukube_sandbox.clock import ManualClock, ScaledClock
 from gpukube_sandbox.kube.cluster import KubeCluster, NodeShape
 from gpukube_sandbox.kube.http.app import make_app
-from gpukube_sandbox.kube.http.moments import moved_back
+from gpukube_sandbox.kube.http.moments import shift_times_back
 from gpukube_sandbox.kube.http.tables import human
 from gpukube_sandbox.kube.nodes.registration import node_object
 from gpukube_sandbox.kube.store.kinds import CORE
@@ -118,9 +118,9 @@ def test_time_when_the_sandbox_is_ahead_then_clients_read_none_in_the_future() -
 def test_time_when_it_is_in_a_text_then_it_stays() -> None:
     answer = json.dumps({"metadata": {"annotations": {"made": '{"time": "2026-01-01T00:00:10Z"}'}}}).encode()
 
-    assert moved_back(answer, 5.0) == answer
+    assert shift_times_back(answer, 5.0) == answer
     assert (
-        moved_back(b'{"eventTime":"2026-01-01T00:00:10.000000Z"}', 5.0)
+        shift_times_back(b'{"eventTime":"2026-01-01T00:00:10.000000Z"}', 5.0)
         == b'{"eventTime":"2026-01-01T00:00:05.000000Z"}'
     )
 

@@ -91,7 +91,7 @@ class Autoscaler:
         self._scanned = now
         nodes = {name_of(node): node for node in await self._api.list("nodes")}
         pods = await self._api.list("pods")
-        ready = {name: node for name, node in nodes.items() if _can_work(node, profile)}
+        ready = {name: node for name, node in nodes.items() if _counts_as_ready(node, profile)}
         for group in groups.values():
             seen = next((ready[name] for name in group.nodes if name in ready), None)
             if seen:
@@ -109,7 +109,7 @@ class Autoscaler:
     async def _scale_up(
         self, groups: dict[str, Group], ready: dict[str, JsonObject], unready: set[str], pods: list[JsonObject]
     ) -> list[float]:
-        waiting = [pod for pod in pods if _is_stuck(pod)]
+        waiting = [pod for pod in pods if _is_unschedulable(pod)]
         uids = {meta(pod)["uid"] for pod in waiting}
         self._explained = {uid: text for uid, text in self._explained.items() if uid in uids}
         if not waiting:
@@ -247,7 +247,7 @@ class Autoscaler:
             if view is None or group.target > len(group.nodes) or not self._is_unneeded(view, snapshot, budgets):
                 continue
             since = idle[name] = self._idle.get(name, now)
-            patience = profile.unneeded_s if _can_work(view.node, profile) else profile.unready_s
+            patience = profile.unneeded_s if _counts_as_ready(view.node, profile) else profile.unready_s
             moment = max(since + patience, self._added + profile.after_add_s)
             if now < moment:
                 due.append(moment)
@@ -263,7 +263,7 @@ class Autoscaler:
         if annotations_of(view.node).get(_STAYS) == "true" or not is_ready(view.node):
             return False
         own = [pod for pod in view.pods if not _is_daemon(pod)]
-        if any(not _may_move(pod, budgets) for pod in own) or _utilisation(view, own) >= _IDLE_BELOW:
+        if any(not _is_movable(pod, budgets) for pod in own) or _utilization(view, own) >= _IDLE_BELOW:
             return False
         rest = {name: other for name, other in snapshot.nodes.items() if name != view.name}
         elsewhere = Snapshot(rest, snapshot.namespaces)
@@ -286,7 +286,7 @@ class Autoscaler:
         await self._groups.shrink(group.name, name_of(node))
 
 
-def _can_work(node: JsonObject, profile: Profile) -> bool:
+def _counts_as_ready(node: JsonObject, profile: Profile) -> bool:
     """Return whether a node counts as ready; a GPU node only once it has allocatable `nvidia.com/gpu`.
 
     So nodes with other resource names only (MIG mixed, renamed shares) never count (kubernetes/autoscaler#8095).
@@ -300,7 +300,7 @@ def _created(node: JsonObject) -> float:
     return datetime.fromisoformat(meta(node)["creationTimestamp"]).timestamp()
 
 
-def _is_stuck(pod: JsonObject) -> bool:
+def _is_unschedulable(pod: JsonObject) -> bool:
     conditions: Iterable[JsonObject] = status(pod).get("conditions") or ()
     scheduled = next((item for item in conditions if item["type"] == "PodScheduled"), {})
     is_new = not spec(pod).get("nodeName") and not meta(pod).get("deletionTimestamp")
@@ -312,7 +312,7 @@ def _is_daemon(pod: JsonObject) -> bool:
     return any(owner["kind"] in {"DaemonSet", "Node"} for owner in owners)
 
 
-def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
+def _is_movable(pod: JsonObject, budgets: list[JsonObject]) -> bool:
     """Return whether a pod may be evicted to remove a node (FAQ: what types of pods can prevent ...)."""
     safe = annotations_of(pod).get(_SAFE)
     if safe == "false":
@@ -325,7 +325,7 @@ def _may_move(pod: JsonObject, budgets: list[JsonObject]) -> bool:
     return bool(meta(pod).get("ownerReferences")) and (namespace_of(pod) != "kube-system" or bool(covering))
 
 
-def _utilisation(view: NodeView, own: list[JsonObject]) -> float:
+def _utilization(view: NodeView, own: list[JsonObject]) -> float:
     """Return the requested share of a node: of its GPUs if it has any, else of CPU or memory."""
     used: Counter[str] = Counter()
     for pod in own:

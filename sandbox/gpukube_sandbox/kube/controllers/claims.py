@@ -106,7 +106,7 @@ async def unbound_volume(api: ObjectApi, pod: JsonObject) -> str:
     return ""
 
 
-async def lacks_claim(api: ObjectApi, pod: JsonObject) -> bool:
+async def has_missing_claim(api: ObjectApi, pod: JsonObject) -> bool:
     """Return whether a device claim is missing: the scheduler skips such a pod without an event."""
     for item in spec(pod).get("resourceClaims") or ():
         plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
@@ -116,7 +116,7 @@ async def lacks_claim(api: ObjectApi, pod: JsonObject) -> bool:
     return False
 
 
-async def unallocated(api: ObjectApi, pod: JsonObject) -> str:
+async def unallocated_reason(api: ObjectApi, pod: JsonObject) -> str:
     """Return the problem with a pod's device claims: a missing class, or "all" if no driver offers devices."""
     for item in spec(pod).get("resourceClaims") or ():
         plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"

@@ -15,7 +15,7 @@ from gpukube_sandbox.clock import timestamp
 from gpukube_sandbox.kube.store.admission import usage
 from gpukube_sandbox.kube.store.eviction import covers
 from gpukube_sandbox.kube.store.objects import conditions, meta, name_of, namespace_of, spec, status
-from gpukube_sandbox.kube.store.quantities import written
+from gpukube_sandbox.kube.store.quantities import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class Disruptions:
         for quota in quotas:
             hard: dict[str, str] = spec(quota).get("hard") or {}
             used = usage([pod for pod in pods if namespace_of(pod) == namespace_of(quota)], hard)
-            amounts = {name: written(str(amount)) for name, amount in used.items()}
+            amounts = {name: canonical(str(amount)) for name, amount in used.items()}
             await self._write("resourcequotas", quota, {"hard": hard, "used": amounts})
         return min(waits, default=None)
 

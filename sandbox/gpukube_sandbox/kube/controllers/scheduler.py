@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.kube.controllers.claims import lacks_claim, unallocated, unbound_volume
+from gpukube_sandbox.kube.controllers.claims import has_missing_claim, unallocated_reason, unbound_volume
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
@@ -60,7 +60,7 @@ class Scheduler:
         if spec(pod).get("schedulingGates"):
             await self._set_condition(pod, "SchedulingGated", GATED)
             return
-        if await lacks_claim(self._api, pod):
+        if await has_missing_claim(self._api, pod):
             return
         if refusal := await self._blocked_by(pod, len(snapshot.nodes)):
             if await self._set_condition(pod, "Unschedulable", refusal):
@@ -93,7 +93,7 @@ class Scheduler:
         if volume := await unbound_volume(self._api, pod):
             # If device claims are part of the API, preemption calls their plugin, which has no state for this pod yet.
             return f"{prefix} {volume}. {'not found' if self._version >= CLAIMS else suffix}"
-        devices = await unallocated(self._api, pod)
+        devices = await unallocated_reason(self._api, pod)
         if devices == "all":
             return f"{prefix} {nodes} cannot allocate all claims. still not schedulable, {suffix}"
         return f"{prefix} {devices}. no new claims to deallocate, {suffix}" if devices else ""

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route, WebSocketRoute
 
 from gpukube_sandbox.kube.http import accounttokens, discovery, execution, openapi_v2, openapi_v3, subresources, tables
-from gpukube_sandbox.kube.http.moments import Lead, moved_back
+from gpukube_sandbox.kube.http.moments import Lead, shift_times_back
 from gpukube_sandbox.kube.http.pages import read_page
 from gpukube_sandbox.kube.http.requests import (
     Target,
@@ -77,7 +77,7 @@ class _Api:
         self._lead = Lead(cluster.clock)
 
     async def serve(self, request: Request) -> Response:
-        response = await self._answered(request)
+        response = await self._respond(request)
         # As a real API server sets it; without it, client-go's discovery cache treats a response of a fast clock as
         # fresh.
         response.headers["cache-control"] = "no-cache, private"
@@ -87,13 +87,13 @@ class _Api:
             response.headers["date"] = formatdate(self._cluster.clock.now(), usegmt=True)
         return response
 
-    async def _answered(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         try:
             response = await self._route(request, self._user_of(request))
         except ApiProblem as problem:
             return _answer(problem.as_status(), problem.code)
         if isinstance(response, JSONResponse):
-            response.body = moved_back(bytes(response.body), self._lead.of(request))  # of the same length
+            response.body = shift_times_back(bytes(response.body), self._lead.of(request))  # of the same length
         return response
 
     async def serve_socket(self, socket: WebSocket) -> None:
@@ -144,7 +144,7 @@ class _Api:
         if target.part:
             return await subresources.serve(self._cluster, request, target)
         if subresources.is_review(target.kind):
-            reviewed = subresources.review(self._cluster, target.kind, await read_body(request), user, self._may)
+            reviewed = subresources.review(self._cluster, target.kind, await read_body(request), user, self._is_allowed)
             return _answer(reviewed, 201)
         check_accept(request.headers.get("accept", ""))
         return await self._objects(verb, request, target, user)
@@ -191,10 +191,10 @@ class _Api:
         if access.resource and access.group not in subresources.REVIEWS:
             needed = access_name(access.verb, access.resource, access.group, access.namespace)
             self._permits.note([needed], request.scope["headers"])
-        if not self._may(user, access):
+        if not self._is_allowed(user, access):
             raise problems.forbidden(user.name, access)
 
-    def _may(self, user: User, access: Access) -> bool:
+    def _is_allowed(self, user: User, access: Access) -> bool:
         """Return whether the deny list, then the roles, allow a user's access."""
         denied = self._cluster.denied | self._permits.denied_accesses()
         return not subresources.is_denied(denied, access) and is_allowed(self._store, user, access)
@@ -255,7 +255,7 @@ class _Api:
                 async for event in watch(self._store, target.kind, target.namespace, watch_query):
                     form = self._form(request, target)  # for each event, because it contains ages
                     shown = form.event(event) if form else event
-                    yield moved_back(msgspec.json.encode(shown), self._cluster.clock.lead_s) + b"\n"
+                    yield shift_times_back(msgspec.json.encode(shown), self._cluster.clock.lead_s) + b"\n"
             except ApiProblem as problem:
                 yield json.dumps({"type": "ERROR", "object": problem.as_status()}).encode() + b"\n"
 

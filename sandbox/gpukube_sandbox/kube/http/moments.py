@@ -31,7 +31,7 @@ _STAMPED = re.compile(
 )
 
 
-def moved_back(answer: bytes, lead_s: float) -> bytes:
+def shift_times_back(answer: bytes, lead_s: float) -> bytes:
     """Shift the times in a JSON response back, except those in texts and annotations.
 
     Args:

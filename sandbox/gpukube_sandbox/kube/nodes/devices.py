@@ -89,7 +89,7 @@ def in_use(machine: Machine) -> dict[str, Counter[Device]]:
 
 def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> list[Device]:
     """Choose the least-used devices: free ones if exclusive; replicas are spread over all devices."""
-    devices = behind(machine, name)
+    devices = registered_devices(machine, name)
     chosen: list[Device] = []
     for _ in range(count if devices else 0):
         one = min(devices, key=lambda device: taken[device])
@@ -98,7 +98,7 @@ def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> 
     return chosen
 
 
-def behind(machine: Machine, name: str) -> list[Device]:
+def registered_devices(machine: Machine, name: str) -> list[Device]:
     """Return the devices that are registered under a resource name.
 
     Under `nvidia.com/gpu`, strategy single registers MIG instances, none registers whole GPUs, and mixed registers the

@@ -60,7 +60,7 @@ async def _driver_manager(process: Process) -> None:
 
     Source: NVIDIA/gpu-operator release notes (pre-installed drivers).
     """
-    if process.machine.brought_driver:
+    if process.machine.preinstalled_driver:
         await process.api.patch("nodes", process.node, {"metadata": {"labels": {_DEPLOY_DRIVER: "pre-installed"}}})
         process.container.holds = True
 

@@ -164,7 +164,7 @@ class Kubelets:
         elif item.state == "waiting":
             await self._try(item, process)
         elif item.state == "running":
-            if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + _takes(item):
+            if spec(process.pod).get("restartPolicy") != "Always" and now >= item.since + _duration(item):
                 item.finish(now)
             elif _must_reload(item, run, process.node, now):
                 await self._try(item, process, reload=True)
@@ -235,7 +235,7 @@ def _must_reload(item: ContainerRun, run: PodRun, node: JsonObject, now: float) 
     return 0 < item.retry_at <= now
 
 
-def _takes(item: ContainerRun) -> float:
+def _duration(item: ContainerRun) -> float:
     """Return how long a finite program runs: as long as its command sleeps."""
     command = " ".join(str(part) for part in [*(item.body.get("command") or ()), *(item.body.get("args") or ())])
     if _STAYS.search(command):
@@ -252,5 +252,5 @@ def _next_steps(run: PodRun, now: float) -> list[float]:
     found = [
         item.retry_at for item in [*run.inits, *run.mains] if item.retry_at and item.state in {"waiting", "running"}
     ]
-    found += [item.since + _takes(item) for item in run.mains if item.state == "running"]
+    found += [item.since + _duration(item) for item in run.mains if item.state == "running"]
     return [moment for moment in found if moment > now]

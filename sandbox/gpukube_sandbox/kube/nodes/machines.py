@@ -43,7 +43,7 @@ class Machine:
     shape: NodeShape
     up: bool = False
     runtimes: set[str] = field(default_factory=set)
-    brought_driver: bool = field(init=False)
+    preinstalled_driver: bool = field(init=False)
     driver_root: str = ""
     pods: dict[str, PodRun] = field(default_factory=dict)
     capacity: dict[str, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Machine:
     def __post_init__(self) -> None:
         """Set what the image includes."""
         gpu = self.shape.gpu
-        self.brought_driver = bool(gpu and gpu.driver)
+        self.preinstalled_driver = bool(gpu and gpu.driver)
         self.runtimes |= {gpu.runtime} if gpu and gpu.runtime else set()
 
     @property
@@ -75,7 +75,7 @@ class Machine:
         self.up = False
         self.owners.clear()
         self.pods.clear()
-        self._set_driver(loaded=self.brought_driver)
+        self._set_driver(loaded=self.preinstalled_driver)
 
     def start(self) -> None:
         """Finish booting; a host service, if any, registers the GPUs."""

@@ -43,14 +43,14 @@ def _events(run: PodRun, pod: JsonObject) -> Iterator[PodEvent]:
         yield run.refusal_reason, run.refusal, True
         return
     for item in [*run.inits, *run.mains]:
-        yield from _of_container(item, run, pod)
+        yield from _container_events(item, run, pod)
     if meta(pod).get("deletionTimestamp"):
         for item in run.mains:
             if item.state == "running":
                 yield "Killing", f"Stopping container {item.name}", False
 
 
-def _of_container(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[PodEvent]:
+def _container_events(item: ContainerRun, run: PodRun, pod: JsonObject) -> Iterator[PodEvent]:
     image = item.body.get("image", "")
     if item.reason == "ImagePullBackOff":
         yield "Pulling", f'Pulling image "{image}"', False

@@ -116,7 +116,7 @@ class PodRun:
     end_at: float = 0.0
 
     @property
-    def initialised(self) -> bool:
+    def initialized(self) -> bool:
         """Whether all init containers have succeeded."""
         return all(item.state == "done" for item in self.inits)
 
@@ -146,12 +146,12 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
     if run.refusal:
         message = f"Pod was rejected: {run.refusal}"
         return {"phase": "Failed", "reason": run.refusal_reason, "message": message, "startTime": started}
-    ready = run.initialised and bool(run.mains) and all(item.state == "running" for item in run.mains)
+    ready = run.initialized and bool(run.mains) and all(item.state == "running" for item in run.mains)
     phase = _phase(run)
     became = timestamp(max(item.since for item in run.mains)) if ready else started
     waiting = "" if ready else "ContainersNotReady"
     conditions = {
-        "Initialized": (run.initialised, "" if run.initialised else "ContainersNotInitialized"),
+        "Initialized": (run.initialized, "" if run.initialized else "ContainersNotInitialized"),
         "Ready": (ready, "PodCompleted" if phase == "Succeeded" else waiting),
         "ContainersReady": (ready, "PodCompleted" if phase == "Succeeded" else waiting),
         "PodScheduled": (True, ""),
@@ -165,7 +165,7 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
             | ({"reason": reason} if reason else {})
             for name, (holds, reason) in conditions.items()
         ],
-        "containerStatuses": [_container_status(item, shown=run.initialised) for item in run.mains],
+        "containerStatuses": [_container_status(item, shown=run.initialized) for item in run.mains],
     }
     if run.inits:
         status["initContainerStatuses"] = [_container_status(item, shown=True, init=True) for item in run.inits]
@@ -175,7 +175,7 @@ def pod_status(run: PodRun, host_ip: str) -> JsonObject:
 def _phase(run: PodRun) -> str:
     states = {item.state for item in run.mains}
     never_ran = any(item.state == "waiting" and not item.restarts for item in run.mains)
-    if not run.started or not run.initialised or never_ran:
+    if not run.started or not run.initialized or never_ran:
         return "Pending"
     if states == {"done"}:
         return "Succeeded"

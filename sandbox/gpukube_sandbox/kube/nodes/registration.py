@@ -33,7 +33,7 @@ def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
     ki = int(shape.memory_gib * 1024 * 1024)
     free = {
         "cpu": f"{shape.cpu * 1000 - _RESERVED_MILLICPU}m",
-        "memory": f"{int(ki - _kept_ki(ki))}Ki",
+        "memory": f"{int(ki - _reserved_ki(ki))}Ki",
         "ephemeral-storage": "119703055367",
         "pods": str(shape.max_pods),
     }
@@ -73,7 +73,7 @@ def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
     }
 
 
-def _kept_ki(ki: int) -> float:
+def _reserved_ki(ki: int) -> float:
     large = max(0, ki - _LARGE_GIB * 1024 * 1024)
     return (ki - large) * _RESERVED_MEMORY + large * _RESERVED_ABOVE
 

@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     """
 
     reasons: tuple[str, ...]
-    for_good: bool = True
+    is_final: bool = True
 
 
 class NodeFilters:
@@ -57,9 +57,9 @@ class NodeFilters:
 
     def check(self, view: NodeView) -> Verdict | None:
         """Return why the pod does not fit a node, by the first filter that rejects it; None if it fits."""
-        return self._of_node(view) or self._of_room(view) or self._of_neighbours(view)
+        return self._check_node(view) or self._check_resources(view) or self._check_topology(view)
 
-    def _of_node(self, view: NodeView) -> Verdict | None:
+    def _check_node(self, view: NodeView) -> Verdict | None:
         desired = spec(self._pod)
         if spec(view.node).get("unschedulable") and not tolerates(desired, UNSCHEDULABLE):
             return Verdict(("node(s) were unschedulable",))
@@ -71,20 +71,20 @@ class NodeFilters:
             return Verdict(("node(s) didn't match Pod's node affinity/selector",))
         return None
 
-    def _of_room(self, view: NodeView) -> Verdict | None:
-        if self._ports and _clash(self._ports, {port for pod in view.pods for port in _host_ports(pod)}):
-            return Verdict(("node(s) didn't have free ports for the requested pod ports",), for_good=False)
+    def _check_resources(self, view: NodeView) -> Verdict | None:
+        if self._ports and _conflicts(self._ports, {port for pod in view.pods for port in _host_ports(pod)}):
+            return Verdict(("node(s) didn't have free ports for the requested pod ports",), is_final=False)
         free = {name: view.room[name] - view.used[name] for name in self._requested}
         lacking = [name for name, amount in self._requested.items() if amount and amount > free[name]]
         if not lacking:
             return None
         reasons = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
         never = any(name != "pods" and self._requested[name] > view.room[name] for name in lacking)
-        return Verdict(reasons, for_good=never)
+        return Verdict(reasons, is_final=never)
 
-    def _of_neighbours(self, view: NodeView) -> Verdict | None:
+    def _check_topology(self, view: NodeView) -> Verdict | None:
         found = self._spread.refuses(view) or self._affinity.refuses(view)
-        return Verdict((found[0],), for_good=found[1]) if found else None
+        return Verdict((found[0],), is_final=found[1]) if found else None
 
 
 def _host_ports(pod: JsonObject) -> Iterator[tuple[str, str, int]]:
@@ -95,7 +95,7 @@ def _host_ports(pod: JsonObject) -> Iterator[tuple[str, str, int]]:
                 yield str(port.get("hostIP") or "0.0.0.0"), str(port.get("protocol") or "TCP"), int(port["hostPort"])  # noqa: S104 - any address
 
 
-def _clash(desired: set[tuple[str, str, int]], taken: set[tuple[str, str, int]]) -> bool:
+def _conflicts(desired: set[tuple[str, str, int]], taken: set[tuple[str, str, int]]) -> bool:
     return any(
         (protocol, port) == (other[1], other[2]) and (address == other[0] or "0.0.0.0" in {address, other[0]})  # noqa: S104
         for address, protocol, port in desired

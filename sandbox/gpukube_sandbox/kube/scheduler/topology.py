@@ -95,7 +95,7 @@ class Affinity:
         self._near, self._apart = terms(pod, "podAffinity"), terms(pod, "podAntiAffinity")
         self._beside: Counter[tuple[str, str]] = Counter()
         self._away: Counter[tuple[str, str]] = Counter()
-        self._unwanted: set[tuple[str, str]] = set()
+        self._forbidden: set[tuple[str, str]] = set()
         for view in snapshot.nodes.values():
             self._count(view)
 
@@ -108,7 +108,7 @@ class Affinity:
             theirs = terms(other, "podAntiAffinity")
             if theirs:
                 matching = [term for term in theirs if self._matches(term, other, self._pod)]
-                self._unwanted.update(_domains(matching, marks))
+                self._forbidden.update(_domains(matching, marks))
 
     def _matches(self, term: JsonObject, owner: JsonObject, other: JsonObject) -> bool:
         """Return whether a term of one pod matches another."""
@@ -124,15 +124,15 @@ class Affinity:
     def refuses(self, view: NodeView) -> Refusal | None:
         """Return the rule that the pod would violate on a node."""
         marks = view.marks
-        if not self._has_company(marks):
+        if not self._has_affine_pods(marks):
             return "node(s) didn't match pod affinity rules", True
         if any(self._away[pair] for pair in _domains(self._apart, marks)):
             return "node(s) didn't match pod anti-affinity rules", False
-        if any((key, value) in self._unwanted for key, value in marks.items()):
+        if any((key, value) in self._forbidden for key, value in marks.items()):
             return "node(s) didn't satisfy existing pods anti-affinity rules", False
         return None
 
-    def _has_company(self, marks: dict[str, str]) -> bool:
+    def _has_affine_pods(self, marks: dict[str, str]) -> bool:
         if any(term["topologyKey"] not in marks for term in self._near):
             return False
         if all(self._beside[pair] for pair in _domains(self._near, marks)):

@@ -100,8 +100,10 @@ def _rank(pod: JsonObject, view: NodeView) -> tuple[int, int, int, str]:
     taints = spec(view.node).get("taints") or ()
     soft = sum(item.get("effect") == "PreferNoSchedule" and not tolerates(spec(pod), item) for item in taints)
     preferred = _node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    liked = sum(int(item["weight"]) for item in preferred if matches_term(item["preference"], view.marks, view.name))
-    return soft, -liked, len(view.pods), view.name
+    preference = sum(
+        int(item["weight"]) for item in preferred if matches_term(item["preference"], view.marks, view.name)
+    )
+    return soft, -preference, len(view.pods), view.name
 
 
 def _refused(
@@ -118,7 +120,7 @@ def _refused(
     reasons: list[str] = []
     for name, view in snapshot.nodes.items():
         verdict = verdicts.get(name)
-        if verdict is None or verdict.for_good:
+        if verdict is None or verdict.is_final:
             reasons.append(_HOPELESS)
         else:
             victims = _victims(pod, view, snapshot, version)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.kube.store import kinds
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 from gpukube_sandbox.kube.store.problems import ApiProblem
-from gpukube_sandbox.kube.store.quantities import is_native, parse_quantity, written
+from gpukube_sandbox.kube.store.quantities import canonical, is_native, parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,16 +35,16 @@ def admit_pod(store: Holding, pod: JsonObject) -> None:
     Raises:
         ApiProblem: 403.
     """
-    _settle_priority(store, pod)
+    _set_priority(store, pod)
     if store.limits_critical_pods:
         _limit_critical(store, pod)
     account = pod["spec"]["serviceAccountName"]
     if store.find(kinds.CORE["serviceaccounts"], namespace_of(pod), account) is None:
         place = f"{namespace_of(pod)}/{account}"
         raise _refused(pod, f'error looking up service account {place}: serviceaccount "{account}" not found')
-    _settle_runtime(store, pod)
+    _set_runtime(store, pod)
     for quota in store.all_of(kinds.CORE["resourcequotas"], namespace_of(pod)):
-        if _concerns(quota, pod):
+        if _applies_to(quota, pod):
             _check_quota(store, quota, pod)
 
 
@@ -54,7 +54,7 @@ def _refused(pod: JsonObject, message: str) -> ApiProblem:
     return ApiProblem(403, "Forbidden", f'pods "{name}" is forbidden: {message}', {"name": name, "kind": "pods"})
 
 
-def _settle_priority(store: Holding, pod: JsonObject) -> None:
+def _set_priority(store: Holding, pod: JsonObject) -> None:
     """Set priority and preemption policy from the pod's priority class, or from the global default."""
     pod_spec = pod["spec"]
     named = pod_spec.get("priorityClassName")
@@ -78,7 +78,7 @@ def _settle_priority(store: Holding, pod: JsonObject) -> None:
     pod_spec |= {"priority": priority, "preemptionPolicy": preempts}
 
 
-def _settle_runtime(store: Holding, pod: JsonObject) -> None:
+def _set_runtime(store: Holding, pod: JsonObject) -> None:
     """Set overhead, node selector, and tolerations from the pod's runtime class."""
     pod_spec, named = pod["spec"], pod["spec"].get("runtimeClassName")
     found = store.find(kinds.CORE["runtimeclasses"], "", named) if named else {}
@@ -119,7 +119,7 @@ def _limit_critical(store: Holding, pod: JsonObject) -> None:
         return
     quotas = store.all_of(kinds.CORE["resourcequotas"], namespace_of(pod))
     named = [quota for quota in quotas if any(item["scopeName"] == "PriorityClass" for item in _scopes(quota))]
-    if not any(_concerns(quota, pod) for quota in named):
+    if not any(_applies_to(quota, pod) for quota in named):
         scopes = f"[{{PriorityClass In [{' '.join(CRITICAL)}]}}]"
         raise _refused(pod, f"insufficient quota to match these scopes: {scopes}")
 
@@ -129,7 +129,7 @@ def _scopes(quota: JsonObject) -> list[JsonObject]:
     return [*named, *((spec(quota).get("scopeSelector") or {}).get("matchExpressions") or ())]
 
 
-def _concerns(quota: JsonObject, pod: JsonObject) -> bool:
+def _applies_to(quota: JsonObject, pod: JsonObject) -> bool:
     return all(_matches(scope, pod) for scope in _scopes(quota))
 
 
@@ -148,11 +148,11 @@ def _matches(scope: JsonObject, pod: JsonObject) -> bool:
 def usage(pods: Iterable[JsonObject], names: Iterable[str]) -> dict[str, Decimal]:
     """Return pods' usage of the resources in a quota ("requests.nvidia.com/gpu", "limits.cpu", "pods")."""
     living = [pod for pod in pods if status(pod).get("phase") not in {"Succeeded", "Failed"}]
-    takes = [_takes(pod) for pod in living]
+    takes = [_usage_of(pod) for pod in living]
     return {name: sum((item[name] for item in takes), Decimal(0)) for name in names}
 
 
-def _takes(pod: JsonObject) -> dict[str, Decimal]:
+def _usage_of(pod: JsonObject) -> dict[str, Decimal]:
     found: defaultdict[str, Decimal] = defaultdict(Decimal, {name: Decimal(1) for name in _COUNTED})
     for container in spec(pod)["containers"]:
         resources = container.get("resources") or {}
@@ -172,7 +172,7 @@ def _takes(pod: JsonObject) -> dict[str, Decimal]:
 
 def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
     hard: dict[str, str] = spec(quota).get("hard") or {}
-    counted = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _concerns(quota, item)]
+    counted = [item for item in store.all_of(kinds.CORE["pods"], namespace_of(pod)) if _applies_to(quota, item)]
     used, requested = usage(counted, hard), usage([pod], hard)
     missing = [name for name in sorted(hard) if _must_be_set(name) and not _is_set(pod, name)]
     if missing:
@@ -182,7 +182,7 @@ def _check_quota(store: Holding, quota: JsonObject, pod: JsonObject) -> None:
         name for name in sorted(hard) if requested[name] and used[name] + requested[name] > parse_quantity(hard[name])
     ]
     if over:
-        totals = [",".join(f"{name}={written(str(item[name]))}" for name in over) for item in (requested, used, hard)]
+        totals = [",".join(f"{name}={canonical(str(item[name]))}" for name in over) for item in (requested, used, hard)]
         limits = f"requested: {totals[0]}, used: {totals[1]}, limited: {totals[2]}"
         raise _refused(pod, f"exceeded quota: {name_of(quota)}, {limits}")
 

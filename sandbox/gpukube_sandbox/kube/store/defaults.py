@@ -194,7 +194,7 @@ def _service(obj: JsonObject) -> None:
         port.setdefault("targetPort", port["port"])
 
 
-def give_address(kind: Kind, obj: JsonObject) -> None:
+def set_address(kind: Kind, obj: JsonObject) -> None:
     """Set the address of a Service, in place; the API server does so after it has recorded field owners."""
     spec = obj.get("spec") or {}
     if kind.kind != "Service" or spec["type"] == "ExternalName":

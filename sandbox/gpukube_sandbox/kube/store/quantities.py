@@ -53,7 +53,7 @@ def parse_quantity(value: str | float) -> Decimal:
     return Decimal(text)
 
 
-def written(value: str | float) -> str:
+def canonical(value: str | float) -> str:
     """Format a quantity like the API server: fractions in thousandths, binary suffixes unchanged."""
     amount = parse_quantity(value)
     if amount == amount.to_integral_value():

@@ -49,10 +49,10 @@ def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
             tests.append(("NotIn" if found["op"] == "!=" else "In", found["key"], frozenset({found["value"]})))
         else:
             tests.append(("Exists", found["key"], frozenset()))
-    return lambda labels: all(_holds(labels, key, operator, values) for operator, key, values in tests)
+    return lambda labels: all(_meets(labels, key, operator, values) for operator, key, values in tests)
 
 
-def _holds(labels: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:
+def _meets(labels: Mapping[str, str], key: str, operator: str, values: frozenset[str]) -> bool:
     if operator == "In":
         return labels.get(key) in values if key in labels else False
     if operator == "NotIn":
@@ -70,7 +70,7 @@ def _holds(labels: Mapping[str, str], key: str, operator: str, values: frozenset
 def matches_expressions(labels: Mapping[str, str], expressions: list[JsonObject]) -> bool:
     """Return whether labels match the matchExpressions (In, NotIn, Exists, DoesNotExist, Gt, Lt)."""
     return all(
-        _holds(labels, item["key"], item.get("operator", "In"), frozenset(item.get("values") or ()))
+        _meets(labels, item["key"], item.get("operator", "In"), frozenset(item.get("values") or ()))
         for item in expressions
     )
 

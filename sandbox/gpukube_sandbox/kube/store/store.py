@@ -170,7 +170,7 @@ class Store:
         new: JsonObject = tidied(obj, write.structure) if write else copied(obj)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         details = new.setdefault("metadata", {})
-        self._settle_name(kind, details)
+        self._set_name(kind, details)
         namespace, name = namespace_of(new), name_of(new)
         if (namespace, name) in self._objects[kind.key]:
             raise problems.already_exists(kind.plural, name, kind.group)
@@ -192,10 +192,10 @@ class Store:
         validate(kind, new, definition=definition)
         if write:
             apply.record_update(None, new, write)
-        defaults.give_address(kind, new)
+        defaults.set_address(kind, new)
         return new if dry_run else self._commit(kind, "ADDED", new, None)
 
-    def _settle_name(self, kind: Kind, details: JsonObject) -> None:
+    def _set_name(self, kind: Kind, details: JsonObject) -> None:
         if not details.get("name") and details.get("generateName"):
             details["name"] = details["generateName"] + self.suffix()
         if not kind.namespaced:
@@ -271,7 +271,7 @@ class Store:
         defaults.fill_defaults(kind, new)
         if kind.kind == "Pod" and self.tolerates_extended_resources:
             defaults.tolerate_extended_resources(new)
-        defaults.give_address(kind, new)
+        defaults.set_address(kind, new)
         definition = self._shaped(kind, new)
         validate(kind, new, old, definition)
         defaults.count_template(kind, old, new)

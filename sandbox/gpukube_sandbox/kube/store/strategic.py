@@ -97,8 +97,8 @@ def _in_order(merged: list[Any], order: list[Any], live: list[Any], key: str) ->
     result: list[Any] = []
     while named and others:
         mine, theirs = name(others[0]), name(named[0])
-        goes_first = mine in lived and theirs in lived and lived.index(mine) < lived.index(theirs)
-        result.append(others.pop(0) if goes_first else named.pop(0))
+        precedes = mine in lived and theirs in lived and lived.index(mine) < lived.index(theirs)
+        result.append(others.pop(0) if precedes else named.pop(0))
     return [*result, *named, *others]
 
 

@@ -16,11 +16,11 @@ from gpukube_sandbox.kube.store.validation.fields import (
     dns_label,
     duplicate,
     forbidden,
-    inside,
     invalid,
     not_found,
     one_of,
     port,
+    relative_path,
     required,
 )
 from gpukube_sandbox.kube.store.validation.handlers import check_handlers
@@ -152,7 +152,7 @@ def _mounts(container: JsonObject, path: str, volumes: set[Any]) -> Iterator[Cau
         seen.add(where)
         # The real server omits the index in these.
         for key in ("subPath", "subPathExpr"):
-            yield from inside(f"{path}.{key}", mount.get(key) or "")
+            yield from relative_path(f"{path}.{key}", mount.get(key) or "")
         if mount.get("subPath") and mount.get("subPathExpr"):
             text = "subPathExpr and subPath are mutually exclusive"
             yield invalid(f"{path}[{at}].subPathExpr", mount["subPathExpr"], text)

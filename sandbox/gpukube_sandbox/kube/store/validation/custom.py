@@ -16,10 +16,10 @@ from gpukube_sandbox.kube.store.validation.fields import (
     Cause,
     duplicate,
     forbidden,
+    format_value,
     invalid,
     one_of,
     required,
-    shown,
     unsupported,
 )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _ALWAYS = frozenset({"apiVersion", "kind", "metadata"})
-_KEPT = 100
+_MAX_COMPILED = 100
 _compiled: dict[int, tuple[JsonObject, Draft4Validator]] = {}
 """Schema id -> the schema (kept alive, so that the id stays unique) and its compiled form; compiling 1 MB is slow."""
 
@@ -106,7 +106,7 @@ def check_custom(obj: JsonObject, definition: JsonObject, version: str) -> Itera
     if not schema:
         return
     if id(schema) not in _compiled:
-        while len(_compiled) >= _KEPT:
+        while len(_compiled) >= _MAX_COMPILED:
             del _compiled[next(iter(_compiled))]
         _compiled[id(schema)] = (schema, _library().Draft4Validator(_plain(schema, top=True)))
     for error in _compiled[id(schema)][1].iter_errors(obj):
@@ -207,9 +207,9 @@ def _lists(value: Any, schema: JsonObject, path: str) -> Iterator[Cause]:  # noq
         place = f"{path}[{at}]"
         if form in {"set", "map"}:
             mine = {key: item.get(key) for key in keys} if form == "map" and isinstance(item, dict) else item
-            if shown(mine) in seen:
+            if format_value(mine) in seen:
                 yield duplicate(place, mine)
-            seen.add(shown(mine))
+            seen.add(format_value(mine))
         yield from _lists(item, schema["items"], place)
 
 

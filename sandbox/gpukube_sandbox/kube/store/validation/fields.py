@@ -60,14 +60,14 @@ _LABEL_VALUE_RULE = (
 )
 
 
-def shown(value: Any) -> str:  # noqa: ANN401 -- any JSON value
+def format_value(value: Any) -> str:  # noqa: ANN401 -- any JSON value
     """Format a value for a message."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def invalid(field: str, value: Any, detail: str) -> Cause:  # noqa: ANN401 -- any JSON value
     """Return the cause for a value that is not allowed."""
-    return Cause("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+    return Cause("FieldValueInvalid", field, f"Invalid value: {format_value(value)}: {detail}")
 
 
 def required(field: str, detail: str = "") -> Cause:
@@ -82,18 +82,20 @@ def forbidden(field: str, detail: str) -> Cause:
 
 def duplicate(field: str, value: Any) -> Cause:  # noqa: ANN401 -- any JSON value
     """Return the cause for a duplicate value."""
-    return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
+    return Cause("FieldValueDuplicate", field, f"Duplicate value: {format_value(value)}")
 
 
 def unsupported(field: str, value: Any, choices: Iterable[str]) -> Cause:  # noqa: ANN401 -- any JSON value
     """Return the cause for a value that is not one of the choices."""
     known = ", ".join(f'"{choice}"' for choice in sorted(choices))
-    return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {known}")
+    return Cause(
+        "FieldValueNotSupported", field, f"Unsupported value: {format_value(value)}: supported values: {known}"
+    )
 
 
 def not_found(field: str, value: str) -> Cause:
     """Return the cause for a name that does not exist."""
-    return Cause("FieldValueNotFound", field, f"Not found: {shown(value)}")
+    return Cause("FieldValueNotFound", field, f"Not found: {format_value(value)}")
 
 
 def one_of(field: str, value: Any, choices: Iterable[str]) -> Iterator[Cause]:  # noqa: ANN401 -- any JSON value
@@ -151,17 +153,17 @@ def address(field: str, text: str) -> Iterator[Cause]:
         yield invalid(field, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
 
 
-def no_way_up(field: str, path: str) -> Iterator[Cause]:
+def no_parent_steps(field: str, path: str) -> Iterator[Cause]:
     """Reject a path that contains ".."."""
     if ".." in path.split("/"):
         yield invalid(field, path, "must not contain '..'")
 
 
-def inside(field: str, path: str) -> Iterator[Cause]:
+def relative_path(field: str, path: str) -> Iterator[Cause]:
     """Reject a path that is absolute or leaves its base directory."""
     if path.startswith("/"):
         yield invalid(field, path, "must be a relative path")
-    yield from no_way_up(field, path)
+    yield from no_parent_steps(field, path)
 
 
 def qualified_name(field: str, value: str) -> Iterator[Cause]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpukube_sandbox.kube.store.quantities import is_extended, is_native, parse_quantity, written
+from gpukube_sandbox.kube.store.quantities import canonical, is_extended, is_native, parse_quantity
 from gpukube_sandbox.kube.store.validation.fields import (
     duplicate,
     forbidden,
@@ -50,7 +50,7 @@ def check_resources(resources: JsonObject, path: str, claims: set[Any]) -> Itera
         requested, maximum = parse_quantity(value), parse_quantity(limits[name])
         if requested != maximum if not may_overcommit else requested > maximum:
             rule = "must be less than or equal to" if may_overcommit else "must be equal to"
-            yield invalid(f"{path}.requests", written(value), f"{rule} {name} limit of {written(limits[name])}")
+            yield invalid(f"{path}.requests", canonical(value), f"{rule} {name} limit of {canonical(limits[name])}")
     names = {*limits, *requests}
     if any(name.startswith(_HUGE) for name in names) and not {"cpu", "memory"} & names:
         yield forbidden(path, "HugePages require cpu or memory")
@@ -71,16 +71,16 @@ def check_amount(name: str, value: str, field: str) -> Iterator[Cause]:
     yield from check_name(name, field)
     yield from check_count(name, value, field)
     if name.startswith(_HUGE) and parse_quantity(value) % parse_quantity(name.removeprefix(_HUGE)):
-        yield invalid(field, written(value), "must be a multiple of the page size")
+        yield invalid(field, canonical(value), "must be a multiple of the page size")
 
 
 def check_count(name: str, value: str, field: str) -> Iterator[Cause]:
     """Reject negative amounts, and fractions of resources that are counted in integers."""
     amount = parse_quantity(value)
     if amount < 0:
-        yield invalid(field, written(value), "must be greater than or equal to 0")
+        yield invalid(field, canonical(value), "must be greater than or equal to 0")
     if is_extended(name) and amount != amount.to_integral_value():
-        yield invalid(field, written(value), "must be an integer")
+        yield invalid(field, canonical(value), "must be an integer")
 
 
 def check_name(name: str, field: str) -> Iterator[Cause]:

@@ -14,10 +14,10 @@ from gpukube_sandbox.kube.store.validation.fields import (
     dns_label,
     duplicate,
     forbidden,
-    inside,
     invalid,
-    no_way_up,
+    no_parent_steps,
     one_of,
+    relative_path,
     required,
 )
 from gpukube_sandbox.kube.store.validation.storage import check_claim_spec
@@ -82,7 +82,7 @@ def _empty(source: JsonObject, place: str) -> Iterator[Cause]:
 
 
 def _host(source: JsonObject, place: str) -> Iterator[Cause]:
-    yield from no_way_up(f"{place}.path", source.get("path") or "")
+    yield from no_parent_steps(f"{place}.path", source.get("path") or "")
     yield from one_of(f"{place}.type", source.get("type"), _HOST_TYPES)
 
 
@@ -103,7 +103,7 @@ def _items(items: list[JsonObject], path: str) -> Iterator[Cause]:
         for key in ("key", "path"):
             if not item.get(key):
                 yield required(f"{place}.{key}")
-        yield from inside(f"{place}.path", item.get("path") or "")
+        yield from relative_path(f"{place}.path", item.get("path") or "")
         if mode is not None and not 0 <= mode <= _MAX_MODE:
             yield invalid(f"{place}.mode", mode, _OF_MODE)
 
@@ -112,7 +112,7 @@ def _files(files: list[JsonObject], path: str) -> Iterator[Cause]:
     for file in files:
         if not file.get("path"):
             yield required(f"{path}.path")
-        yield from inside(f"{path}.path", file.get("path") or "")
+        yield from relative_path(f"{path}.path", file.get("path") or "")
         field = file.get("fieldRef")
         if field is not None and not _FILE_FIELDS.fullmatch(field.get("fieldPath") or ""):
             text = f"error converting fieldPath: field label not supported: {field.get('fieldPath')}"
