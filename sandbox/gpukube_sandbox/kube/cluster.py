@@ -239,11 +239,11 @@ class KubeCluster:
         await self._kubelets.events.record("nodes", node, "RegisteredNode", registered)
         await self.clock.sleep(REGISTERS_S)
         if shape.gpu and shape.gpu.mig_reboot:
-            await nodes.become_silent(self.api, self.clock, shape.name)
+            await nodes.mark_unknown(self.api, self.clock, shape.name)
             await self.clock.sleep(REBOOT_S)
         machine = self._kubelets.machines[shape.name] = Machine(shape)
         machine.start()
-        await nodes.become_ready(self.api, self.clock, shape.name)
+        await nodes.mark_ready(self.api, self.clock, shape.name)
         ready = f"Node {shape.name} status is now: NodeReady"
         await self._kubelets.events.record("nodes", node, "NodeReady", ready)
         self._wake("Kubelets")

@@ -14,7 +14,7 @@ import httpx
 
 from gpukube_sandbox.kube.store.kinds import kind_named
 from gpukube_sandbox.kube.store.objects import name_of, namespace_of
-from gpukube_sandbox.kube.store.problems import refusal_words
+from gpukube_sandbox.kube.store.problems import refusal_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, MutableSequence
@@ -162,7 +162,7 @@ class RemoteApi:
         if answer.is_success or answer.status_code == httpx.codes.NOT_FOUND:
             return ""
         answer_body = answer.json()
-        return refusal_words(str(answer_body.get("message", "")), answer_body.get("details"))
+        return refusal_message(str(answer_body.get("message", "")), answer_body.get("details"))
 
     @contextmanager
     def watching(self, *plurals: str) -> Iterator[_Wakeup]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.replicas import is_available, make_pod, new_pod, template_hash
+from gpukube_sandbox.kube.controllers.replicas import create_pod, is_available, new_pod, template_hash
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import is_terminal, matches_node, pod_requests, untolerated
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
@@ -85,7 +85,7 @@ class DaemonSets:
                 owned.setdefault(uid, []).append(pod)
         for daemonset in await self._api.list("daemonsets"):
             if not meta(daemonset).get("deletionTimestamp"):
-                due += await self._one(daemonset, nodes, owned.get(meta(daemonset)["uid"], []))
+                due += await self._reconcile_one(daemonset, nodes, owned.get(meta(daemonset)["uid"], []))
         return min(due, default=None)
 
     def _rollout_start(self, daemonset: JsonObject, revision: str) -> float:
@@ -97,7 +97,9 @@ class DaemonSets:
             self._changed[uid] = (revision, now)
         return since + _ROLLS_AFTER_S
 
-    async def _one(self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]) -> list[float]:
+    async def _reconcile_one(
+        self, daemonset: JsonObject, nodes: list[JsonObject], pods: list[JsonObject]
+    ) -> list[float]:
         template = spec(daemonset)["template"]
         revision = template_hash(template)
         start = self._rollout_start(daemonset, revision)
@@ -113,7 +115,7 @@ class DaemonSets:
             if may_start and not present:
                 pod = _daemon_pod(daemonset, name, revision)
                 self._bind(pod, name)
-                await make_pod(self._api, self._events, ("daemonsets", daemonset), pod)
+                await create_pod(self._api, self._events, ("daemonsets", daemonset), pod)
         rolls = self._clock.now() >= start
         if rolls:
             await self._roll(daemonset, pods, revision, sum(may_start for may_start, _ in verdicts.values()))

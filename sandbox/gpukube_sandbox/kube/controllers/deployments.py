@@ -137,10 +137,10 @@ class Deployments:
         due: list[float] = []
         for deployment in await self._api.list("deployments"):
             if not meta(deployment).get("deletionTimestamp"):
-                due += await self._one(deployment, owned_by(deployment, sets))
+                due += await self._reconcile_one(deployment, owned_by(deployment, sets))
         return min(due, default=None)
 
-    async def _one(self, deployment: JsonObject, sets: list[JsonObject]) -> list[float]:
+    async def _reconcile_one(self, deployment: JsonObject, sets: list[JsonObject]) -> list[float]:
         current = _current(deployment, sets)
         older = sorted((item for item in sets if item is not current), key=_age)
         sizes = {meta(item)["uid"]: int(spec(item).get("replicas", 1)) for item in sets}

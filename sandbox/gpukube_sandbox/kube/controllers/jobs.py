@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.kube.controllers.replicas import make_pod, new_pod, owned_by
+from gpukube_sandbox.kube.controllers.replicas import create_pod, new_pod, owned_by
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import is_ready, is_terminal
 from gpukube_sandbox.kube.store.objects import annotations_of, meta, name_of, spec, status
@@ -54,7 +54,7 @@ class Jobs:
                 continue
             ended = _ended(job)
             if ended is None:
-                due += await self._one(job, owned_by(job, pods))
+                due += await self._reconcile_one(job, owned_by(job, pods))
             elif (kept := spec(job).get("ttlSecondsAfterFinished")) is not None:
                 due += await self._expire(job, owned_by(job, pods), ended + int(kept))
         return min(due, default=None)
@@ -68,7 +68,7 @@ class Jobs:
         await self._api.delete("jobs", job)
         return []
 
-    async def _one(self, job: JsonObject, pods: list[JsonObject]) -> list[float]:
+    async def _reconcile_one(self, job: JsonObject, pods: list[JsonObject]) -> list[float]:
         now = timestamp(self._clock.now())
         active = [pod for pod in pods if not is_terminal(pod)]
         phases = [status(pod).get("phase") for pod in pods]
@@ -90,7 +90,7 @@ class Jobs:
                 await self._api.delete("pods", pod)
         elif retry_at <= self._clock.now():
             for pod in _missing(job, pods, active, done):
-                await make_pod(self._api, self._events, ("jobs", job), pod)
+                await create_pod(self._api, self._events, ("jobs", job), pod)
         if any(status(job).get(key) != value for key, value in numbers.items()):
             await self._api.patch_status("jobs", job, numbers)
         if verdict or suspended:

@@ -127,10 +127,10 @@ class MigManagers:
             manager = _manager_of(machine)
             if node is None or machine.shape.gpu is None or (manager is None and name not in self._jobs):
                 continue
-            due += await self._one(node, machine, manager, pods)
+            due += await self._reconcile_one(node, machine, manager, pods)
         return due
 
-    async def _one(
+    async def _reconcile_one(
         self, node: JsonObject, machine: Machine, manager: ContainerRun | None, pods: list[JsonObject]
     ) -> list[float]:
         name, desired, job = name_of(node), labels(node).get(CONFIG, ""), self._jobs.get(name_of(node))
@@ -146,7 +146,7 @@ class MigManagers:
                 return await self._stopped(node, machine, job, manager, pods)
             case "rebooting":
                 machine.up = True
-                await nodes.become_ready(self._api, self._clock, name)
+                await nodes.mark_ready(self._api, self._clock, name)
                 job.phase, job.due = "applying", self._clock.now() + APPLY_S
             case "applying" if not machine.has_driver:  # a container reloads it after the reboot
                 job.due = self._clock.now() + 1
@@ -194,8 +194,8 @@ class MigManagers:
     async def _reboot(self, node: JsonObject, machine: Machine) -> None:
         """Reboot: MIG mode survives it, instances do not (NVIDIA/mig-parted#225)."""
         await self._label(node, {STATE: "rebooting"})
-        machine.go_down()
-        await nodes.become_silent(self._api, self._clock, name_of(node))
+        machine.shut_down()
+        await nodes.mark_unknown(self._api, self._clock, name_of(node))
 
     async def _apply(self, node: JsonObject, machine: Machine, job: _Job) -> None:
         gpu = machine.shape.gpu

@@ -82,7 +82,7 @@ def new_pod(kind: str, owner: JsonObject, marks: dict[str, str]) -> JsonObject:
     }
 
 
-async def make_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObject], pod: JsonObject) -> None:
+async def create_pod(api: ObjectApi, events: Recorder, owner: tuple[str, JsonObject], pod: JsonObject) -> None:
     """Create a pod for its owner (plural and object), and record an event about success or failure."""
     refusals: list[str] = []
     made = await api.create("pods", pod, refusals)
@@ -145,7 +145,7 @@ class ReplicaSets:
             ]
             missing = int(spec(owner).get("replicas", 1)) - len(living)
             for _ in range(missing):
-                await make_pod(self._api, self._events, (plural, owner), new_pod(self.kind, owner, {}))
+                await create_pod(self._api, self._events, (plural, owner), new_pod(self.kind, owner, {}))
             for pod in sorted(living, key=_deletion_order)[: max(0, -missing)]:
                 await self._api.delete("pods", pod)
                 await self._events.record(plural, owner, "SuccessfulDelete", f"Deleted pod: {name_of(pod)}")

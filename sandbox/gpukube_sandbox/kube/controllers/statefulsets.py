@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.controllers.replicas import is_available, make_pod, new_pod, owned_by, template_hash
+from gpukube_sandbox.kube.controllers.replicas import create_pod, is_available, new_pod, owned_by, template_hash
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import is_ready, is_terminal
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, spec, status
@@ -38,10 +38,10 @@ class StatefulSets:
         pods = await self._api.list("pods") if owners else []
         for owner in owners:
             if not meta(owner).get("deletionTimestamp"):
-                await self._one(owner, {name_of(pod): pod for pod in owned_by(owner, pods)})
+                await self._reconcile_one(owner, {name_of(pod): pod for pod in owned_by(owner, pods)})
         return None
 
-    async def _one(self, owner: JsonObject, pods: dict[str, JsonObject]) -> None:
+    async def _reconcile_one(self, owner: JsonObject, pods: dict[str, JsonObject]) -> None:
         revision = f"{name_of(owner)}-{template_hash(spec(owner)['template'])}"
         desired = [f"{name_of(owner)}-{number}" for number in range(int(spec(owner).get("replicas", 1)))]
         one_by_one = spec(owner).get("podManagementPolicy", "OrderedReady") == "OrderedReady"
@@ -54,7 +54,7 @@ class StatefulSets:
                 del made["metadata"]["generateName"]
                 made["metadata"]["name"] = name
                 made["spec"]["hostname"] = name
-                await make_pod(self._api, self._events, ("statefulsets", owner), made)
+                await create_pod(self._api, self._events, ("statefulsets", owner), made)
             elif is_terminal(pod) and not meta(pod).get("deletionTimestamp"):
                 await self._api.delete("pods", pod)
             settled = settled and pod is not None and is_available(pod)

@@ -70,7 +70,7 @@ class Machine:
         if self.shape.gpu:
             self.shape = dataclasses.replace(self.shape, gpu=dataclasses.replace(self.shape.gpu, driver=loaded))
 
-    def go_down(self) -> None:
+    def shut_down(self) -> None:
         """Start a reboot: pods end, and a driver that a container had loaded is unloaded."""
         self.up = False
         self.owners.clear()

@@ -130,7 +130,7 @@ def _lease(node: JsonObject, now: float) -> JsonObject:
     }
 
 
-async def become_silent(api: ObjectApi, clock: Clock, name: str) -> None:
+async def mark_unknown(api: ObjectApi, clock: Clock, name: str) -> None:
     """Mark the node as unknown: its kubelet does not respond during a reboot."""
     await _turn(
         api,
@@ -142,7 +142,7 @@ async def become_silent(api: ObjectApi, clock: Clock, name: str) -> None:
     )
 
 
-async def become_ready(api: ObjectApi, clock: Clock, name: str) -> None:
+async def mark_ready(api: ObjectApi, clock: Clock, name: str) -> None:
     """Mark the node as ready and remove the not-ready taint."""
     await _turn(
         api,

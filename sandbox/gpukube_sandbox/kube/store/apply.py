@@ -17,16 +17,16 @@ from gpukube_sandbox.kube.store.fieldsets import (
     FieldPath,
     compare,
     field_set,
+    format_path,
     from_fields,
     merge,
     remove,
-    spell,
     to_fields,
     with_named_fields,
 )
 from gpukube_sandbox.kube.store.objects import annotations_of, copied, meta
 from gpukube_sandbox.kube.store.problems import field_conflict
-from gpukube_sandbox.kube.store.structure import tidied
+from gpukube_sandbox.kube.store.structure import without_omitted
 
 if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -189,13 +189,13 @@ def apply_config(live: JsonObject | None, config: JsonObject, write: Write, *, f
     changed = write.tracked(change.modified | change.added)
     conflicts = {owner: owned.fields & changed for owner, owned in owners.items() if owned.fields & changed}
     if conflicts and not force and not _is_migration(live, write, frozenset().union(*conflicts.values())):
-        listed = [(owner.described(), spell(path)) for owner, paths in conflicts.items() for path in paths]
+        listed = [(owner.described(), format_path(path)) for owner, paths in conflicts.items() for path in paths]
         raise field_conflict(sorted(listed))
     _take(bare, merged, owners, write)
     owners[mine] = _Owned(applied - _UNTRACKED, version, write.time)
     if write.manager == "kubectl" and annotations_of(merged).get(_LAST_APPLIED):
         merged["metadata"]["annotations"][_LAST_APPLIED] = _last_applied(config)
-    result: JsonObject = tidied(merged, structure)
+    result: JsonObject = without_omitted(merged, structure)
     _write_owners(result, owners, live)
     return result
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.objects import conditions, labels, meta, name_of, namespace_of, spec, status
-from gpukube_sandbox.kube.store.problems import ApiProblem, another_pod
+from gpukube_sandbox.kube.store.problems import ApiProblem, eviction_precondition_failed
 from gpukube_sandbox.kube.store.selectors import matches_selector
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def evict(  # noqa: PLR0913 -- the options of the API's eviction, by name
             if not _is_unhealthy_and_free(budget, pod):
                 _charge(store, budget, pod, dry_run=dry_run)
     if uid and uid != meta(pod)["uid"]:  # the budget has been charged already, as upstream
-        raise another_pod(name, uid, meta(pod)["uid"])
+        raise eviction_precondition_failed(name, uid, meta(pod)["uid"])
     if not dry_run:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         condition |= {"message": "Eviction API: evicting", "lastTransitionTime": store.now()}

@@ -57,7 +57,7 @@ def to_fields(paths: Iterable[FieldPath]) -> JsonObject:
     return tree
 
 
-def spell(path: FieldPath) -> str:
+def format_path(path: FieldPath) -> str:
     """Format a path as in messages: .spec.containers[name="main"].image."""
     text = ""
     for step in path:

@@ -151,7 +151,7 @@ class StoreApi:
         try:
             evict(self._store, namespace_of(pod), name_of(pod))
         except problems.ApiProblem as problem:
-            return "" if problem.reason == "NotFound" else problems.refusal_words(problem.message, problem.details)
+            return "" if problem.reason == "NotFound" else problems.refusal_message(problem.message, problem.details)
         return ""
 
     def watching(self, *plurals: str) -> AbstractContextManager[Wakeup]:

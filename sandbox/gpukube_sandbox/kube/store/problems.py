@@ -50,7 +50,7 @@ class ApiProblem(Exception):
         return found
 
 
-def refusal_words(message: str, details: JsonObject | None) -> str:
+def refusal_message(message: str, details: JsonObject | None) -> str:
     """Return an error message with its causes, such as the budget that forbids an eviction."""
     return " ".join([message, *(str(cause.get("message", "")) for cause in (details or {}).get("causes") or ())])
 
@@ -89,7 +89,7 @@ def already_exists(plural: str, name: str, group: str = "") -> ApiProblem:
     return ApiProblem(409, "AlreadyExists", f'{_resource(plural, group)} "{name}" already exists', details)
 
 
-def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
+def version_conflict(plural: str, name: str, group: str = "") -> ApiProblem:
     """409: the resourceVersion sent is not the current one."""
     message = (
         f'Operation cannot be fulfilled on {_resource(plural, group)} "{name}": the object has been modified; '
@@ -98,7 +98,7 @@ def changed_meanwhile(plural: str, name: str, group: str = "") -> ApiProblem:
     return ApiProblem(409, "Conflict", message, {"name": name, "kind": plural})
 
 
-def another_pod(name: str, sent: str, found: str) -> ApiProblem:
+def eviction_precondition_failed(name: str, sent: str, found: str) -> ApiProblem:
     """409: the pod's uid does not match the precondition of an eviction.
 
     Source: kubernetes pkg/registry/core/pod/storage/eviction.go, addConditionAndDeletePod.
@@ -110,7 +110,7 @@ def another_pod(name: str, sent: str, found: str) -> ApiProblem:
     return ApiProblem(409, "Conflict", message, {"name": name, "kind": "Pod"})
 
 
-def another(kind: str, name: str, key: str, sent: str, found: str) -> ApiProblem:
+def precondition_failed(kind: str, name: str, key: str, sent: str, found: str) -> ApiProblem:
     """409: the object does not match the preconditions of a delete.
 
     Source: k8s.io/apiserver pkg/storage/interfaces.go, Preconditions.Check.
@@ -209,6 +209,6 @@ def unsupported_body(content_type: str) -> ApiProblem:
     return ApiProblem(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - {content_type}")
 
 
-def gone(version: str) -> ApiProblem:
+def expired(version: str) -> ApiProblem:
     """410: the watch starts before the oldest version in the log."""
     return ApiProblem(410, "Expired", f"too old resource version: {version}")

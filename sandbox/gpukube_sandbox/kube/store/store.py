@@ -21,7 +21,7 @@ from gpukube_sandbox.kube.store.admission import admit_pod
 from gpukube_sandbox.kube.store.apply import Write
 from gpukube_sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube_sandbox.kube.store.objects import copied, meta, name_of, namespace_of, owner_uids
-from gpukube_sandbox.kube.store.structure import structure_of, tidied
+from gpukube_sandbox.kube.store.structure import structure_of, without_omitted
 from gpukube_sandbox.kube.store.validation.custom import schema_of, shape
 from gpukube_sandbox.kube.store.validation.validate import validate
 
@@ -145,7 +145,7 @@ class Store:
         """
         log = self._log[kind.key]
         if len(log) == _REMEMBERED and log[0].version > version + 1:
-            raise problems.gone(str(version))
+            raise problems.expired(str(version))
         return [change for change in log if change.version > version]
 
     @contextmanager
@@ -167,7 +167,7 @@ class Store:
             ApiProblem: 404 if its namespace is missing, 409 if the name exists, 422 or 403 if it is rejected.
         """
         write = self._write(kind, manager) if manager else None
-        new: JsonObject = tidied(obj, write.structure) if write else copied(obj)
+        new: JsonObject = without_omitted(obj, write.structure) if write else copied(obj)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         details = new.setdefault("metadata", {})
         self._set_name(kind, details)
@@ -223,12 +223,12 @@ class Store:
         old = self.get(kind, namespace_of(obj), name_of(obj))
         sent = meta(obj).get("resourceVersion")
         if sent and sent != old["metadata"]["resourceVersion"]:
-            raise problems.changed_meanwhile(kind.plural, name_of(obj), kind.group)
+            raise problems.version_conflict(kind.plural, name_of(obj), kind.group)
         uid = meta(obj).get("uid")
         if uid and uid != old["metadata"]["uid"]:
-            raise problems.changed_meanwhile(kind.plural, name_of(obj), kind.group)
+            raise problems.version_conflict(kind.plural, name_of(obj), kind.group)
         write = self._write(kind, manager, part) if manager else None
-        obj = tidied(obj, write.structure) if write else obj
+        obj = without_omitted(obj, write.structure) if write else obj
         new = self._status_of(old, obj) if part == "status" else self._rest_of(kind, old, obj)
         if (
             kind.kind == "Node"
@@ -355,7 +355,7 @@ class Store:
             raise problems.ApiProblem(403, "Forbidden", message, {"name": name, "kind": "namespaces"})
         for key, expected in (preconditions or {}).items():
             if expected and expected != old["metadata"].get(key):
-                raise problems.another(kind.kind, name, key, expected, str(old["metadata"].get(key)))
+                raise problems.precondition_failed(kind.kind, name, key, expected, str(old["metadata"].get(key)))
         if dry_run:
             return old
         grace = self._grace(kind, old, grace_s)

@@ -248,13 +248,13 @@ def _of_schema(schema: object) -> Structure:
     )
 
 
-def tidied(value: Any, structure: Structure) -> Any:  # noqa: ANN401 -- any JSON value
+def without_omitted(value: Any, structure: Structure) -> Any:  # noqa: ANN401 -- any JSON value
     """Return a value without what Go omits for built-in types: empty lists and empty maps with free keys."""
     if isinstance(value, list):
-        return [tidied(item, structure.item()) for item in value]
+        return [without_omitted(item, structure.item()) for item in value]
     if not isinstance(value, dict):
         return value
-    tidy = {key: tidied(item, structure.field(key)) for key, item in value.items()}
+    tidy = {key: without_omitted(item, structure.field(key)) for key, item in value.items()}
     if not isinstance(structure.hint, type):
         return tidy
     return {key: item for key, item in tidy.items() if item or not _is_omitted(item, structure.field(key))}
