@@ -1,7 +1,7 @@
-"""What EKS contributes to the catalog.
+"""EKS's contribution to the catalog.
 
-In scope: MIG profiles, images and drivers per machine. Out of scope: calls (`live.market`), and what their
-answers mean (`facts.listings`).
+In scope: MIG profiles, images, and drivers per machine. Out of scope: calls (`live.market`), and parsing their
+responses (`facts.listings`).
 
 Source: docs: eks/ml-eks-optimized-ami.
 """
@@ -23,7 +23,7 @@ _IMAGES: Final = "docs: eks/ml-eks-optimized-ami"
 
 
 def _profiles(machine: Machine) -> tuple[str, ...]:
-    """All of the GPU's: the GPU Operator's MIG manager makes any."""
+    """Return all MIG profiles of the GPU: the GPU Operator's MIG manager can create any."""
     return tuple(p.name for p in profiles(machine.model)) if machine.mig_capable else ()
 
 
@@ -41,13 +41,13 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("boto3", ("boto3", "botocore"), "eks", inquiry.where):
-        from gpukube_eks.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_eks.live.market import fetch  # noqa: PLC0415 - only this needs the SDK
     return fetch(inquiry)
 
 
 def _prices(requested: PriceInquiry) -> LivePrices:
     with importing_sdk("boto3", ("boto3", "botocore"), "eks", requested.inquiry.where):
-        from gpukube_eks.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_eks.live.market import fetch_prices  # noqa: PLC0415 - only this needs the SDK
     return fetch_prices(requested)
 
 

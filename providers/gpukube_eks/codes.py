@@ -1,7 +1,7 @@
-"""Every code that a finding or an error of EKS can carry: rules with number and title, failures with their sentence.
+"""Codes of EKS's findings and errors: rules with number and title, failures with their description.
 
-In scope: the tables, nothing else. Codes and numbers (GPK4xx) are stable: they may be added, never renamed or given a
-new meaning. How to add a rule: `gpukube.rule_ids`.
+In scope: only the tables. Codes and numbers (GPK4xx) are stable: add new ones, but never rename or redefine one. How
+to add a rule: `gpukube.rule_ids`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Final
 
 CODES: Final[dict[str, tuple[str, str]]] = {
     "eks-name": ("GPK401", "The pool's name is not valid on EKS."),
-    "eks-node-count": ("GPK402", "A pool has more nodes than an account may have in a node group at first."),
+    "eks-node-count": ("GPK402", "A pool has more nodes than the default quota of a node group."),
     "eks-no-nodes": ("GPK403", "A node group without nodes may still grow to one node."),
     "eks-zone": ("GPK404", "A zone is not in the region of the cluster."),
     "eks-zones-and-subnets": ("GPK405", "Both zones and subnets place the pool."),
     "eks-image": ("GPK406", "EKS has no such image family with the NVIDIA driver."),
-    "eks-image-machine": ("GPK407", "No image with the NVIDIA driver is made for the instance type."),
+    "eks-image-machine": ("GPK407", "No image with the NVIDIA driver supports the instance type."),
     "eks-disk-size": ("GPK408", "The node disk is too small or too large."),
     "eks-disk-type": ("GPK409", "gpukube does not support this type of node disk."),
     "eks-bottlerocket-mixed": ("GPK410", "Bottlerocket advertises MIG instances as nvidia.com/gpu only."),
@@ -35,38 +35,38 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "eks-role-account": ("GPK428", "The nodes' role belongs to another account."),
     "eks-repair-agent": ("GPK429", "Node repair needs an add-on to detect GPU errors."),
     "eks-disk-small": ("GPK430", "A few GPU images fill the node disk."),
-    "eks-version": ("GPK431", "The Kubernetes version is not a minor one."),
+    "eks-version": ("GPK431", "The Kubernetes version is not a minor version."),
     "eks-release": ("GPK432", "The release does not match the image or the version."),
     "eks-bottlerocket-release": ("GPK433", "The release of Bottlerocket lacks a setting."),
     "eks-bottlerocket-driver": ("GPK434", "Bottlerocket's driver is too old for the GPU."),
     "eks-max-pods": ("GPK435", "A managed node allows fewer pods."),
     "eks-mig-reboot": ("GPK436", "Nodes reboot before they advertise MIG instances."),
     "eks-spot-scarce": ("GPK437", "Spot machines of one scarce type are often interrupted."),
-    "eks-reserved-zones": ("GPK438", "A reservation is in one zone, and the pool in several."),
-    "eks-reserved-region": ("GPK449", "A group of reservations is in another region."),
-    "eks-block-type": ("GPK439", "The instance type is not sold as Capacity Blocks."),
-    "eks-block-size": ("GPK440", "A Capacity Block has fewer machines."),
-    "eks-block-time": ("GPK441", "The pool needs machines before and after its Capacity Block too."),
+    "eks-reserved-zones": ("GPK438", "A reservation is in one zone, but the pool is in several."),
+    "eks-reserved-region": ("GPK449", "A resource group of reservations is in another region."),
+    "eks-block-type": ("GPK439", "The instance type is not available as Capacity Blocks."),
+    "eks-block-size": ("GPK440", "A pool has more machines than a Capacity Block can have."),
+    "eks-block-time": ("GPK441", "The pool needs machines even before and after its Capacity Block."),
     "eks-surge": ("GPK442", "An update starts new machines before old ones stop."),
     "eks-max-unavailable": ("GPK443", "EKS cannot replace this number of nodes at a time."),
-    "eks-asg-tag": ("GPK444", "A tag for the autoscaler is where it does not read it."),
-    "eks-resource-tag": ("GPK445", "A tag gives the autoscaler devices that the nodes do not advertise."),
+    "eks-asg-tag": ("GPK444", "The autoscaler does not read a tag where it is set."),
+    "eks-resource-tag": ("GPK445", "A tag promises the autoscaler devices that the nodes do not advertise."),
     "eks-autoscaler-version": ("GPK446", "The autoscaler is too old for the pool's tags."),
-    "eks-block-only": ("GPK447", "The machine type is sold in Capacity Blocks only."),
+    "eks-block-only": ("GPK447", "The machine type is available only in Capacity Blocks."),
     "eks-untainted": ("GPK448", "No taint keeps pods without GPUs away from the nodes."),
-    "eks-native-managed": ("GPK423", "A native member is set by gpukube from the spec."),
+    "eks-native-managed": ("GPK423", "gpukube sets a native member from the spec."),
     "eks-native-refused": ("GPK424", "A native member cannot be set."),
     "eks-native-unknown": ("GPK425", "A node group has no such member."),
-    "eks-native-value": ("GPK426", "A native member has a value of the wrong type, or one twice."),
+    "eks-native-value": ("GPK426", "A native member has a value of the wrong type, or a duplicate."),
 }
-"""Findings in the spec (`rules`, `image_rules`, `capacity_rules`, `key_rules`, `native`)."""
+"""Findings in the spec (`rules`, `pool.native`)."""
 
 FAILURE_CODES: Final[dict[str, str]] = {
     "access": "AWS refused the credentials.",
     "no-credentials": "No AWS credentials were found.",
     "profile": "The AWS profile does not exist.",
     "assume-role": "The role of the spec cannot be assumed.",
-    "account": "The credentials are of another account than the spec names.",
+    "account": "The credentials belong to a different account than the spec names.",
     "permission": "The identity lacks a permission.",
     "not-enabled": "The service is not enabled for the account in this region.",
     "sandbox-endpoint": "Sandbox mode would leave loopback.",
@@ -78,19 +78,19 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "region": "The region does not exist.",
     "node-role": "No role for the nodes was found, or several, or it was deleted.",
     "subnets": "No subnets for the nodes were found, or several sets, or they do not fit.",
-    "kubernetes-version": "Nodes of EKS have the version of the cluster.",
-    "reservation": "A reservation has ended, or is for another kind, zone or instance type than the pool's.",
-    "block-in-use": "A change needs new nodes, and EKS does not replace nodes of a Capacity Block one by one.",
+    "kubernetes-version": "EKS nodes must have the cluster's version.",
+    "reservation": "A reservation has ended, or does not match the pool's kind, zone, or instance type.",
+    "block-in-use": "A change needs new nodes, but EKS does not replace nodes of a Capacity Block in use.",
     "capacity": "The cloud has no such machine available.",
     "zone-not-offered": "The instance type is not offered in the zones.",
-    "quota": "A quota of the account is too small.",
-    "busy": "Another operation is running on the node group, or there are too many requests.",
+    "quota": "An account quota is too small.",
+    "busy": "Another operation is running on the node group, or EKS received too many requests.",
     "unchangeable": "The node group cannot be updated in its state.",
     "changed": "The pool changed since it was read.",
     "exists": "A node group of this name already exists.",
-    "foreign-template": "A launch template of the pool's name belongs to somebody else.",
-    "canceled": "The update was cancelled.",
-    "image-refused": "The image is not made for the instance type.",
+    "foreign-template": "The pool's launch template name is already used by another owner.",
+    "canceled": "The update was canceled.",
+    "image-refused": "The image does not support the instance type.",
     "refused": "AWS refused the request.",
     "throttled": "AWS throttles the requests.",
     "no-cluster": "The cluster or node group does not exist.",
@@ -111,4 +111,4 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "bad-answer": "AWS's answer is not valid.",
     "cloud": "AWS refused the request.",
 }
-"""Errors of the live half (`meanings`, `failures`, `client`, `access`, `endpoint`, `places`)."""
+"""Errors of the live half (`live`), and their meanings (`facts.meanings`)."""

@@ -1,7 +1,7 @@
-"""Known problems of GPU node groups of EKS: live groups -> findings.
+"""Checks live EKS node groups for known GPU problems.
 
-In scope: checks that need no more than what EKS says of its groups. Out of scope: calls, and what the inside
-of the cluster tells (gpukube.doctor).
+In scope: checks that need only EKS's data about its groups. Out of scope: calls, and checks inside the cluster
+(gpukube.doctor).
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ if TYPE_CHECKING:
 
 _GPU: Final = "nvidia.com/gpu"
 _SMALLEST_DISK_GIB: Final = 50
-"""EKS's own 20 GiB hold one or two GPU images (eksctl-io/eksctl#780)."""
+"""Disk size in GiB below which the doctor warns: EKS's default of 20 fits one or two GPU images
+(eksctl-io/eksctl#780)."""
 _SCARCE: Final = 8
-"""GPUs of a machine from which on a second one is seldom free."""
+"""GPUs per machine from which a second machine is rarely available."""
 _PLUGIN_LABELS: Final = (ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
 
 _CHECKS: Final = CloudChecks()
 
 
 def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
-    """Health issues, and states that no update leaves; a template that lost its group has a check of its own."""
+    """Return health issues, and states that no update ends; a template without its group has its own check."""
     issues = health_of(pool.native)
     bad = pool.status in ("CREATE_FAILED", "DELETE_FAILED", "DEGRADED")
     return issue_error(issues, view.name_of(pool)) if issues or bad else None
 
 
 def _expected(pool: Observed) -> Mapping[str, int] | None:
-    """GPUs of the first instance type, over which tags of the group go (cluster-autoscaler 1.28, aws_manager.go)."""
+    """Return the GPUs of the first instance type; tags override them (cluster-autoscaler 1.28, aws_manager.go)."""
     machine = live_machine("eks", pool)
     if machine is None:
         return None
@@ -105,7 +106,7 @@ def _image_without_driver(view: CloudView, pool: Observed) -> Fault | None:
     arch = "ARM_64" if machine.arch == "arm64" else "x86_64"
     return fault(
         view.name_of(pool),
-        f"amiType {ami} has no NVIDIA driver, and {machine.name} has {machine.devices} x {machine.model}",
+        f"amiType {ami} has no NVIDIA driver, but {machine.name} has {machine.devices} x {machine.model}",
         f"create a node group with --ami-type AL2023_{arch}_NVIDIA, then {_remove(view, pool)}",
         evidence=(f"amiType={ami}", f"instanceTypes={pool.instance_type}"),
     )
@@ -123,7 +124,7 @@ def _image_retired(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"amiType {ami} is Amazon Linux 2, for which there are no new images since 2025-11-26",
+        f"amiType {ami} is Amazon Linux 2, which has had no new images since 2025-11-26",
         f"create a node group with --ami-type AL2023_x86_64_NVIDIA, then {_remove(view, pool)}",
         evidence=(f"amiType={ami}", f"releaseVersion={pool.native.get('releaseVersion', '?')}"),
     )
@@ -140,8 +141,8 @@ def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"{pool.instance_type} needs driver 595 or newer, and {_ami(pool)} ships 580",
-        f"create a node group from an image of your own with driver 595, then {_remove(view, pool)}",
+        f"{pool.instance_type} needs driver 595 or newer, but {_ami(pool)} ships 580",
+        f"create a node group from a custom image with driver 595, then {_remove(view, pool)}",
         evidence=(f"amiType={_ami(pool)}", f"instanceTypes={pool.instance_type}"),
     )
 
@@ -149,7 +150,7 @@ def _g7_driver(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "eks-bottlerocket-labels",
     title="labels for a plugin or MIG manager on Bottlerocket groups",
-    consequence="a second device plugin runs beside Bottlerocket's own, and both register nvidia.com/gpu",
+    consequence="a second device plugin runs next to Bottlerocket's own, and both register nvidia.com/gpu",
     link="https://github.com/bottlerocket-os/bottlerocket/issues/4309",
 )
 def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
@@ -159,19 +160,18 @@ def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
     plugin = [key for key in found if key in (ADVERTISER_LABEL, PRESENT_LABEL)]
     return fault(
         view.name_of(pool),
-        f"nodes of {_ami(pool)} run their own plugin and MIG manager, and the group has the labels {', '.join(found)}",
+        f"nodes of {_ami(pool)} run their own plugin and MIG manager, but the group has the labels {', '.join(found)}",
         f"aws eks update-nodegroup-config {_names(view, pool)} --labels removeLabels={','.join(found)}",
         evidence=tuple(f"label {key}={pool.labels[key]}" for key in found),
         severity="error" if plugin else "warning",
-        why="" if plugin else "the labels have no effect: Bottlerocket configures sharing and MIG by its settings",
+        why="" if plugin else "the labels have no effect: Bottlerocket configures sharing and MIG in its settings",
     )
 
 
 @_CHECKS.each_pool(
     "eks-accelerator-label",
     title="autoscaled GPU groups without the autoscaler's accelerator label",
-    consequence="until the plugin has registered, the autoscaler counts a new node as one without GPUs "
-    "and starts another",
+    consequence="until the plugin registers, the autoscaler treats a new node as one without GPUs and starts another",
     link="https://github.com/kubernetes/autoscaler/issues/1949",
     severity="warning",
 )
@@ -214,7 +214,7 @@ def _taint_without_value(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "eks-unlike-types",
     title="instance types with different GPUs in one group",
-    consequence="the number of devices differs between nodes, and the autoscaler counts by the first type only",
+    consequence="the number of devices differs between nodes, and the autoscaler uses only the first type",
     link="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md",
     severity="warning",
 )
@@ -235,8 +235,8 @@ def _unlike_types(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "eks-template-leftover",
     title="gpukube's launch templates without their node group",
-    consequence="a creation or a deletion stopped half-way; the template costs "
-    "nothing but counts towards the account's limit",
+    consequence="a creation or deletion did not finish; the template costs "
+    "nothing but counts toward the account's limit",
     link="https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html",
     severity="warning",
 )
@@ -274,7 +274,7 @@ def _small_disk(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "eks-surge",
-    title="scarce machines of which an update needs more",
+    title="scarce machines in a group whose updates need extra ones",
     consequence="an update waits for additional GPUs that the region does not have, and fails",
     link="https://github.com/aws/containers-roadmap/issues/1866",
     severity="warning",
@@ -307,4 +307,4 @@ DIAGNOSIS: Final = Diagnosis(
     toolkit_from=None,
     operator_values=("driver.enabled=false", "toolkit.enabled=false"),
 )
-"""Operator beside the images' own driver and toolkit: docs: eks/ml-eks-optimized-ami."""
+"""All checks. GPU Operator with the images' own driver and toolkit: docs: eks/ml-eks-optimized-ami."""

@@ -1,10 +1,10 @@
-"""The EKS provider: the pure half, tied together from its parts.
+"""The EKS provider's pure half, assembled from its parts.
 
-In scope: `EksProvider` and what EKS can do. Out of scope: any import of AWS's SDK; `connect` imports the
-live half (`live.client`) when it is asked for.
+In scope: `EksProvider` and EKS's abilities. Out of scope: imports of AWS's SDK; only `connect` imports the live half
+(`live.client`).
 
-Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
-pool is imported by the method that needs it.
+Every installed provider is loaded wherever clouds are listed, so this module is cheap: methods import the rules and
+translations that they need.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _bottlerocket(target: Target) -> NodeStack:
 
 
 class EksExtras(Extras):
-    """What EKS has besides."""
+    """EKS's optional parts."""
 
     pools_at_once = 8  # node groups do not wait for each other, but many at once are throttled (aws/aws-sdk#652)
     tolerates_resources = True  # docs: eks/platform-versions, the admission controllers enabled
@@ -98,19 +98,19 @@ class EksProvider:
     extras = EksExtras()
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Return for every feature how faithful EKS is."""
+        """Return how well EKS supports each feature."""
         from gpukube_eks.pool.fields import ABILITIES
 
         return ABILITIES
 
     def check(self, target: Target) -> list[Finding]:
-        """Find what EKS would refuse, before any call."""
+        """Return what EKS would reject, before any call."""
         from gpukube_eks.rules.checks import check_target
 
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Return what the nodes have: always the driver; on Bottlerocket the plugin and the MIG manager too."""
+        """Return what the nodes include: always the driver; on Bottlerocket also the plugin and the MIG manager."""
         return _bottlerocket(target) if target.image == "bottlerocket" else _al2023(target)
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
@@ -120,17 +120,17 @@ class EksProvider:
         return translate_pool(target, ownership, promise)
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Return what changing this field does."""
+        """Return the effect of changing this field."""
         from gpukube_eks.pool.updates import find_row
 
         return find_row(change, beside, live)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
-        """Make the live half; no call yet.
+        """Create the live half; no call yet.
 
         Raises:
             MissingExtra: AWS's SDK is not installed.
-            AccessError: The endpoint is one that credentials must not be sent to.
+            AccessError: Credentials must not be sent to this endpoint.
         """
         with importing_sdk("boto3", ("boto3", "botocore"), "eks", cluster.key):
             from gpukube_eks.live.client import connect_cluster  # the SDK costs 150 ms, planning needs none

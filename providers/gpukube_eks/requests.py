@@ -1,4 +1,4 @@
-"""The calls for live node groups."""
+"""Requests for live node groups."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ REQUESTS: Final = PoolRequests(
     copy=translate_copy,
     freeze=translate_freeze,
 )
-"""No follow-up: the creation carries everything."""
+"""EKS's requests, without a follow-up: the creation contains everything."""

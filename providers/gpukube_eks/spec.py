@@ -1,7 +1,6 @@
-"""What EKS adds to the spec: its clusters, and how machines are reserved.
+"""EKS's additions to the spec: clusters and reserved capacity.
 
-In scope: names, patterns and descriptions of these fields. Out of scope: what EKS allows beside them
-(rules.checks).
+In scope: names, patterns, and descriptions of these fields. Out of scope: further rules (rules.checks).
 """
 
 from __future__ import annotations
@@ -14,42 +13,42 @@ from gpukube.spec.base import SpecModel, Text
 from gpukube.spec.cloud import PROVIDER_FIELD, CloudSpec, ClusterModel
 
 ACCOUNT: Final = r"^[0-9]{12}$"
-"""Twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
+"""Pattern of an account id, twelve digits (docs.aws.amazon.com: accounts/latest/reference/manage-acct-identifiers)."""
 
 CAPACITY_BLOCK: Final = r"^cr-[0-9a-f]{8,17}$"
-"""Id of an EC2 capacity reservation; a Capacity Block has one too (EC2 API: CapacityReservation)."""
+"""Pattern of an EC2 capacity reservation id; Capacity Blocks have one too (EC2 API: CapacityReservation)."""
 
 CAPACITY_RESERVATION: Final = (
     r"^(cr-[0-9a-f]{8,17}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:[0-9]{12}:group/[A-Za-z0-9_./-]{1,300})$"
 )
-"""An id, or the ARN of a resource group of reservations (EC2 API: CapacityReservationTarget)."""
+"""Pattern of an id, or of the ARN of a resource group of reservations (EC2 API: CapacityReservationTarget)."""
 
 
 class EksCluster(ClusterModel):
-    """An Amazon EKS cluster and the identity it is reached with."""
+    """An Amazon EKS cluster and the identity to access it with."""
 
     provider: Literal["eks"] = Field(description=PROVIDER_FIELD)
     account: str = Field(
         pattern=ACCOUNT,
         examples=["111122223333"],
-        description="Twelve-digit AWS account, in quotes. Checked against the live identity before anything else.",
+        description="Twelve-digit AWS account id, in quotes. Checked against the live identity before anything else.",
     )
     region: Text = Field(examples=["us-east-1"], description="AWS region, such as us-east-1.")
     name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
     profile: Text | None = Field(
         default=None,
         examples=["ml-admin"],
-        description="Named profile of the AWS configuration to use; AWS's default credential chain when not given.",
+        description="Named profile of the AWS configuration; by default AWS's default credential chain.",
     )
     role_arn: Text | None = Field(
         default=None,
         examples=["arn:aws:iam::111122223333:role/gpukube"],
-        description="ARN of a role to assume first, with the credentials that would be used without it.",
+        description="ARN of a role to assume first, with the credentials that gpukube would use otherwise.",
     )
 
 
 class EksReserved(SpecModel):
-    """EC2 capacity; exactly one form."""
+    """EC2 capacity; exactly one of the fields."""
 
     capacity_block: str | None = Field(
         default=None,

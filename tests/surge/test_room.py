@@ -57,7 +57,7 @@ def test_plan_when_subnets_or_the_cluster_have_no_room_on_eks_then_surge_is_impo
     assert found is not None
     seen = {one.seen: one.fix for one in found.obstacles if "quota L-DB2E81BA" not in one.seen}
     full, small = seen
-    assert full == "the cluster has 2 node groups, as many as it may have (quota L-6D54EA21)"
+    assert full == "the cluster has 2 node groups, the maximum (quota L-6D54EA21)"
     assert "--desired-value 3" in seen[full]
-    assert small == f"its 2 nodes need an address each, and {subnet['id']} have 1 left"
+    assert small == f"its 2 nodes need an address each, but {subnet['id']} have 1 left"
     daemon.declare(world.info, "eks", **where, quotas={"L-6D54EA21": 30})

@@ -1,1 +1,1 @@
-"""How pools of EKS are written for other tools."""
+"""Exports of EKS pools for other tools."""

@@ -1,7 +1,7 @@
-"""Node groups as commands of the AWS CLI: the two calls of gpukube's creation, member by member.
+"""Exports node groups as AWS CLI commands: the two calls of gpukube's creation, member by member.
 
-The options of these commands are the members of the calls in another spelling, and each takes JSON (docs: cli/latest/
-userguide/cli-usage-parameters-types), so that nothing of a request is lost.
+The commands' options are the calls' members in a different spelling, and each accepts JSON (docs: cli/latest/
+userguide/cli-usage-parameters-types), so that no part of a request is lost.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef
 
 _RENAMED: Final = {"version": "kubernetes-version"}
-"""`--version` is the AWS CLI's own (aws/aws-cli awscli/customizations/argrename.py)."""
+"""Members with another option name: `--version` is the AWS CLI's own (aws/aws-cli
+awscli/customizations/argrename.py)."""
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write a script that makes the launch templates and node groups."""
+    """Return a script that creates the launch templates and node groups."""
     account, region = cluster.identity["account"], cluster.identity["region"]
-    losses.note(f"the account: the credentials of the AWS CLI must be those of {account} (aws sts get-caller-identity)")
+    losses.note(f"the account: the AWS CLI needs credentials of {account} (aws sts get-caller-identity)")
     losses.note("waiting: create-nodegroup returns at once; to wait: aws eks wait nodegroup-active")
     place = ("--region", region)
     commands = [

@@ -1,7 +1,7 @@
-"""Node groups as a ClusterConfig of eksctl.
+"""Exports node groups as a ClusterConfig of eksctl.
 
-Names: eksctl-io/eksctl pkg/apis/eksctl.io/v1alpha5/assets/schema.json (ManagedNodeGroup). eksctl makes a CloudFormation
-stack and a launch template of its own for each group, so that it cannot take over one that it did not make.
+Names: eksctl-io/eksctl pkg/apis/eksctl.io/v1alpha5/assets/schema.json (ManagedNodeGroup). eksctl creates its
+own CloudFormation stack and launch template for each group, so it cannot manage a group that it did not create.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _REPAIR: Final = (
 
 
 def write_config(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write one ClusterConfig with all pools."""
+    """Return one ClusterConfig with all pools."""
     losses.note(
-        "making the groups: eksctl create nodegroup -f FILE --install-nvidia-plugin=false; without that option eksctl "
-        "installs a device plugin of its own beside another one"
+        "creating the groups: eksctl create nodegroup -f FILE --install-nvidia-plugin=false; without this option "
+        "eksctl also installs its own device plugin"
     )
     losses.note(
-        "a cluster that eksctl did not make: add its VPC and the security group of its control plane to the file "
+        "a cluster that eksctl did not create: add its VPC and the security group of its control plane to the file "
         "(vpc.id, vpc.securityGroup)"
     )
     document = {
@@ -58,7 +58,7 @@ def write_config(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Los
 
 
 def dump(document: Mapping[str, object]) -> str:
-    """Write a document of YAML, with the keys in their order."""
+    """Return a document as YAML, with the keys in their order."""
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -90,13 +90,13 @@ def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
     }
     if at(group, "updateConfig", "updateStrategy") == "MINIMAL":
         losses.note(
-            f"{pool.name}: updateStrategy MINIMAL (upgrade.maxSurge 0): eksctl has no field for it, so that EKS "
+            f"{pool.name}: updateStrategy MINIMAL (upgrade.maxSurge 0): eksctl has no field for it, so EKS "
             "starts new nodes before it stops old ones"
         )
     if version := text(group, "version"):
-        losses.note(f"{pool.name}: kubernetesVersion {version}: eksctl gives nodes the version of the cluster")
+        losses.note(f"{pool.name}: kubernetesVersion {version}: eksctl creates nodes with the cluster's version")
     if pool.desired.target.tags:
-        losses.note(f"{pool.name}: tags: whether machines and disks get them is up to eksctl's own launch template")
+        losses.note(f"{pool.name}: tags: eksctl's own launch template decides whether machines and disks get them")
     return {key: value for key, value in found.items() if value not in (None, [], {})}
 
 
@@ -116,7 +116,7 @@ def _taint(native: Mapping[str, object]) -> dict[str, str]:
 
 
 def _settings(user_data: str, *, rocket: bool) -> dict[str, object]:
-    """Bottlerocket's settings as they are; of the others the number of pods, which is all that they have."""
+    """Return Bottlerocket's settings unchanged; for other images the maximum pods, their only setting."""
     if not user_data:
         return {}
     if not rocket:

@@ -1,7 +1,7 @@
-"""Node groups as what Karpenter makes the same nodes from: a NodePool and an EC2NodeClass each.
+"""Exports each node group as a NodePool and an EC2NodeClass, from which Karpenter creates the same nodes.
 
 Names: aws/karpenter-provider-aws pkg/apis/crds (karpenter.sh/v1, karpenter.k8s.aws/v1). These nodes belong to no node
-group, so that gpukube does not know them as a pool: they carry no marks.
+group, so gpukube does not recognize them as a pool: they have no gpukube.io labels.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _GPU: Final = "nvidia.com/gpu"
 _NOT_NAME: Final = re.compile(r"[^a-z0-9-]+")
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
 _IDLE: Final = "10m"
-"""What the cluster autoscaler waits before it takes an empty node away (kubernetes/autoscaler FAQ,
+"""Time after which an empty node is removed; the cluster autoscaler's default (kubernetes/autoscaler FAQ,
 scale-down-unneeded-time)."""
 
 
 def write_manifests(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write the two objects of each pool."""
+    """Return the two objects of each pool."""
     owned = f"kubernetes.io/cluster/{cluster.name}"
-    losses.note(f"security groups: those with the tag {owned}: owned, which EKS gives to the cluster's own")
-    losses.note("the nodes' role: Karpenter wants its name, in the account of the cluster, and an access entry for it")
-    losses.note("nodes of Karpenter belong to no node group: gpukube neither lists nor verifies them as a pool")
+    losses.note(f"security groups: those with the tag {owned}: owned, which EKS sets on the cluster's own")
+    losses.note("the nodes' role: Karpenter requires its name, in the cluster's account, and an access entry for it")
+    losses.note("Karpenter's nodes belong to no node group: gpukube neither lists nor verifies them as a pool")
     found = []
     for pool in pools:
         _check(pool, losses)
@@ -44,27 +44,27 @@ def write_manifests(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: 
 
 
 def _check(pool: ExportedPool, losses: Losses) -> None:
-    """Refuse what Karpenter would never start a node for."""
+    """Reject pools for which Karpenter would never start a node."""
     target, reservation = pool.desired.target, pool.desired.target.capacity.reservation
     if others := sorted(pool.desired.promise.per_node.keys() - {_GPU}):
         losses.refuse(
             pool,
             "sharing.mig.strategy" if target.sharing.mig else "sharing",
-            f"Karpenter starts no node for pods that request {', '.join(others)}: it knows whole GPUs only",
+            f"Karpenter starts no node for pods that request {', '.join(others)}: it supports only whole GPUs",
             "write mig: {strategy: single}, or whole GPUs",
         )
     if reservation is not None and not reservation.id.startswith("cr-"):
         losses.refuse(
             pool,
             f"capacity.reserved.eks.{reservation.form}",
-            "Karpenter selects reservations by their ids, not by a resource group",
+            "Karpenter selects reservations by id, not by resource group",
             "write the id of a reservation, cr-...",
         )
     if target.sharing.mig or target.sharing.slicing:
         count = pool.desired.promise.per_node.get(_GPU, 0)
         losses.note(
-            f"{pool.name}: Karpenter counts {target.machine.gpus:g} GPUs on a node where pods see {count}, and starts "
-            "more nodes than they need"
+            f"{pool.name}: Karpenter counts {target.machine.gpus:g} GPUs on a node where pods see {count}, so it "
+            "starts more nodes than they need"
         )
 
 
@@ -148,5 +148,5 @@ def _device(device: Mapping[str, object]) -> dict[str, object]:
 
 
 def _name(pool: ExportedPool) -> str:
-    """Names of objects are of lower case letters, digits and -."""
+    """Return an object name: lower-case letters, digits, and hyphens."""
     return _NOT_NAME.sub("-", pool.name.lower()).strip("-")

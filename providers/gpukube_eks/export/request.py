@@ -1,6 +1,6 @@
-"""The creation of a node group as it is exported: gpukube's own request.
+"""The exported creation of a node group: gpukube's own request.
 
-In scope: what all targets of EKS begin with. Out of scope: the form of one target.
+In scope: the common start of all EKS exports. Out of scope: the format of one export.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def group_of(pool: ExportedPool) -> dict[str, object]:
 
 
 def template_of(pool: ExportedPool) -> dict[str, object]:
-    """Return the arguments of CreateLaunchTemplate; without marks for a live pool that has none."""
+    """Return the arguments of CreateLaunchTemplate; without gpukube's tags for a live pool that has none."""
     template = tree(pool.desired.create.params, "launchTemplate")
     if pool.desired.target.owner:
         return template

@@ -1,4 +1,4 @@
-"""The tools that node groups are written for."""
+"""Tools that node groups can be exported to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _is_open(desired: Desired) -> bool:
-    """Role and subnets are those of the live cluster's groups where a spec has none."""
+    """Return whether the spec leaves role or subnets to the live cluster's groups."""
     return not {"nodeRole", "subnets"} <= group_of(desired).keys()
 
 

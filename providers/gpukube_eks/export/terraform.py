@@ -1,8 +1,8 @@
-"""Node groups as resources of the Terraform provider hashicorp/aws: aws_eks_node_group and aws_launch_template.
+"""Exports node groups as Terraform resources of hashicorp/aws: aws_eks_node_group and aws_launch_template.
 
-Names of arguments: schema of hashicorp/aws 5.100.0 (terraform providers schema -json), and of what came later its
-changelog. A launch template that gpukube did not make is only referred to. `latest_version` is what a plan without
-differences needs: "$Latest" differs for ever (hashicorp/terraform-provider-aws, docs of aws_eks_node_group).
+Argument names: schema of hashicorp/aws 5.100.0 (terraform providers schema -json); newer ones: its changelog. A launch
+template that gpukube did not create is only referenced. A clean plan needs `latest_version`: "$Latest" always shows a
+difference (hashicorp/terraform-provider-aws, docs of aws_eks_node_group).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SERVICE: Final = frozenset(
         "version",
     }
 )
-"""Members of a live group that the service fills in, and its disk, which the provider reads where it is not given."""
+"""Members of a live group that the service sets, and its disk, which the provider reads if it is omitted."""
 _WRITTEN: Final = frozenset(
     {
         "amiType",
@@ -86,19 +86,19 @@ _WRITTEN: Final = frozenset(
 
 
 def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write the resources of the pools, with import blocks for live ones."""
+    """Return the resources of the pools, with import blocks for live ones."""
     account, region = cluster.identity["account"], cluster.identity["region"]
     losses.note(f'the provider: hashicorp/aws, configured for account {account} and region = "{region}"')
     return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
 
 
 def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
-    """Return the block that is the pool."""
+    """Return the resource block of the pool itself."""
     return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
-    """Return the blocks of one pool, imports included."""
+    """Return all blocks of one pool, including imports."""
     name, live = resource_name(pool.name), tree(pool.live.native) if pool.live else {}
     group = _live_group(live) if live else group_of(pool)
     template, data = _template(cluster, pool, live)
@@ -110,8 +110,8 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
         found.append(_template_block(name, pool, template, data, losses))
     elif live and tree(live, "launchTemplate"):
         losses.note(
-            f"{pool.name}: its launch template {text(live, 'launchTemplate', 'name')} was not made by gpukube and is "
-            "only referred to"
+            f"{pool.name}: its launch template {text(live, 'launchTemplate', 'name')} was not created by gpukube and "
+            "is only referenced"
         )
     found.append(_group_block(name, group, own_template=bool(template)))
     if live:
@@ -124,14 +124,14 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
 
 
 def _live_group(live: Mapping[str, object]) -> dict[str, object]:
-    """A live group with the members of its creation; versions are left to the service."""
+    """Return a live group's members as of its creation; versions are left to the service."""
     return {name: value for name, value in live.items() if name not in ("version", "releaseVersion", TEMPLATE_DATA)}
 
 
 def _template(
     cluster: ClusterRef, pool: ExportedPool, live: Mapping[str, object]
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """Return the launch template's creation and data, those of a live one; nothing for a template of somebody else."""
+    """Return the launch template's creation and data, or a live template's; empty for another owner's template."""
     template = template_of(pool)
     if not live:
         return template, tree(template, "LaunchTemplateData")
@@ -197,7 +197,7 @@ def _update(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _newer(group: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Return the arguments that older releases of the provider refuse, each with the first that has it.
+    """Return the arguments that older provider releases reject, each with the first release that supports it.
 
     Source:
         CHANGELOG.md of hashicorp/terraform-provider-aws (#41487, #44894).
@@ -263,11 +263,11 @@ def _device(device: Mapping[str, object]) -> Block:
 
 
 def _word(value: object) -> str | None:
-    """These are words in the provider, so that nothing is another value than false."""
+    """Return a boolean as a string, as in the provider's schema; unset differs from "false"."""
     return None if value is None else "true" if value else "false"
 
 
 def _optional(kind: str, arguments: Mapping[str, object], *blocks: Block) -> list[Block]:
-    """Return a block, or nothing where all of its arguments are missing."""
+    """Return a block, or none if all of its arguments are missing."""
     found = [(name, value) for name, value in arguments.items() if value is not None]
     return [block(kind, *found, *blocks)] if found or blocks else []

@@ -1,1 +1,1 @@
-"""What is known of EKS: places, images, machines, the meaning of its errors. Pure."""
+"""Facts about EKS: places, images, machines, the meaning of its errors. Pure."""

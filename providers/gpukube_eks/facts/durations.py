@@ -1,8 +1,8 @@
-"""How long EKS takes for changes of pools.
+"""How long EKS takes to change pools.
 
-In scope: the numbers. Out of scope: what a plan makes of them (gpukube.engine.plan.durations).
+In scope: the numbers. Out of scope: how a plan uses them (gpukube.engine.plan.durations).
 
-Sources name what AWS documents; the rest is an estimate, and wide.
+Each source names what AWS documents; the rest are wide estimates.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The images of EKS node groups that carry the NVIDIA driver: amiType by image family and machine.
+"""EKS node images that include the NVIDIA driver: amiType by image family and machine.
 
-In scope: that table and look-ups in it. Out of scope: what a node of an image advertises (`provider`), its
+In scope: the table and lookups in it. Out of scope: what a node with an image advertises (`provider`), image
 settings (`pool.bottlerocket`).
 
-Names: botocore eks/2017-11-01 AMITypes. Instance families: docs: eks/ml-eks-optimized-ami. amiType is always sent: EKS
-chooses an image without a driver when it is left out (HHS/simpler-grants-gov#12404).
+Names: botocore eks/2017-11-01 AMITypes. Instance families: docs: eks/ml-eks-optimized-ami. amiType is always sent:
+without it EKS chooses an image without a driver (HHS/simpler-grants-gov#12404).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ System = Literal["al2023", "bottlerocket"]
 
 DEFAULT_IMAGE: Final[System] = "al2023"
 SYSTEMS: Final[tuple[System, ...]] = ("al2023", "bottlerocket")
-"""What the spec's `image` may be on EKS."""
+"""Allowed values of the spec's `image` on EKS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Image:
     """One amiType.
 
     Attributes:
-        name: As the API spells it.
-        system: As the spec spells it.
-        arch: Of the machines it runs on.
-        families: Instance families it is made for, what stands before the dot.
+        name: The API's name.
+        system: The spec's name.
+        arch: CPU architecture of the machines.
+        families: Supported instance families, the part before the dot.
     """
 
     name: str
@@ -53,7 +53,7 @@ IMAGES: Final[tuple[Image, ...]] = (
 
 
 def find_image(image: str, machine: Machine) -> Image | None:
-    """Find the amiType of an image family ("" for the default) that is made for a machine; None when there is none."""
+    """Return the amiType of an image family ("" for the default) that supports a machine; None if there is none."""
     family = family_of(machine.name)
     return next(
         (i for i in IMAGES if i.system == (image or DEFAULT_IMAGE) and i.arch == machine.arch and family in i.families),
@@ -62,10 +62,10 @@ def find_image(image: str, machine: Machine) -> Image | None:
 
 
 def require_image(image: str, machine: Machine) -> Image:
-    """Find the amiType for a pool that was checked.
+    """Return the amiType for a checked pool.
 
     Raises:
-        LookupError: There is none, which `rules` refuses first.
+        LookupError: There is none; `rules` rejects such a pool first.
     """
     if found := find_image(image, machine):
         return found
@@ -74,12 +74,12 @@ def require_image(image: str, machine: Machine) -> Image:
 
 
 def is_bottlerocket(ami_type: str) -> bool:
-    """Return whether an amiType is one of Bottlerocket's, FIPS variants included."""
+    """Return whether an amiType is a Bottlerocket image, FIPS variants included."""
     return ami_type.startswith("BOTTLEROCKET_")
 
 
 def system_of(name: str) -> System | None:
-    """Guess the image family of a name that the API, eksctl or a person gives it; None when it could be none."""
+    """Guess the image family from a name that the API, eksctl, or a person uses; None if none matches."""
     plain = name.lower().replace("-", "").replace("_", "").replace("amazonlinux", "al")
     return next((system for system in SYSTEMS if plain.startswith(system)), None)
 

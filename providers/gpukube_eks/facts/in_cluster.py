@@ -1,4 +1,4 @@
-"""What EKS puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
+"""Components that EKS installs in clusters, for code that reads nodes and DaemonSets. Data only.
 
 Sources: docs: eks/managed-node-groups, eks/autoscaling; kubernetes/autoscaler charts/cluster-autoscaler/README.md;
 bottlerocket-os/bottlerocket#4309 (the plugin of its NVIDIA variants).
@@ -28,9 +28,8 @@ IN_CLUSTER: Final = InClusterFacts(
     ),
     scaler=Scaler(
         program="cluster-autoscaler",
-        why="EKS does not scale node groups by itself, and Karpenter does not scale them: from zero nodes, the first "
-        "pod stays Pending",
-        advice="install the Cluster Autoscaler, with an IAM role as docs/eks.md says",
+        why="neither EKS itself nor Karpenter scales node groups: from zero nodes, the first pod stays Pending",
+        advice="install the Cluster Autoscaler with the IAM role from docs/eks.md",
         install="helm upgrade --install cluster-autoscaler cluster-autoscaler --repo "
         "https://kubernetes.github.io/autoscaler --namespace kube-system --set autoDiscovery.clusterName={name} "
         "--set awsRegion={region} --set rbac.serviceAccount.name=cluster-autoscaler",
@@ -38,7 +37,7 @@ IN_CLUSTER: Final = InClusterFacts(
     subject=KubeSubject(
         kind="Group",
         name="gpukube-{level}",
-        note="IDENTITY is the ARN of the role or user; where access entries are off, map it to the group in aws-auth",
+        note="IDENTITY is the ARN of the role or user; if access entries are off, map it to the group in aws-auth",
         commands=(_ENTRY,),
     ),
 )

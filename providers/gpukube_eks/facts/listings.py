@@ -1,6 +1,6 @@
-"""What EC2 and AWS's price list say of instance types, as offers of GPU machines.
+"""Converts EC2's and AWS's price list's data about instance types to offers of GPU machines.
 
-In scope: the filters of those lists, and reading their items. Out of scope: calls (`live.market`).
+In scope: filters of these lists, and parsing their items. Out of scope: calls (`live.market`).
 
 Sources: EC2 DescribeInstanceTypes and DescribeSpotPriceHistory, AWS Price List GetProducts (botocore 1.44.5).
 """
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 TYPE_FILTER: Final = [{"Name": "instance-type", "Values": ["p*", "g*"]}]
-"""GPU types are of the families p and g; GpuInfo itself cannot be filtered by."""
+"""Filter for GPU types, which are all in the families p and g; EC2 cannot filter by GpuInfo."""
 _MIB: Final = 1024
 
 
 def price_filters(region: str, *, bare_metal: bool) -> list[dict[str, str]]:
-    """Make the filters of GetProducts: Linux without licences, on demand, as used; bare metal is sold as dedicated."""
+    """Return GetProducts filters: Linux without licenses, on demand, in use; bare metal is sold as dedicated."""
     terms = {
         "regionCode": region,
         "operatingSystem": "Linux",
@@ -40,9 +40,9 @@ def price_filters(region: str, *, bare_metal: bool) -> list[dict[str, str]]:
 
 
 def read_type(item: Mapping[str, object]) -> Offer | None:
-    """Read one type of DescribeInstanceTypes; None for one without GPUs of NVIDIA.
+    """Parse one type from DescribeInstanceTypes; None if it has no NVIDIA GPU.
 
-    A fraction has Count 0, LogicalGpuCount 1 and a partition size, and its memory is the fraction's
+    A fractional GPU has Count 0, LogicalGpuCount 1, and a partition size; its memory is that of the fraction
     (aws/karpenter-provider-aws#8324).
     """
     gpus = trees(item, "GpuInfo", "Gpus")
@@ -66,7 +66,7 @@ def read_type(item: Mapping[str, object]) -> Offer | None:
 
 
 def read_price(text: str) -> tuple[str, float] | None:
-    """Read one product of GetProducts, JSON in a string: type and US dollars per hour; None without a price."""
+    """Parse one product from GetProducts, a JSON string: type and US dollars per hour; None without a price."""
     product = _parsed(text)
     name = at(product, "product", "attributes", "instanceType")
     terms = tree(product, "terms", "OnDemand")
@@ -79,7 +79,7 @@ def read_price(text: str) -> tuple[str, float] | None:
 
 
 def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
-    """Read DescribeSpotPriceHistory: the lowest price of a type over the zones."""
+    """Parse DescribeSpotPriceHistory: the lowest price of each type across zones."""
     found: dict[str, float] = {}
     for item in items:
         name, price = str(item.get("InstanceType")), decimal(item, "SpotPrice")
@@ -89,9 +89,9 @@ def read_spot(items: Iterable[Mapping[str, object]]) -> dict[str, float]:
 
 
 def read_spot_zones(items: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], float]:
-    """Read DescribeSpotPriceHistory: the newest price of each type in each zone.
+    """Parse DescribeSpotPriceHistory: the newest price of each type in each zone.
 
-    Zones are those of the account that asks: their names differ by account.
+    Zone names are those of the calling account; they differ between accounts.
     """
     newest: dict[tuple[str, str], tuple[str, float]] = {}
     for item in items:
@@ -104,12 +104,12 @@ def read_spot_zones(items: Iterable[Mapping[str, object]]) -> dict[tuple[str, st
 
 
 def priced(offers: Iterable[Offer], prices: Mapping[str, float], spot: Mapping[str, float]) -> tuple[Offer, ...]:
-    """Put prices to types."""
+    """Add prices to offers."""
     return tuple(replace(o, price_usd_h=prices.get(o.name), spot_usd_h=spot.get(o.name)) for o in offers)
 
 
 def _model(name: str, mib: float) -> str:
-    """Name the model by chip and memory: "A100" is two of them; what EC2 calls it where that is none of ours."""
+    """Return the model by chip and memory ("A100" is two models), or EC2's name if the catalog has no such model."""
     try:
         sizes = find_models(name)
     except CatalogError:

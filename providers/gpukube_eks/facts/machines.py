@@ -1,4 +1,4 @@
-"""What EKS knows of its instance types: names that cannot work.
+"""Instance type names that cannot work on EKS.
 
 Sources: EC2 instance type pages (p2 K80, g2 K520, g3 M60); docs: ec2/instancetypes.
 """

@@ -1,9 +1,9 @@
-"""What AWS's error codes, health issues and texts mean -> our errors, with the fix.
+"""Maps AWS's error codes, health issues, and messages to gpukube's errors and their fixes.
 
-In scope: the table and the look-up in it. Out of scope: the SDK and its exceptions (`live.failures`).
+In scope: the table and lookups in it. Out of scope: the SDK and its exceptions (`live.failures`).
 
-Capacity, quota and most mistakes fail late, as health issues of a node group that is CREATE_FAILED, with EC2's own
-code inside the text. So the text decides before the code does.
+Capacity and quota errors and most mistakes show up late, as health issues of a CREATE_FAILED node group with EC2's own
+code in the message. So the message takes precedence over the code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gpukube.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-CLOCK: Final = "AWS refused the time of the request: this machine's clock is wrong"
+CLOCK: Final = "AWS rejected the request's timestamp: this machine's clock is wrong"
 LOGIN: Final = "run aws sso login or aws configure, or set AWS_PROFILE, or clusters.*.profile"
 AGAIN: Final = "run the same command again: it reads the live state first"
 _OTHER_PLACE: Final = "write zones: with other zones, choose another type or capacity, or try later"
@@ -64,7 +64,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     _EXISTS,
     # aws/karpenter-provider-aws#133, aws/containers-roadmap#2204
     _BUSY,
-    # terraform-aws-modules/terraform-aws-eks#748: the autoscaler moved the size after it was looked at
+    # terraform-aws-modules/terraform-aws-eks#748: the autoscaler changed the size after it was read
     Meaning(
         codes="InvalidParameterException",
         text=r"can't be greater than (desired|max) size",
@@ -72,7 +72,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         seen="the size of the node group changed meanwhile",
         fix=AGAIN,
     ),
-    # aws/aws-sdk#652: status 400, which the SDK does not try again; nothing was done
+    # aws/aws-sdk#652: status 400, which the SDK does not retry; nothing was done
     Meaning(
         codes="InvalidRequestException",
         text=r"(?i)request limit exceeded",
@@ -96,14 +96,14 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="ResourceLimitExceededException",
         error=QuotaError,
-        seen="a quota of EKS is too small",
+        seen="an EKS quota is too small",
         fix="raise it in Service Quotas (eks): node groups per cluster L-6D54EA21, nodes per group L-BD136A63",
     ),
     Meaning(
         codes="VersionLimitExceeded|.*LimitExceeded.*|.*MaxLimit.*",
         error=QuotaError,
-        seen="a quota of the account is too small",
-        fix="raise it in Service Quotas (ec2), or delete launch templates that are not used",
+        seen="an account quota is too small",
+        fix="raise it in Service Quotas (ec2), or delete unused launch templates",
     ),
     Meaning(
         codes="UnsupportedAvailabilityZoneException",
@@ -123,7 +123,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         codes="InvalidParameterException",
         text=r"not a valid instance type for requested amiType",
         error=CloudError,
-        seen="the image is not made for the instance type",
+        seen="the image does not support the instance type",
         fix="write another image or instanceType",
         code="image-refused",
     ),
@@ -142,32 +142,32 @@ _EARLY: Final[tuple[Meaning, ...]] = (
         fix="check clusters.*.roleArn and its trust policy",
         code="assume-role",
     ),
-    # aws-samples/terraform-eks-code#13: EKS tries a start for its caller, and names no permission
+    # aws-samples/terraform-eks-code#13: EKS does a trial launch as its caller, and names no permission
     Meaning(
         codes="InvalidRequestException",
         text=r"(?i)not authorized to launch instances with this launch template",
         error=NotAllowed,
         seen="the identity may not start instances from the launch template",
-        fix=f"allow ec2:RunInstances, and ec2:CreateTags where the pool has tags; {PRINT_POLICY} prints all that is "
-        "needed (aws sts decode-authorization-message reads the rest of AWS's message)",
+        fix=f"allow ec2:RunInstances, and ec2:CreateTags if the pool has tags; {PRINT_POLICY} prints all required "
+        "permissions (aws sts decode-authorization-message decodes the rest of AWS's message)",
     ),
     # terraform-aws-modules/terraform-aws-eks#823, XenitAB/terraform-modules#396, aws-controllers-k8s/community#2164:
-    # what EKS does with its caller's permissions
+    # EKS makes these calls with its caller's permissions
     Meaning(
         codes="InvalidRequestException|InvalidParameterException",
         text=r"(?i)missing permissions for '|not authorized to perform",
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix=f"allow the action that AWS names; {PRINT_POLICY} prints all that is needed",
+        fix=f"allow the action that AWS names; {PRINT_POLICY} prints all required permissions",
     ),
     Meaning(
         codes="AccessDeniedException|AccessDenied|UnauthorizedOperation|UnauthorizedException",
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix=f"allow the action that AWS names; {PRINT_POLICY} prints all that is needed",
+        fix=f"allow the action that AWS names; {PRINT_POLICY} prints all required permissions",
     ),
     # aws/aws-sdk-js-v3 packages/service-error-classification CLOCK_SKEW_ERROR_CODES; boto/botocore#149,
-    # EngineerBetter/control-tower#51: the texts
+    # EngineerBetter/control-tower#51: the messages
     Meaning(
         codes="RequestTimeTooSkewed|RequestExpired|RequestInTheFuture",
         error=AccessError,
@@ -206,7 +206,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
 )
 
 _LATE: Final[tuple[Meaning, ...]] = (
-    # Codes of EC2 inside the texts: docs: AWSEC2/latest/APIReference errors-overview
+    # EC2's codes in the messages: docs: AWSEC2/latest/APIReference errors-overview
     Meaning(
         text=r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded",
         error=QuotaError,
@@ -252,7 +252,7 @@ _LATE: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="InsufficientFreeAddresses|IpNotAvailable",
         error=CloudError,
-        seen="the subnets have too few free addresses",
+        seen="the subnets do not have enough free addresses",
         fix="use larger subnets, or fewer nodes",
         code="subnet-full",
     ),
@@ -281,7 +281,7 @@ _LATE: Final[tuple[Meaning, ...]] = (
         codes="Ec2SubnetInvalidConfiguration|Ec2SubnetNotFound|Ec2SubnetMissingIpv6Assignment|Ec2SubnetListTooLong|"
         "SubnetNotFound",
         error=CloudError,
-        seen="the subnets do not fit",
+        seen="the subnets are not suitable for nodes",
         fix="write eks: {subnets: [...]} with private subnets of the cluster, or let public ones assign addresses",
         code="subnets",
     ),
@@ -302,8 +302,8 @@ _LATE: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="IamLimitExceeded|LimitExceeded|EniLimitReached",
         error=QuotaError,
-        seen="a quota of the account is too small",
-        fix="raise the quota in AWS's message",
+        seen="an account quota is too small",
+        fix="raise the quota that AWS's message names",
     ),
     Meaning(
         codes=r"AutoScalingGroup\w+",
@@ -342,32 +342,32 @@ _UNKNOWN: Final = Meaning(
 
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
-    """Make our error of AWS's."""
+    """Return gpukube's error for an error from AWS."""
     meaning, lacks = _meaning_of(problem), missing_permission(problem.text, _ACTION)
     fix = permission_fix(problem.text, _ACTION) if meaning.error is NotAllowed and not meaning.code else ""
     return meaning.error_at(where, note=problem.code, why=quote(problem.text), fix=fix, lacks=lacks)
 
 
 def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Make one error of the health issues of a group: of the first with a known meaning."""
+    """Return one error for a group's health issues: that of the first issue with a known meaning."""
     problems = [Problem(code, text, is_late=True) for code, text in issues] or [Problem("", "", is_late=True)]
     return error_of(next((item for item in problems if _meaning_of(item) is not _FAILED), problems[0]), where)
 
 
 def update_error(status: str, errors: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Make our error of an update that failed or was cancelled; the group has its old configuration again."""
+    """Return the error for a failed or canceled update; the group is back to its old configuration."""
     if status == "Cancelled":
         return Conflict("the update was cancelled", where=where, fix=AGAIN, code="canceled")
     return issue_error(errors, where)
 
 
 def exists(where: str) -> GpukubeError:
-    """Make our error of a creation that met a group."""
+    """Return the error for a creation when the group already exists."""
     return _EXISTS.error_at(where)
 
 
 def busy(status: str, where: str) -> GpukubeError:
-    """Make our error of a change of a group that EKS is changing."""
+    """Return the error for a change to a group that EKS is already changing."""
     return _BUSY.error_at(where, note=status)
 
 

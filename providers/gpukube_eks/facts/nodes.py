@@ -1,9 +1,9 @@
-"""What EKS's nodes are like for pods: the room on them, and their labels at creation.
+"""EKS nodes as pods see them: allocatable resources, and labels at creation.
 
-In scope: the numbers that AWS documents. Out of scope: what pods make of them (gpukube.workload).
+In scope: the numbers that AWS documents. Out of scope: fitting pods to them (gpukube.workload).
 
-Sources: awslabs/amazon-eks-ami nodeadm/internal/kubelet/config.go, eni_max_pods.go and instance-info.jsonl (what the
-kubelet keeps, and most pods); awsdocs/amazon-eks-user-guide#663 (what a managed group allows at most).
+Sources: awslabs/amazon-eks-ami nodeadm/internal/kubelet/config.go, eni_max_pods.go and instance-info.jsonl (the
+kubelet's reserves and maximum pods); awsdocs/amazon-eks-user-guide#663 (maximum pods in a managed node group).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Target
 
 _KERNEL: Final = 0.075
-"""Karpenter takes this much of an instance's memory for lost until a node has shown how much it is
-(karpenter.sh/docs/reference/settings, VM_MEMORY_OVERHEAD_PERCENT); measured it is 2 to 5 %."""
+"""Share of an instance's memory that Karpenter assumes lost until a node reports the real value
+(karpenter.sh/docs/reference/settings, VM_MEMORY_OVERHEAD_PERCENT); measured values are 2 to 5 %."""
 _EVICTION: Final = 100 * MIB
 _SYSTEM_PODS: Final = Room(cpu=250, memory=256 * MIB, pods=9)
-"""An allowance: aws-node 50m and kube-proxy 100m are on every node (aws/amazon-vpc-cni-k8s charts/aws-vpc-cni, add-on
-kube-proxy); aws-ebs-csi-driver 30m and 120Mi, node monitoring 10m and 30Mi, pod identity, node feature discovery 5m and
-64Mi, device plugin, GPU feature discovery and DCGM exporter may be."""
+"""Allowance for system pods: aws-node 50m and kube-proxy 100m run on every node (aws/amazon-vpc-cni-k8s
+charts/aws-vpc-cni, add-on kube-proxy); optional are aws-ebs-csi-driver 30m and 120Mi, node monitoring 10m and 30Mi, pod
+identity, node feature discovery 5m and 64Mi, device plugin, GPU feature discovery, and DCGM exporter."""
 _FEW_PODS: Final = 110
 _MANY_PODS: Final = 250
 _MANY_VCPUS: Final = 30
@@ -51,12 +51,12 @@ _BY_ADDRESSES: Final[Mapping[int, str]] = {
     758: "g7.12xlarge g7.48xlarge",
     1514: "g7.24xlarge",
 }
-"""Pods that the addresses of an instance's network interfaces are enough for: interfaces x (addresses - 1) + 2."""
+"""Maximum pods by the addresses of an instance's network interfaces: interfaces x (addresses - 1) + 2."""
 _PODS: Final = {name: pods for pods, names in _BY_ADDRESSES.items() for name in names.split()}
 
 
 def _room(target: Target) -> Room | None:
-    """The kubelet keeps memory by the pods of the addresses, whatever the group allows or the spec writes."""
+    """Return the room for pods; the kubelet reserves memory for at least the pods that the addresses allow."""
     machine = target.machine
     by_addresses = _PODS.get(machine.name, _UNLISTED_PODS)
     keeps_for = max(_PODS.get(machine.name, max(_BY_ADDRESSES)), target.max_pods or 0)
@@ -71,7 +71,7 @@ def _room(target: Target) -> Room | None:
 
 
 def _labels(desired: Desired) -> Mapping[str, str]:
-    """Those of the group, which the autoscaler reads by DescribeNodegroup, and the kubelet's.
+    """Return the labels of new nodes: the kubelet's, and the group's, which the autoscaler gets from DescribeNodegroup.
 
     Source:
         kubernetes/autoscaler cloudprovider/aws/aws_wrapper.go getManagedNodegroupInfo; docs: eks/managed-node-groups.

@@ -1,7 +1,7 @@
-"""The regions in which AWS has EKS, as far as they are known offline.
+"""Regions in which AWS offers EKS, for offline checks.
 
-In scope: the list, from botocore's endpoints (eks in the partitions aws, aws-cn and aws-us-gov). A test compares it
-with the installed botocore, which validate does not import. A region that is not in it may be newer than the list.
+In scope: the list, from botocore's endpoints (eks in the partitions aws, aws-cn, and aws-us-gov). A test compares it
+with the installed botocore, which validate does not import. A region that is missing may be newer than the list.
 """
 
 from __future__ import annotations

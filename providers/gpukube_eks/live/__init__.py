@@ -1,1 +1,1 @@
-"""Calls of EKS and the APIs beside it: credentials, client, failures, market."""
+"""Calls to EKS and related AWS APIs: credentials, client, failures, market."""

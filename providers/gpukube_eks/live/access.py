@@ -1,10 +1,10 @@
-"""Who we are to AWS, and a complete kubeconfig for a cluster.
+"""AWS credentials and clients, and a complete kubeconfig for a cluster.
 
-In scope: sessions of the SDK with their credentials, the clients made from them, the bearer token of a cluster, the
-two ways to a kubeconfig: endpoint, CA and token; a file of the user's. Out of scope: what is called (`client`).
+In scope: SDK sessions with their credentials, their clients, a cluster's bearer token, and the two kinds of kubeconfig:
+endpoint, CA, and token, or the user's file. Out of scope: the calls (`client`).
 
-No cloud command line tool is run, and no exec plugin of ours is written. In emulated mode no file, variable or metadata
-service is looked at for credentials: the keys are the sandbox's dummies.
+gpukube runs no cloud CLI and writes no exec plugin. In emulated mode it reads no file, variable, or metadata service
+for credentials: the keys are the sandbox's dummies.
 """
 
 from __future__ import annotations
@@ -63,26 +63,26 @@ if TYPE_CHECKING:
     )
 
 _DUMMY_ACCOUNT: Final = "000000000000"
-"""Whose keys are used with an emulated AWS where no cluster names an account."""
-_TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - the public beginning of every token
+"""Account of the dummy keys for an emulated AWS if no cluster names one."""
+_TOKEN_PREFIX: Final = "k8s-aws-v1."  # noqa: S105 - the public prefix of every token
 _CLUSTER_HEADER: Final = "x-k8s-aws-id"
 _TOKEN_S: Final = 60
-"""As aws-cli signs; the cluster takes a token for 15 minutes from its date, whatever is written here."""
+"""Expiry as in aws-cli; the cluster accepts a token for 15 minutes from its date, whatever this value is."""
 _CONNECT_TIMEOUT_S: Final = 5.0
 _ATTEMPTS: Final = 8
 _ATTEMPTS_EMULATED: Final = 4
-"""A port of this machine that does not answer will not answer later either."""
+"""Maximum attempts in emulated mode: a local port that does not answer will not answer later either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whom the spec wants us to be.
+    """The identity that the spec requests.
 
     Attributes:
-        profile: Of the AWS configuration; "" for the chain's own.
+        profile: Profile of the AWS configuration; "" for the default chain.
         role: ARN of a role to assume first; "" for none.
-        dummy: Account whose dummy keys are used; "" outside emulated mode.
-        secret: Of the dummy keys.
+        dummy: Account of the dummy keys; "" outside emulated mode.
+        secret: Secret of the dummy keys.
     """
 
     profile: str = ""
@@ -98,24 +98,24 @@ class _Meta(Protocol):
 
 
 class _AnyClient(Protocol):
-    """What every client of the SDK has."""
+    """Members of every SDK client."""
 
     @property
     def meta(self) -> _Meta:
-        """Where it leads."""
+        """The client's endpoint."""
 
     def close(self) -> None:
-        """Close connections that wait for more."""
+        """Close idle connections."""
 
 
 class AwsClients:
-    """The clients of one identity in one region; made when they are first used, safe to share between threads.
+    """The clients of one identity in one region; created on first use, thread-safe.
 
     Args:
-        identity: Who.
-        region: Where.
-        endpoint: URL in place of AWS's own; "" for those.
-        settings: Of this run.
+        identity: The identity.
+        region: The region.
+        endpoint: URL that replaces AWS's own; "" for AWS.
+        settings: The settings of this run.
     """
 
     def __init__(self, identity: Identity, region: str, endpoint: str, settings: Settings) -> None:
@@ -123,7 +123,7 @@ class AwsClients:
         self._region = region
         self._endpoint = endpoint
         self._config = _config(settings, emulated=bool(identity.dummy))
-        self._boto: Any = None  # untyped: its overloads know no name of a service that is a value
+        self._boto: Any = None  # untyped: its overloads accept only literal service names
         self._clients: dict[str, object] = {}
         self._lock = threading.Lock()
 
@@ -191,7 +191,7 @@ class AwsClients:
         return _TOKEN_PREFIX + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
     def hosts(self) -> dict[str, str]:
-        """Return the host that each service is reached at, AWS's own or one of the user's configuration."""
+        """Return each service's host, AWS's own or one from the user's configuration."""
         services: tuple[ServiceName, ...] = ("eks", "ec2", "sts")
         return {name: host_of(cast("_AnyClient", self._client(name)).meta.endpoint_url) for name in services}
 
@@ -211,20 +211,20 @@ class AwsClients:
                     if self._boto is None:
                         self._boto = boto3.Session(botocore_session=self._session(), region_name=self._region)
                     client = self._boto.client(service, endpoint_url=self._endpoint or None, config=self._config)
-                    client.meta.events.register("before-send", raise_if_cancelled)  # before each try
+                    client.meta.events.register("before-send", raise_if_cancelled)  # before each attempt
                     client.meta.events.register("needs-retry", partial(_renewed, self._session()))
                     self._clients[service] = client
             return self._clients[service]
 
 
 def _renewed(session: Session, response: Any, request_dict: dict[str, Any], **_: object) -> int | None:  # noqa: ANN401
-    """Get new keys where AWS says that these have ended, and let the call be signed and sent again, once.
+    """Refresh expired keys and let botocore sign and send the call again, once.
 
-    botocore renews keys by their date alone, and has no public call for it. Keys that were given as they are cannot be
-    renewed: their refusal stays.
+    botocore refreshes keys only by their date, and has no public call for it. Static keys cannot be refreshed: the
+    error stays.
 
     Returns:
-        Seconds to wait before the next try; None leaves it to others (botocore, Endpoint._needs_retry).
+        Seconds to wait before the next attempt; None leaves it to other handlers (botocore, Endpoint._needs_retry).
     """
     code = response[1].get("Error", {}).get("Code") if response else ""
     if code not in _EXPIRED or _RENEWED in request_dict["context"]:
@@ -237,7 +237,7 @@ def _renewed(session: Session, response: Any, request_dict: dict[str, Any], **_:
     try:
         with renewable._refresh_lock:  # noqa: SLF001
             renewable._protected_refresh(is_mandatory=True)  # noqa: SLF001
-    except RuntimeError:  # the new keys have ended too, by this machine's clock: AWS's refusal says more
+    except RuntimeError:  # the new keys have expired too, by this machine's clock: AWS's error is more specific
         return None
     return 0
 
@@ -245,11 +245,11 @@ def _renewed(session: Session, response: Any, request_dict: dict[str, Any], **_:
 _RENEWED: Final = "gpukube_renewed"
 _EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException"})
 _MAKING: Final = threading.Lock()
-"""A session is not safe to make clients with from several threads (docs: boto3/latest/guide, sessions)."""
+"""Guards creating clients: sessions are not thread-safe for that (docs: boto3/latest/guide, sessions)."""
 
 
 def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> Aws:
-    """Return the clients for a cluster; clusters of one identity and region share them, as a fleet needs."""
+    """Return the clients for a cluster; clusters of one identity and region share them, for fleets."""
     written = cluster.identity
     emulated = endpoint.is_emulated
     identity = Identity(
@@ -263,22 +263,22 @@ def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> 
 
 
 def connect_region(region: str, endpoint: Endpoint, settings: Settings) -> AwsClients:
-    """Return the clients for a region without a cluster: in the name of whom AWS's own chain finds."""
+    """Return the clients for a region without a cluster, with the identity from AWS's default chain."""
     identity = Identity(dummy=_DUMMY_ACCOUNT if endpoint.is_emulated else "", secret=endpoint.secret)
     return _shared_clients(identity, region, endpoint.url, (settings.request_timeout_s, settings.connections))
 
 
 def cloud_access(cluster: ClusterRef, native: Mapping[str, object], aws: Aws, *, emulated: bool) -> KubeAccess:
-    """Make a kubeconfig of the cluster's endpoint and a token.
+    """Return a kubeconfig with the cluster's endpoint and a token.
 
     Args:
-        cluster: Which.
-        native: The cluster as DescribeCluster gives it.
-        aws: Makes the token.
+        cluster: The cluster.
+        native: The cluster as DescribeCluster returns it.
+        aws: Clients that create the token.
         emulated: Whether the keys are dummies.
 
     Raises:
-        AccessError: No credentials, or real ones for a port of this machine.
+        AccessError: No credentials, or real ones for a local port.
         CloudError: The cluster has no endpoint yet.
     """
     server = str(native.get("endpoint") or "")
@@ -305,7 +305,7 @@ def _shared_clients(identity: Identity, region: str, endpoint: str, key: tuple[f
 
 @cache
 def _session(identity: Identity, region: str, endpoint: str) -> Session:
-    """Make the session of an identity, once: it holds the credentials and the models of the services."""
+    """Return the session of an identity, created once; it has the credentials and the service models."""
     base = _configured(identity)
     if identity.dummy:
         base.set_credentials(f"AKIAGPUK{identity.dummy}", identity.secret)
@@ -320,10 +320,10 @@ def _session(identity: Identity, region: str, endpoint: str) -> Session:
 
 
 class Models(JSONFileLoader):
-    """Reads the models of services in a fifth of botocore's time and memory: EC2's alone has 4 MB."""
+    """Loads service models in a fifth of botocore's time and memory: EC2's alone has 4 MB."""
 
     def load_file(self, file_path: str) -> dict[str, Any] | None:
-        """Read a file, given without its ending; None when there is none."""
+        """Return the content of a file, given without its extension; None if it does not exist."""
         plain, packed = Path(f"{file_path}.json"), Path(f"{file_path}.json.gz")
         if plain.is_file():
             model = _decoded(plain.read_bytes())
@@ -337,12 +337,12 @@ class Models(JSONFileLoader):
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """Unpack a gzip file into memory of the size that its end tells; grown step by step EC2's takes twice that."""
+    """Decompress a gzip file into a buffer of its stored size; growing a buffer for EC2's takes twice the memory."""
     return zlib.decompress(packed, _GZIP, int.from_bytes(packed[-4:], "little") or 1)
 
 
 _GZIP: Final = 31
-"""The form of a gzip file, and the largest window (docs: zlib.decompress, wbits)."""
+"""Gzip format with the largest window (docs: zlib.decompress, wbits)."""
 
 EC2_OPERATIONS: Final = (
     "CreateLaunchTemplate",
@@ -358,13 +358,13 @@ EC2_OPERATIONS: Final = (
     "DescribeSpotPriceHistory",
     "DescribeSubnets",
 )
-"""Those of 830 that `sdk` declares; only these are made methods of EC2's client."""
+"""The operations that `sdk` declares, of EC2's 830; only these become methods of the client."""
 _USED: Final = {"ec2": EC2_OPERATIONS, "ssm": ("GetParameter",)}
-"""Operations that are kept of the models of large services."""
+"""Operations that are kept from large service models."""
 
 
 def _part(model: dict[str, Any], operations: Sequence[str]) -> dict[str, Any]:
-    """Keep some operations of a model, and the shapes that they refer to."""
+    """Keep some operations of a model, and the shapes that they reference."""
     kept = {name: model["operations"][name] for name in operations}
     shapes: dict[str, Any] = {}
     waiting = list(_shapes_in(kept))
@@ -377,7 +377,7 @@ def _part(model: dict[str, Any], operations: Sequence[str]) -> dict[str, Any]:
 
 
 def _shapes_in(node: object) -> Iterator[str]:
-    """Find the names of shapes that an operation or a shape refers to."""
+    """Yield the names of shapes that an operation or a shape references."""
     if isinstance(node, dict):
         if isinstance(name := node.get("shape"), str):
             yield name
@@ -389,11 +389,11 @@ def _shapes_in(node: object) -> Iterator[str]:
 
 
 _LARGE: Final = ("operations", "shapes", "services")
-"""Members of models, and of the table of endpoints, of which a run needs a few values of hundreds."""
+"""Members of models and of the endpoint table in which a run needs only a few of hundreds of values."""
 
 
 def _decoded(text: bytes | msgspec.Raw) -> dict[str, Any]:
-    """Decode a model or a table of endpoints; what is large in it when it is looked up."""
+    """Decode a model or an endpoint table; large members are decoded on access."""
     model: dict[str, Any] = {}
     for name, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items():
         if name == "partitions":
@@ -404,7 +404,7 @@ def _decoded(text: bytes | msgspec.Raw) -> dict[str, Any]:
 
 
 class _Undecoded(dict[str, Any]):
-    """An object whose members are decoded when they are looked up; a dict, since botocore merges additions into it."""
+    """An object whose members are decoded on access; a dict, since botocore merges additions into it."""
 
     def __init__(self, text: msgspec.Raw) -> None:
         super().__init__(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
@@ -416,7 +416,7 @@ class _Undecoded(dict[str, Any]):
         return value
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401
-        return self[name] if name in self else default  # noqa: SIM401 - that is this method
+        return self[name] if name in self else default  # noqa: SIM401 - this is that method
 
     def values(self) -> Any:  # noqa: ANN401
         return [self[name] for name in self]
@@ -426,13 +426,13 @@ class _Undecoded(dict[str, Any]):
 
 
 def _configured(identity: Identity) -> Session:
-    """Make a session that reads the user's AWS configuration; in emulated mode one that reads none."""
+    """Return a session that reads the user's AWS configuration, except in emulated mode."""
     session = _plain_session(identity)
     session.register_component("data_loader", _loader(session.get_config_variable("data_path")))
     return session
 
 
-@cache  # a fleet's clusters have a session each: what has been read is read once
+@cache  # each of a fleet's clusters has a session: read files only once
 def _loader(data_path: str | None) -> Loader:
     loader = create_loader(data_path)
     loader.file_loader = Models()
@@ -442,29 +442,29 @@ def _loader(data_path: str | None) -> Loader:
 def _plain_session(identity: Identity) -> Session:
     if not identity.dummy:
         session = Session(profile=identity.profile or None)
-        # AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_<SERVICE> and endpoint_url of a profile lead every client elsewhere, those
-        # too that the chain makes to assume a role: so the address is looked at as each signed request goes out.
+        # AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_<SERVICE>, and a profile's endpoint_url redirect every client, even those
+        # that the chain creates to assume a role: so check the address of each signed request before it is sent.
         session.register("before-send", _require_safe)
         return session
     nowhere = dict.fromkeys(("config_file", "credentials_file"), (None, None, os.devnull, None))
     return Session(session_vars={"profile": (None, None, None, None), **nowhere})
 
 
-def _require_safe(**sent: Any) -> None:  # noqa: ANN401 - botocore's form of a handler
-    """Refuse a request to an address that real keys must not sign for; botocore raises it to the caller."""
+def _require_safe(**sent: Any) -> None:  # noqa: ANN401 - botocore's handler signature
+    """Reject a request to an address that real keys must not sign for; botocore raises the error to the caller."""
     source = "AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_<SERVICE>, or endpoint_url in the AWS config file"
     require_safe(sent["request"].url, "EKS", source=source, carries="a signed request and its session token")
 
 
 class _KeepsNothing(dict[str, Any]):
-    """A cache that keeps nothing: the credentials keep themselves, and what is renewed must be new."""
+    """A cache that stores nothing: credentials cache themselves, and a refresh must return new ones."""
 
     def __setitem__(self, key: str, value: object) -> None:
-        """Forget it."""
+        """Discard the value."""
 
 
 class _RoleProvider(CredentialProvider):
-    """Assumes a role with the credentials of another session, and again before they end."""
+    """Assumes a role with another session's credentials, and again before they expire."""
 
     METHOD = "gpukube-assume-role"
 
@@ -475,12 +475,12 @@ class _RoleProvider(CredentialProvider):
         self._make_client = make_client
 
     def load(self) -> Credentials:
-        """Return credentials that are fetched when they are first needed."""
+        """Return credentials that are fetched on first use."""
         found = self._source.get_credentials()
         if found is None:
             raise NoCredentialsError
         fetcher = AssumeRoleCredentialFetcher(
-            self._make_client,  # type: ignore[arg-type]  # a client's constructor with two arguments filled in
+            self._make_client,  # type: ignore[arg-type]  # a client's constructor with two arguments bound
             found,
             self._role,
             extra_args={"RoleSessionName": "gpukube"},
@@ -490,9 +490,9 @@ class _RoleProvider(CredentialProvider):
 
 
 def _config(settings: Settings, *, emulated: bool) -> Config:
-    """Time-outs and retries of every call: the SDK's defaults are 60 seconds and 3 attempts.
+    """Return timeouts and retries of every call; the SDK's defaults are 60 seconds and 3 attempts.
 
-    In emulated mode proxies of the environment are not looked at, nor its wish for other endpoints.
+    Emulated mode ignores proxies and endpoints from the environment.
     """
     attempts = _ATTEMPTS_EMULATED if emulated else _ATTEMPTS
     config = Config(
@@ -508,5 +508,5 @@ def _config(settings: Settings, *, emulated: bool) -> Config:
 
 
 def _sts_host(region: str) -> str:
-    """The regional host; the cluster calls the one that is in the token (docs: general/latest/gr/sts)."""
+    """Return the regional host; the cluster calls the host in the token (docs: general/latest/gr/sts)."""
     return f"sts.{region}.amazonaws.com" + (".cn" if region.startswith("cn-") else "")

@@ -1,11 +1,11 @@
 """The live half of EKS: reads and writes through AWS's SDK.
 
-In scope: `EksCloud`. Out of scope: what answers mean (`pool.observe`, `facts.meanings`), sessions and the
-Kubernetes API (`access`), what is around the cluster (`region`) and what is chosen of it (`pool.placement`), launch
-templates (`templates`).
+In scope: `EksCloud`. Out of scope: parsing responses (`pool.observe`, `facts.meanings`), sessions and the Kubernetes
+API (`access`), the cluster's surroundings (`region`) and choosing among them (`pool.placement`), launch templates
+(`templates`).
 
-Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, know no updates, and cannot be
-resumed after a kill. A write returns at once, and `poll` looks once.
+Nothing here waits for an operation: the SDK's waiters give up after 20 or 40 minutes, do not support updates, and
+cannot resume after a kill. A write returns at once, and `poll` checks once.
 """
 
 from __future__ import annotations
@@ -53,33 +53,33 @@ if TYPE_CHECKING:
 
 _READY: Final = frozenset({"ACTIVE", "UPDATING"})
 _AT_ONCE: Final = 8
-"""Reads at the same time: a group is described by a call of its own."""
+"""Maximum parallel reads: each group needs its own describe call."""
 _NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
 _DENIED: Final = ("AccessDeniedException", "AccessDenied", "UnauthorizedOperation")
 _NO_MORE_TAGS: Final = "BadRequestException"
-"""TagResource on a group that has 50 tags, those of others among them (botocore eks TagResource)."""
+"""Error of TagResource if a group already has 50 tags, including other owners' (botocore eks TagResource)."""
 _TAG_ACTION: Final = "eks:TagResource"
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
 def connect_cluster(cluster: ClusterRef, settings: Settings) -> EksCloud:
-    """Make the live half of one cluster; no call yet, and no credentials are looked for.
+    """Return the live half of one cluster; makes no call and reads no credentials yet.
 
     Raises:
-        AccessError: Real credentials must not go to the endpoint of the settings.
+        AccessError: Real credentials must not be sent to the endpoint of the settings.
     """
     endpoint = choose_endpoint("eks", settings, cluster.key, carries="a session token")
     return EksCloud(cluster, settings, endpoint, connect_aws(cluster, endpoint, settings))
 
 
 class EksCloud:
-    """One cluster, live.
+    """One live cluster.
 
     Args:
-        cluster: Which.
-        settings: Of this run.
-        endpoint: Where the clients lead.
+        cluster: The cluster.
+        settings: The settings of this run.
+        endpoint: The clients' endpoint.
         aws: The clients.
     """
 
@@ -94,7 +94,7 @@ class EksCloud:
         self._groups: tuple[Answer, ...] | None = None
 
     def identify(self) -> ClusterFacts:
-        """Check the account, and that the cluster is there."""
+        """Check the account, and that the cluster exists."""
         with explained(self._cluster.key):
             self._check_account(str(self._aws.sts.get_caller_identity().get("Account") or ""))
         native = self._read_cluster()
@@ -105,7 +105,7 @@ class EksCloud:
         return ClusterFacts(region, version, ready=status in _READY, status=status, endpoints=hosts)
 
     def pools(self) -> tuple[Observed, ...]:
-        """List every node group of the cluster, and the launch templates of ours that lost theirs."""
+        """Return the cluster's node groups, and gpukube's launch templates without a node group."""
         with explained(self._cluster.key):
             templates, groups = self._spread([self._templates.listed, self._list_groups])
             self._groups = tuple(groups)
@@ -117,7 +117,7 @@ class EksCloud:
         return (*found, *(one for one in lost if one is not None and one.name not in names))
 
     def pool(self, name: str) -> Observed | None:
-        """Read one node group, and its template's version where that is not known yet; or a template that lost it."""
+        """Read one node group, and its template's version unless already read; or a template without its group."""
         with explained(self._where(name)):
             group = self._find_group(name)
             if group is None:
@@ -135,28 +135,28 @@ class EksCloud:
             release = self._region.parameter(parameter)
         if release is None:
             fix = "allow ssm:GetParameter on arn:aws:ssm:*::parameter/aws/service/*"
-            return NodeOffer(version, unknown="the newest AMI release may not be read", fix=fix)
+            return NodeOffer(version, unknown="no permission to read the newest AMI release", fix=fix)
         return NodeOffer(version, release or None)
 
     def complete(self, desired: Desired) -> Desired:
-        """Fill in the nodes' role and the subnets where the spec leaves them open; look at version and reservation.
+        """Set the nodes' role and subnets if the spec omits them; check version and reservation.
 
         Raises:
-            SpecError: None or several are possible; the version or the reservation does not fit.
-            CapacityError: The reservation is over.
+            SpecError: No role or subnets, or several, are possible; the version or reservation does not match.
+            CapacityError: The reservation has ended.
         """
         group, target = group_of(desired), desired.target
         is_placed = "nodeRole" in group and "subnets" in group
         if is_placed and not target.kubernetes_version and target.capacity.reservation is None:
             return desired
         with explained(self._cluster.key):
-            # The groups as the plan has seen them, where it has looked: what is filled in must fit what it shows.
+            # Use the groups that the plan read, if it did: the chosen values must match what it shows.
             groups = self._groups if self._groups is not None else tuple(self._list_groups())
             same = next((g for g in groups if g.get("nodegroupName") == target.name), {})
             if target.kubernetes_version:
                 cluster = self._native or self._read_cluster()
                 check_version(target, str(cluster.get("version") or ""), str(same.get("version") or ""))
-            # The reservation before the subnets: it decides the zone that these must be in.
+            # The reservation first: it decides the zone of the subnets.
             target = self._reserved(target, same, strings(group, "subnets"))
             if is_placed:
                 return desired
@@ -166,15 +166,15 @@ class EksCloud:
     def _choose_place(
         self, target: Target, group: Answer, groups: Sequence[Answer], same: Answer
     ) -> tuple[str, tuple[str, ...]]:
-        """Take role and subnets from the spec, the live group, or what the other groups use, in this order."""
-        # A group that could not be created does not show which role and subnets work here.
+        """Choose role and subnets from the spec, the live group, or the other groups, in this order."""
+        # A group whose creation failed does not prove that its role and subnets work.
         others = [one for one in groups if one.get("status") != "CREATE_FAILED"]
         role = str(group.get("nodeRole") or same.get("nodeRole") or "") or self._choose_role(target, others)
         subnets = strings(group, "subnets") or self._kept_subnets(target, same)
         return role, subnets or self._choose_subnets(target, [one for one in others if one is not same] or others)
 
     def send(self, request: Request) -> Operation:
-        """Start a change; a delete of a missing group is an operation that `poll` finds done."""
+        """Start a change; deleting a missing group is an operation that `poll` reports as done."""
         if request.operation == CREATE:
             return self._create(tree(request.params, "launchTemplate"), tree(request.params, "nodegroup"))
         if request.operation == DELETE:
@@ -184,9 +184,9 @@ class EksCloud:
         raise CloudError(f"EKS has no operation {request.operation}", where=self._cluster.key)
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once: at the update where its id is known, else at the group.
+        """Check once: the update if its id is known, else the group.
 
-        A failed update leaves its group ACTIVE with the old configuration, so only the update itself tells
+        A failed update leaves its group ACTIVE with the old configuration, so only the update itself shows the failure
         (crossplane-contrib/provider-aws#1475).
         """
         where = self._where(operation.pool)
@@ -200,22 +200,22 @@ class EksCloud:
         return _progress(operation, native, where)
 
     def kube_access(self) -> KubeAccess:
-        """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with a token."""
+        """Return a complete kubeconfig: the spec's file, or else the cluster's endpoint with a token."""
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
         native = self._native if self._native.get("endpoint") else self._read_cluster()
         return cloud_access(self._cluster, native, self._aws, emulated=self._endpoint.is_emulated)
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of the account in the region; what cannot be read says why."""
+        """Read the account's quotas in the region; unreadable ones contain the reason."""
         return read_quotas(self._aws, asked, self._cluster.key)
 
     def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
-        """Read free addresses of the subnets, and how many node groups a cluster of the account may have."""
+        """Check free addresses of the subnets, and the limit of node groups per cluster."""
         return read_room(self._aws, self._cluster, successor, pools)
 
     def close(self) -> None:
-        """Close connections that wait for more; other clusters of the account that share them open new ones."""
+        """Close idle connections; other clusters of the account that share them open new ones."""
         self._aws.close()
 
     def _where(self, pool: str) -> str:
@@ -248,7 +248,7 @@ class EksCloud:
         return [group for group in self._map(self._find_group, names) if group is not None]
 
     def _find_group(self, name: str) -> Answer | None:
-        """Read one group; None where it is not there. A cluster that is not there is told by the list of groups."""
+        """Read one group; None if it does not exist. A missing cluster shows up when groups are listed."""
         describe = partial(self._aws.eks.describe_nodegroup, clusterName=self._cluster.name, nodegroupName=name)
         answer = unless(_NO_GROUP, describe)
         return None if answer is None else tree(answer, "nodegroup")
@@ -263,7 +263,7 @@ class EksCloud:
         return choose_role(target, used, documented, forbidden)
 
     def _kept_subnets(self, target: Target, same: Answer) -> tuple[str, ...]:
-        """Keep the subnets of a group that is there, unless it is made again where they do not do: () then."""
+        """Return the subnets of an existing group; () if it is recreated and they are not suitable."""
         kept, zones = strings(same, "subnets"), set(target.zones)
         stays = target.machine.name in strings(same, "instanceTypes") and same.get("status") != "CREATE_FAILED"
         if not kept or (stays and not zones):
@@ -280,10 +280,10 @@ class EksCloud:
         return choose_subnets(target, sets, listed, known, self._region.offering_zones(target.machine.name))
 
     def _reserved(self, target: Target, same: Answer, native: Sequence[str]) -> Target:
-        """Put a pool into the zone of its reservation, which is looked at before machines are to come from it.
+        """Set the pool's zone to that of its reservation; check the reservation before machines use it.
 
-        A live group that has it already is left alone: a block that is over would refuse every plan otherwise. One that
-        shall change to it stays where it is, so that the reservation must be there too.
+        A live group that already has it is not checked: otherwise a block that has ended would fail every plan. A group
+        that changes to it keeps its subnets, so the reservation must be in their zone.
         """
         reservation = target.capacity.reservation
         lives = bool(same) and STATES.get(str(same.get("status")), "busy") in ("ready", "busy")
@@ -306,22 +306,22 @@ class EksCloud:
     # Writing
 
     def _create(self, template: Mapping[str, object], group: Mapping[str, object]) -> Operation:
-        """Make the template, or reuse it, and then the group; a group that is there is not touched."""
+        """Create or reuse the template, then create the group; an existing group is not changed."""
         name = str(group["nodegroupName"])
         with explained(self._where(name)):
             if self._find_group(name) is not None:
                 raise exists(self._where(name))
-            # The template first: a run that is killed in between leaves one that the next run reuses.
+            # The template first: if the run is killed in between, the next run reuses it.
             version = self._templates.ensure(template, self._where(name))
             own = {"name": template["LaunchTemplateName"], "version": version}
             return Operation(name, "create", warning=self._create_group({**group, "launchTemplate": own}))
 
     def _create_group(self, group: Mapping[str, object]) -> str:
-        """Make the group; without the copy of the marks where tags are refused, which is a warning."""
+        """Create the group; if AWS denies tags, without the copy of gpukube's labels, which is a warning."""
         try:
             self._aws.eks.create_nodegroup(**group)
         except ClientError as error:
-            # Tags in a creation need a permission of their own (aws/karpenter-provider-aws#4434).
+            # Tags in a creation need a separate permission (aws/karpenter-provider-aws#4434).
             if code_of(error) not in _DENIED or _TAG_ACTION not in str(error):
                 raise
             tags = {key: value for key, value in tree(group, "tags").items() if not FORM.is_own(key)}
@@ -331,19 +331,19 @@ class EksCloud:
         return ""
 
     def _change(self, request: Request) -> Operation:
-        """Change a group that is as the request was made from, looking just before: EKS has no etag to guard it."""
+        """Change a group after checking that it still matches the request's base: EKS has no etag."""
         body = tree(request.params, "nodegroup")
         pool = str(body["nodegroupName"])
         where = self._where(pool)
         with explained(where):
-            # Look and call right after each other: the moment in between is all that somebody can slip into.
+            # Read and write in direct succession: only a change in between goes unnoticed.
             group = self._find_group(pool)
             require_unmoved(request, group, where)
             if request.operation in (TAG, UNTAG):
                 call = self._aws.eks.tag_resource if request.operation == TAG else self._aws.eks.untag_resource
                 call(**tree(request.params, "resource"))
                 return Operation(pool, "update", warning=self._write_copy(request, group))
-            # Before the labels: of a pool that is adopted, labels and copy must never name two owners.
+            # Before the labels: labels and copy of an adopted pool must never name different owners.
             warning = self._write_copy(request, group) or self._release_template(request)
             if (template := tree(request.params, "launchTemplate")) != {}:
                 own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
@@ -358,9 +358,9 @@ class EksCloud:
         return Operation(pool, "update", str(at(answer, "update", "id") or ""), warning)
 
     def _write_copy(self, request: Request, group: Answer | None) -> str:
-        """Write the copy of the marks that goes along with a change; where tags are refused, that is a warning.
+        """Write a change's copy of gpukube's labels; if AWS denies tags, that is a warning.
 
-        Not so where the live copy names another owner: whoever replaced the labels would make the pool theirs again.
+        It is an error if the live copy names another owner, who would take the pool back once the labels are replaced.
         """
         copy = tree(request.params, "copy")
         if not copy or group is None:
@@ -380,7 +380,7 @@ class EksCloud:
         return ""
 
     def _release_template(self, request: Request) -> str:
-        """Take our marks off the template of a group that is released; where that is refused, it is a warning."""
+        """Remove gpukube's tags from a released group's template; if AWS denies it, that is a warning."""
         template = tree(request.params, "releasedTemplate")
         try:
             if template:
@@ -390,11 +390,11 @@ class EksCloud:
                 raise
             reason = quote(str(error.response.get("Error", {}).get("Message", "")))
             kept = f"the launch template {template['LaunchTemplateName']} keeps gpukube's tags"
-            return f"{kept}; delete it when its node group is gone: {reason}"
+            return f"{kept}; delete it after its node group is deleted: {reason}"
         return ""
 
     def _delete(self, pool: str) -> Operation:
-        """Delete a group; a deletion that was sent before, by us or by others, refuses the next one."""
+        """Delete a group; EKS rejects a second deletion while one is running."""
         delete = partial(self._aws.eks.delete_nodegroup, clusterName=self._cluster.name, nodegroupName=pool)
         with explained(self._where(pool)):
             try:
@@ -416,7 +416,7 @@ class EksCloud:
             return Progress(done=False, status=status, error=update_error(status, errors, where))
         return Progress(done=status == "Successful", status=status)
 
-    # Side by side
+    # Parallel calls
 
     def _map(self, call: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
         if len(items) <= 1:
@@ -444,7 +444,7 @@ def _progress(operation: Operation, native: Answer | None, where: str) -> Progre
 
 def _untagged(error: ClientError) -> str:
     reason = quote(str(error.response.get("Error", {}).get("Message", "")))
-    return f"EKS refused the tags with the copy of gpukube's labels; without them, lost labels stay lost: {reason}"
+    return f"EKS rejected the tag copy of gpukube's labels; without it, lost labels cannot be restored: {reason}"
 
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""The one place where exceptions of AWS's SDK become ours; they are kept as `__cause__`.
+"""Converts exceptions of AWS's SDK to gpukube's errors; the originals are kept as `__cause__`.
 
-In scope: what each exception means. Out of scope: codes and fixes (`facts.meanings`), calls.
+In scope: the meaning of each exception. Out of scope: codes and fixes (`facts.meanings`), calls.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _LOST: Final = (ReadTimeoutError, ConnectionClosedError)
 
 
 def code_of(error: ClientError) -> str:
-    """Read the error code of a refusal."""
+    """Return the error code."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def explain(error: BotoCoreError | ClientError | ResponseParserError, where: str) -> GpukubeError:
-    """Make our error of an SDK exception; the caller keeps it as the cause."""
+    """Return gpukube's error for an SDK exception; the caller sets the cause."""
     if isinstance(error, ClientError):
         text = str(error.response.get("Error", {}).get("Message", ""))
         if error.operation_name == "AssumeRole" and "AssumeRole" not in text:
@@ -73,7 +73,7 @@ def explain(error: BotoCoreError | ClientError | ResponseParserError, where: str
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Let SDK exceptions leave the block as ours."""
+    """Convert SDK exceptions raised in the block."""
     try:
         yield
     except (BotoCoreError, ClientError, ResponseParserError) as error:
@@ -81,7 +81,7 @@ def explained(where: str) -> Iterator[None]:
 
 
 def unless(codes: Collection[str], call: Callable[[], _Out]) -> _Out | None:
-    """Make a call; None where AWS refuses it with one of these codes, because what it is about is not there."""
+    """Make a call; return None if AWS rejects it with one of these codes, because the object does not exist."""
     try:
         return call()
     except ClientError as error:
@@ -103,7 +103,7 @@ def _explain_exchange(error: BotoCoreError | ResponseParserError, where: str) ->
         return CloudError("this is not an AWS region", where=where, fix=fix, why=why, code="region")
     if isinstance(error, ParamValidationError):
         return CloudError(
-            "the SDK refused the request", where=where, fix="correct what the message names", why=why, code="refused"
+            "the SDK rejected the request", where=where, fix="correct what the message names", why=why, code="refused"
         )
     fix = "check the endpoint, the proxy and the AWS configuration files"
     return CloudError("the answer is not from AWS's API", where=where, fix=fix, why=why, code="bad-answer")

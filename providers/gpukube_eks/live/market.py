@@ -1,8 +1,8 @@
-"""The live half of EKS's part in the catalog: types from EC2, prices from AWS's price list.
+"""The live half of EKS's catalog contribution: types from EC2, prices from AWS's price list.
 
-In scope: the calls. Out of scope: what answers mean (`facts.listings`).
+In scope: the calls. Out of scope: parsing responses (`facts.listings`).
 
-Types are the answer; prices are a help. An identity that may not read prices still gets types, and is told.
+Prices are optional: an identity that may not read them still gets types, and a note.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from gpukube_eks.live.sdk import Answer, Ec2Types, PricingSdk
 
 _PRICES_AT: Final = "us-east-1"
-"""The price list has endpoints in three regions only; each knows all of its partition."""
+"""Region of the price list: only three have an endpoint, and each serves its whole partition."""
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso")
 _PAGE: Final = 100
 _MOST_PAGES: Final = 500
 
 
 def fetch(inquiry: Inquiry) -> Findings:
-    """Ask AWS with the credentials of its own chain.
+    """Read types and prices with the credentials of AWS's default chain.
 
     Raises:
-        AccessError: No credentials, or not allowed to describe instance types.
-        CloudError: Any other failure of that.
+        AccessError: No credentials, or no permission to describe instance types.
+        CloudError: Any other failure to describe them.
     """
     return read_offers(*_clients(inquiry), inquiry)
 
 
 def fetch_prices(requested: PriceInquiry) -> LivePrices:
-    """Ask AWS for the prices of some types: one question per type on demand, one for all of spot.
+    """Read the prices of some types: one query per type for on-demand, one in total for Spot.
 
     Raises:
         AccessError: No credentials.
@@ -59,7 +59,7 @@ def fetch_prices(requested: PriceInquiry) -> LivePrices:
 
 
 def _clients(inquiry: Inquiry) -> tuple[Ec2Types, PricingSdk | None]:
-    """Connect to EC2 of the region, and to the price list where it knows the region."""
+    """Connect to EC2 in the region, and to the price list if it covers the region."""
     endpoint = choose_endpoint("eks", inquiry.settings, inquiry.where, carries="a session token")
     ec2 = connect_region(inquiry.region, endpoint, inquiry.settings).types
     if inquiry.region.startswith(_OTHER_PARTITIONS) or (endpoint.url and not endpoint.is_emulated):
@@ -68,12 +68,12 @@ def _clients(inquiry: Inquiry) -> tuple[Ec2Types, PricingSdk | None]:
 
 
 def read_prices(ec2: Ec2Types, pricing: PricingSdk | None, requested: PriceInquiry) -> LivePrices:
-    """Ask over given clients; what cannot be read is a note.
+    """Read prices with the given clients; failures become notes.
 
     Args:
-        ec2: Of the region.
-        pricing: The price list; None where it does not know the region.
-        requested: Machines to read the prices of.
+        ec2: The region's EC2 client.
+        pricing: The price list; None if it does not cover the region.
+        requested: Machines whose prices to read.
     """
     notes: list[str] = []
     found: list[LivePrice] = []
@@ -101,12 +101,12 @@ def _price_of(pricing: PricingSdk, name: str, inquiry: Inquiry) -> dict[str, flo
 
 
 def read_offers(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> Findings:
-    """Ask over given clients.
+    """Read types and prices with the given clients.
 
     Args:
-        ec2: Of the region.
-        pricing: The price list; None where it does not know the region.
-        inquiry: What is asked.
+        ec2: The region's EC2 client.
+        pricing: The price list; None if it does not cover the region.
+        inquiry: The query.
     """
     with explained(inquiry.where):
         items = _pages(lambda **more: ec2.describe_instance_types(Filters=TYPE_FILTER, MaxResults=_PAGE, **more))
@@ -139,7 +139,7 @@ def _listed_prices(pricing: PricingSdk, filters: Sequence[Mapping[str, str]], in
 
 
 def _history(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> list[Mapping[str, object]]:
-    """Read the spot prices that hold now: with now as its start the history has the last price of each zone."""
+    """Read the current spot prices: with now as its start time, the history contains each zone's latest price."""
     with explained(inquiry.where):
         pages = _pages(
             lambda **more: ec2.describe_spot_price_history(
@@ -158,7 +158,7 @@ def _or_note(notes: list[str], what: str, read: Callable[[], dict[str, float]]) 
 
 
 def _pages(call: Callable[..., Answer]) -> Iterator[Answer]:
-    """Read all pages; a list that does not end is refused rather than read for ever."""
+    """Yield all pages; fail if the list does not end."""
     token = ""
     for _ in range(_MOST_PAGES):
         answer = call(**({"NextToken": token} if token else {}))
@@ -166,7 +166,7 @@ def _pages(call: Callable[..., Answer]) -> Iterator[Answer]:
         token = str(answer.get("NextToken") or "")
         if not token:
             return
-    raise CloudError(f"AWS's answer has more than {_MOST_PAGES} pages", code="bad-answer")
+    raise CloudError(f"AWS's response has more than {_MOST_PAGES} pages", code="bad-answer")
 
 
 def _listed(pages: Iterator[Answer], key: str) -> Iterator[Mapping[str, object]]:

@@ -1,8 +1,8 @@
-"""Quotas of EC2, live: limits from Service Quotas, use from the instances that run.
+"""Reads EC2 quotas: limits from Service Quotas, usage from running instances.
 
 In scope: the calls. Out of scope: which quota counts what (`rules.quotas`).
 
-CloudWatch has the use too (AWS/Usage), minutes late and by a permission of its own: instances tell it at once.
+CloudWatch has the usage too (AWS/Usage), but minutes late and with a separate permission; instances show it at once.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gpukube_eks.live.sdk import Answer, Aws
 
 _NOT_SET: Final = frozenset({"NoSuchResourceException"})
-"""A quota that was never raised in the account has its default only."""
+"""Error codes of a quota that was never raised in the account and has only its default."""
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 100
 _T = TypeVar("_T")
 
 
 def read_quotas(aws: Aws, asked: Sequence[CloudQuota], where: str) -> dict[CloudQuota, QuotaReading]:
-    """Read limits and use side by side; what may not be read is unknown, with the reason."""
+    """Read limits and usage in parallel; unreadable ones are unknown, with the reason."""
     with ThreadPoolExecutor(len(asked) + 1) as threads:
         use = threads.submit(_guarded, lambda: _instances(aws, where))
         limits = list(threads.map(lambda quota: _guarded(partial(read_limit, aws, quota.name, where)), asked))
@@ -49,10 +49,10 @@ def read_quotas(aws: Aws, asked: Sequence[CloudQuota], where: str) -> dict[Cloud
 
 
 def read_limit(aws: Aws, code: str, where: str, *, service: str = "ec2") -> float:
-    """Read the value of a quota of the account; its default where it was never raised.
+    """Read the account's value of a quota; its default if it was never raised.
 
     Raises:
-        GpukubeError: It may not be read, or there is none of this code.
+        GpukubeError: There is no permission to read it, or no quota with this code.
     """
     with explained(where):
         answer = unless(_NOT_SET, partial(aws.quotas.get_service_quota, ServiceCode=service, QuotaCode=code))
@@ -60,12 +60,12 @@ def read_limit(aws: Aws, code: str, where: str, *, service: str = "ec2") -> floa
             answer = aws.quotas.get_aws_default_service_quota(ServiceCode=service, QuotaCode=code)
     value = at(answer, "Quota", "Value")
     if not isinstance(value, int | float):
-        raise CloudError(f"Service Quotas returned no value of {code}", where=where, code="bad-answer")
+        raise CloudError(f"Service Quotas returned no value for {code}", where=where, code="bad-answer")
     return value
 
 
 def _instances(aws: Aws, where: str) -> list[Answer]:
-    """Read all pages; a list that does not end is refused rather than read for ever."""
+    """Read all pages; fail if the list does not end."""
     pages: list[Answer] = []
     token = ""
     with explained(where):
@@ -74,7 +74,7 @@ def _instances(aws: Aws, where: str) -> list[Answer]:
             pages.append(aws.ec2.describe_instances(Filters=instance_filter(), MaxResults=_PAGE, **more))
             token = str(pages[-1].get("NextToken") or "")
             if len(pages) == _MOST_PAGES and token:
-                raise CloudError(f"EC2's answer has more than {_MOST_PAGES} pages", where=where, code="bad-answer")
+                raise CloudError(f"EC2's response has more than {_MOST_PAGES} pages", where=where, code="bad-answer")
     return pages
 
 

@@ -1,7 +1,7 @@
-"""What an account has in a region around its clusters, live: roles, subnets, offerings, reservations.
+"""Reads an account's resources in a region: roles, subnets, offerings, reservations.
 
-In scope: the calls, each made once for what it is about. Out of scope: what is chosen of it
-(`pool.placement`), launch templates (`templates`), node groups (`client`).
+In scope: the calls, each made once per subject. Out of scope: choosing among them (`pool.placement`), launch templates
+(`templates`), node groups (`client`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from gpukube_eks.live.sdk import Answer, Aws
 
 _NOT_ALLOWED: Final = frozenset({"AccessDenied", "UnauthorizedOperation", "AccessDeniedException"})
-"""Of IAM, EC2 and Systems Manager: what may not be looked at is asked of the user, or left to the service."""
+"""Error codes of missing permissions in IAM, EC2, and Systems Manager; without them the spec must name the value, or
+the service decides."""
 _NO_PARAMETER: Final = frozenset({"ParameterNotFound"})
 
 
 class Region:
-    """The account's resources that pools need, as they are looked up.
+    """The account's resources that pools need, read on demand.
 
     Args:
         aws: The clients.
@@ -38,7 +39,7 @@ class Region:
         self._parameters: dict[str, str | None] = {}
 
     def node_roles(self) -> tuple[str, ...] | None:
-        """ARNs of roles that are named as node roles are; None where we may not list them."""
+        """Return the ARNs of roles with the name of a node role; None without permission to list roles."""
         answer = unless(_NOT_ALLOWED, self._aws.iam.list_roles)
         if answer is None:
             return None
@@ -49,7 +50,7 @@ class Region:
         return documented_roles(found)
 
     def offering_zones(self, instance_type: str) -> tuple[str, ...]:
-        """Zones that offer a type; asked once, as a spec may hold many pools of one."""
+        """Return the zones that offer a type; read once, since a spec may have many pools of one type."""
         if instance_type not in self._offers:
             answer = self._aws.ec2.describe_instance_type_offerings(
                 LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
@@ -59,7 +60,7 @@ class Region:
         return self._offers[instance_type]
 
     def reservation(self, identity: str) -> Answer:
-        """A capacity reservation or a Capacity Block by its id; {} where we may not look at it."""
+        """Return a capacity reservation or Capacity Block by its id; {} without permission to read it."""
         if identity not in self._reservations:
             describe = partial(self._aws.ec2.describe_capacity_reservations, CapacityReservationIds=[identity])
             answer = unless(_NOT_ALLOWED, describe)
@@ -68,7 +69,7 @@ class Region:
         return self._reservations[identity]
 
     def parameter(self, name: str) -> str | None:
-        """The value of a public parameter; "" when there is none, None where we may not read it."""
+        """Return the value of a public parameter; "" if there is none, None without permission to read it."""
         if name not in self._parameters:
             get = partial(unless, _NO_PARAMETER, partial(self._aws.ssm.get_parameter, Name=name))
             answer = unless(_NOT_ALLOWED, lambda: get() or {})
@@ -76,9 +77,9 @@ class Region:
         return self._parameters[name]
 
     def subnets(self, names: Iterable[str]) -> dict[str, Subnet]:
-        """Subnets by their ids, those that are gone left out; each is read once.
+        """Return subnets by id, omitting deleted ones; each is read once.
 
-        By a filter, because one that is gone fails a list of ids.
+        Uses a filter, because a deleted subnet fails a query by ids.
         """
         requested = set(names)
         if unknown := sorted(requested - self._subnets.keys()):
@@ -89,5 +90,5 @@ class Region:
         return {name: subnet for name, subnet in self._subnets.copy().items() if name in requested}
 
     def zones(self, names: Iterable[str]) -> dict[str, str]:
-        """Subnet id -> Availability Zone."""
+        """Return subnet id -> Availability Zone."""
         return {name: subnet.zone for name, subnet in self.subnets(names).items()}

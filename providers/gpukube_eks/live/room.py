@@ -1,9 +1,9 @@
-"""What a node group beside the others would lack, live: free addresses, and the groups that a cluster may have.
+"""Checks limits for one more node group: free addresses, and groups per cluster.
 
-In scope: the calls, and what their answers mean. Out of scope: quotas of machines (`quotas`).
+In scope: the calls, and parsing their responses. Out of scope: quotas of machines (`quotas`).
 
-A node takes at least one address of its subnet; how many more its pods take depends on the settings of the VPC CNI: so
-only what cannot work at all is an obstacle.
+A node needs at least one address in its subnet; how many more its pods need depends on the VPC CNI's settings. So only
+what cannot work at all is reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RECREATE: Final = "use --replace recreate, which deletes the pool first"
 
 
 def read_room(aws: Aws, cluster: ClusterRef, successor: Desired, pools: int) -> list[Finding]:
-    """Judge a node group beside those that the cluster has; what may not be read is a warning, with the reason."""
+    """Return problems of one more node group in the cluster; a failed read is a warning, with the reason."""
     where = successor.target.where
     return [
         *_guarded("node groups per cluster", where, lambda: _groups(aws, cluster, where, pools)),
@@ -44,7 +44,7 @@ def _groups(aws: Aws, cluster: ClusterRef, where: Where, pools: int) -> Iterator
     yield Finding(
         "surge-impossible",
         where,
-        f"the cluster has {pools} node groups, as many as it may have (quota {GROUPS_PER_CLUSTER})",
+        f"the cluster has {pools} node groups, the maximum (quota {GROUPS_PER_CLUSTER})",
         fix=f"raise it: {increase} --desired-value {pools + 1}; or {_RECREATE}",
     )
 
@@ -60,8 +60,8 @@ def _addresses(aws: Aws, cluster: ClusterRef, successor: Desired) -> Iterator[Fi
         yield Finding(
             "surge-impossible",
             successor.target.where,
-            f"its {nodes} nodes need an address each, and {', '.join(sorted(names))} have {free} left",
-            fix=f"name other subnets (eks.subnets); or {_RECREATE}",
+            f"its {nodes} nodes need an address each, but {', '.join(sorted(names))} have {free} left",
+            fix=f"write other subnets (eks.subnets); or {_RECREATE}",
         )
 
 

@@ -1,7 +1,7 @@
-"""Launch templates, live: found, read, made, given new versions, deleted.
+"""Finds, reads, creates, updates, and deletes launch templates.
 
-In scope: the calls to EC2 about templates. Out of scope: what stands in one (`pool.template`), node groups
-(`client`). A version never changes, so what was read of one is kept.
+In scope: the calls to EC2 for templates. Out of scope: a template's content (`pool.template`), node groups (`client`).
+A version never changes, so it is cached once read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LaunchTemplates:
         self._read: dict[tuple[str, str], Mapping[str, object]] = {}
 
     def listed(self) -> list[Answer]:
-        """Templates that carry our mark for this cluster."""
+        """Return the templates with gpukube's tag for this cluster."""
         desired = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
         answer = self._aws.ec2.describe_launch_templates(Filters=desired)
         found: list[Answer] = [*trees(answer, "LaunchTemplates")]
@@ -59,19 +59,19 @@ class LaunchTemplates:
         return found
 
     def leftover(self, template: Answer) -> Observed | None:
-        """Read a template as a pool that lost its group; None when it is not one that we made for a group."""
+        """Read a template as a pool without its group; None if gpukube did not create it for a group."""
         observed = observe_leftover(template)
         own = template_name(self._cluster, observed.name)
         return observed if observed.owner and template.get("LaunchTemplateName") == own else None
 
     def leftover_of(self, pool: str) -> Observed | None:
-        """Find the template of a pool that has no group."""
+        """Return the template of a pool without a group."""
         return next((one for one in map(self.leftover, self.listed()) if one is not None and one.name == pool), None)
 
     def data_of(self, group: Answer) -> Mapping[str, object]:
-        """Data of a group's template version: disk, settings of nodes and reservation stand nowhere else.
+        """Return the data of a group's template version, the only place for disk, node settings, and reservation.
 
-        Read of groups with GPUs alone: those of gpukube, and those that may be adopted.
+        Read only for groups with GPUs: gpukube's, and those that may be adopted.
         """
         template = tree(group, "launchTemplate")
         identity, version = str(template.get("id") or ""), str(template.get("version") or "")
@@ -85,9 +85,9 @@ class LaunchTemplates:
         return self._read[key]
 
     def ensure(self, desired: Mapping[str, object], where: str) -> str:
-        """Make the template; one of ours that is there already is reused, in a new version if it says otherwise.
+        """Create the template, or reuse gpukube's existing one, in a new version if its content differs.
 
-        The token is fresh for every attempt: EC2 would answer an old one with a template that is deleted.
+        Every attempt has a new token: for an old one, EC2 would return a deleted template.
 
         Args:
             desired: Arguments of CreateLaunchTemplate.
@@ -101,17 +101,17 @@ class LaunchTemplates:
         return self._reuse(desired, where) if made is None else _FIRST_VERSION
 
     def follow(self, desired: Mapping[str, object], where: str) -> str:
-        """Return the version that follows a live one with some members changed; made only if there is none yet.
+        """Return the version that changes some members of a live one; create it only if there is none yet.
 
-        A run that was killed before its version was used is found here by what the version holds, so that neither
-        retries nor going back and forth pile versions up.
+        An unused version of a killed run is found by its content, so neither retries nor going back and forth pile up
+        versions.
 
         Args:
             desired: Arguments of CreateLaunchTemplateVersion: the template's id, SourceVersion, the changed members.
             where: The pool, for errors.
 
         Raises:
-            CloudError: The group has no template, or its version is gone.
+            CloudError: The group has no template, or its version was deleted.
         """
         identity, source = desired.get("LaunchTemplateId"), desired.get("SourceVersion")
         versions = self._versions(LaunchTemplateId=identity) if identity else []
@@ -129,13 +129,13 @@ class LaunchTemplates:
         return max(same, key=int) if same else self._add_version(desired)
 
     def delete(self, pool: str) -> None:
-        """Delete the template of a group that is gone; another one of that name is left alone."""
+        """Delete the template of a deleted group; another owner's template of that name is kept."""
         name = template_name(self._cluster, pool)
         if self._is_ours(name, {CLUSTER_TAG: self._cluster}):
             unless(_GONE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
 
     def release(self, name: str) -> None:
-        """Take the marks off the template of a group: without them it is nobody's leftover once the group is gone."""
+        """Remove gpukube's tags from a group's template, so that it is not a leftover once the group is deleted."""
         for template in self.listed():
             if template.get("LaunchTemplateName") == name:
                 tags = [{"Key": OWNER_LABEL}, {"Key": POOL_LABEL}]

@@ -1,1 +1,1 @@
-"""A pool in the terms of EKS: fields, requests, observation, changes. Pure."""
+"""Pools as EKS node groups: fields, requests, observation, changes. Pure."""

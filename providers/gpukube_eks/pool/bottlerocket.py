@@ -1,12 +1,12 @@
-"""Settings of Bottlerocket: its own device plugin, MIG manager and kubelet are set up by the node's user data, in TOML.
+"""Bottlerocket's settings: TOML in the node's user data configures its device plugin, MIG manager, and kubelet.
 
-In scope: from a sharing, and the most pods of a node, to settings and back. Out of scope: the launch template
-that carries them.
+In scope: converting sharing and the maximum pods of a node to settings and back. Out of scope: the launch template
+that contains them.
 
 Sources: bottlerocket-os/bottlerocket-project-website, data/settings kubelet-device-plugins.toml (1.25 time-slicing,
 1.34 MIG, 1.54 MPS) and kubernetes.toml (max-pods); docs: eks/launch-templates (EKS merges TOML, the user's keys win; no
-quoted keys in table headers). Bottlerocket renames shared GPUs and limits pods to one share by default, so both
-switches are always written.
+quoted keys in table headers). By default Bottlerocket renames shared GPUs and limits pods to one share, so both
+switches are always set.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from gpukube.gpu.sharing import Sharing
 
 MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
-"""GPUs whose key under mig.profile is documented; keys have one letter, so that RTX PRO and GB200 have none."""
+"""GPUs with a documented key under mig.profile; keys have one letter, so RTX PRO and GB200 have none."""
 
 RELEASES: Final[Mapping[str, tuple[int, int]]] = {"time-slicing": (1, 25), "mig": (1, 34), "mps": (1, 54)}
-"""The first release with each of the settings."""
+"""First release that supports each setting."""
 
 _PATH: Final = ("settings", "kubelet-device-plugins", "nvidia")
 _KUBELET: Final = ("settings", "kubernetes")
@@ -40,16 +40,16 @@ _PROFILE: Final = re.compile(r"[0-9]g\.\d+gb")
 
 
 UNSHARED: Final = base64.b64encode(f'[{_TABLE}]\ndevice-sharing-strategy = "none"\n'.encode()).decode()
-"""User data of whole GPUs where another one was: a new version of a launch template can replace it, not drop it."""
+"""User data that turns sharing off: a new launch template version can replace user data, but not remove it."""
 
 
 def is_profile(profile: str) -> bool:
-    """Return whether Bottlerocket takes a profile: plain ones only, without +me or +gfx."""
+    """Return whether Bottlerocket supports a profile: only plain ones, without +me or +gfx."""
     return _PROFILE.fullmatch(profile) is not None
 
 
 def user_data(sharing: Sharing, model: GpuModel, max_pods: int | None = None) -> str:
-    """Write the settings of a checked sharing, in base64 as a launch template holds them; "" when there are none."""
+    """Return the settings of a checked sharing, in base64 as in a launch template; "" if there are none."""
     lines = _shared_lines(sharing, model)
     if max_pods is not None:
         lines += [*([""] if lines else []), f"[{'.'.join(_KUBELET)}]", f"{_PODS} = {max_pods}"]
@@ -74,10 +74,10 @@ def _shared_lines(sharing: Sharing, model: GpuModel) -> list[str]:
 
 
 def read_settings(encoded: str) -> dict[FieldPath, object]:
-    """Read the comparable fields of user data; what is no TOML of Bottlerocket has none."""
+    """Return the comparable fields of user data; anything but Bottlerocket's TOML has none."""
     try:
         document = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
-    except ValueError:  # no base64, no text, or no TOML
+    except ValueError:  # not base64, not text, or not TOML
         return {}
     settings = tree(document, *_PATH)
     found: dict[FieldPath, object] = {}
@@ -93,7 +93,7 @@ def read_settings(encoded: str) -> dict[FieldPath, object]:
 
 
 def sharing_fields(sharing: Sharing) -> dict[FieldPath, object]:
-    """Return the comparable fields of a wanted sharing, named as those that are read."""
+    """Return the comparable fields of a desired sharing, with the names of `read_settings`."""
     found: dict[FieldPath, object] = {MIG_PROFILE: sharing.mig.profile} if sharing.mig else {}
     if (slicing := sharing.slicing) is not None:
         values = {"replicas": slicing.replicas, "rename-by-default": slicing.rename}
@@ -103,12 +103,12 @@ def sharing_fields(sharing: Sharing) -> dict[FieldPath, object]:
 
 
 _FIELDS: Final = {"time-slicing": "timeSlicing", "mps": "mps"}
-"""Mode -> its part of `sharing`."""
+"""Mode -> its key under `sharing`."""
 _DEFAULT_REPLICAS: Final = 2
 
 
 def _slicing_fields(mode: str, values: Mapping[str, object]) -> dict[FieldPath, object]:
-    """What is absent has Bottlerocket's default: two replicas, renamed, one share at most."""
+    """Return the fields of a mode; Bottlerocket's defaults are two replicas, renamed, at most one share."""
     above = ("sharing", _FIELDS[mode])
     found: dict[FieldPath, object] = {
         FieldPath(*above, "replicas"): values.get("replicas", _DEFAULT_REPLICAS),

@@ -1,19 +1,19 @@
-"""Changes of a live node group -> the calls that bring them about.
+"""Translates changes of a live node group to calls.
 
-In scope: which calls, in which order, with what in them, and what each call was made from. Out of scope:
-sending them (`live.client`), what a change does to pods (`updates`), the data of a launch template (`template`).
+In scope: calls, their order and content, and the live values that each is based on. Out of scope: sending them
+(`live.client`), the effect of a change on pods (`updates`), a launch template's data (`template`).
 
-EKS takes deltas, so a call carries what changes and nothing else; where it takes a structure (updateConfig,
-nodeRepairConfig) it carries the live one with the changes merged in, because what EKS does with members that are left
-out is not documented. There is no etag: every request remembers, under `expects`, the live values that it was made
-from, and is not sent when they are others by then (`require_unmoved`).
+EKS accepts deltas, so a call contains only what changes. For structures (updateConfig, nodeRepairConfig) it contains
+the live one with the changes merged in, because the effect of omitted members is not documented. There is no etag:
+every request records, under `expects`, the live values that it is based on, and is not sent if they have changed
+since (`require_unmoved`).
 
-Order: tags, then the configuration, then the version, so that a new updateConfig holds for the nodes that the version
-replaces, and nodes that a smaller size ends are not replaced first. EKS does not take configuration and version in one
-call, and nothing else while one runs (eksctl-io/eksctl#2565).
+Order: tags, then configuration, then version, so that a new updateConfig applies to the nodes that the version
+replaces, and nodes that a smaller size removes are not replaced first. EKS does not accept configuration and version in
+one call, nor any other call while one runs (eksctl-io/eksctl#2565).
 
-The first call of a change carries the second copy of the marks (`copy`) where the live one is missing or another: it
-is no difference by itself, so it has no call of its own.
+The first call of a change also contains the tag copy of gpukube's labels (`copy`) if the live one is missing or
+outdated: an outdated copy alone causes no call.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "updateConfig": ("upgrade",),
     "nodeRepairConfig": ("eks", "nodeRepairConfig"),
 }
-"""Structure that is sent as a whole -> the path above the fields that it holds."""
+"""Structure that is sent as a whole -> path above its fields."""
 _CUSTOM: Final = "CUSTOM"
 
 Json = Mapping[str, object]
 
 
 def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-    """Make the calls for changes in place, in the order in which EKS must get them.
+    """Return the calls for changes in place, in the order that EKS requires.
 
     Args:
         desired: What is declared.
         observed: The live group.
-        changes: In-place and disruptive ones; others are left out.
+        changes: In-place and disruptive ones; others are omitted.
 
     Raises:
         SpecError: Nodes would have to be replaced in a Capacity Block that is in use.
@@ -84,7 +84,7 @@ def translate_changes(desired: Desired, observed: Observed, changes: Sequence[Ch
 
 
 def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Make the call that sets the size of a group, or its bounds."""
+    """Return the call that sets a group's size or bounds."""
     live = tree(observed.native, "scalingConfig")
     found = _scaling(nodes, live) or {name: live[name] for name in ("minSize", "maxSize") if name in live}
     request = _config(cluster, observed, {"scalingConfig": found}, {"scalingConfig": _sizes_read(found, live)})
@@ -92,7 +92,7 @@ def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Re
 
 
 def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-    """Make the calls that take our marks off: tags first, since labels are what makes the group ours."""
+    """Return the calls that remove gpukube's labels and tags: tags first, since the labels establish ownership."""
     tags = sorted(key for key in texts(observed.native, "tags") if FORM.is_own(key))
     labels = [key for key in MARKS if key in observed.labels]
     given = {key: value for key, value in released_labels(observed).items() if observed.labels.get(key) != value}
@@ -109,7 +109,7 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
 
 
 def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Make the call that tags a group with the copy of its marks; None where it has this one."""
+    """Return the call that tags a group with the copy of its gpukube.io labels; None if the copy is current."""
     given, _ = scaled_copy(cluster, observed, texts(observed.native, "tags"))
     if observed.copied or not given:
         return None
@@ -117,7 +117,7 @@ def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
 
 
 def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Make the call that sets both bounds to the live size; None where they are."""
+    """Return the call that sets both bounds to the live size; None if they already are."""
     live = tree(observed.native, "scalingConfig")
     size = live.get("desiredSize")
     if not isinstance(size, int) or not _scaling(fixed := Nodes(size, size, size, autoscaled=False), live):
@@ -126,7 +126,7 @@ def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
 
 
 def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) -> tuple[Request, ...]:
-    """Let the first call write the copy of the marks too."""
+    """Add the copy of gpukube's labels to the first call."""
     given, gone = outdated
     if not made or not (given or gone):
         return tuple(made)
@@ -137,15 +137,15 @@ def _with_copy(made: Sequence[Request], observed: Observed, outdated: Outdated) 
 
 
 def require_unmoved(request: Request, group: Json | None, where: str) -> None:
-    """Refuse a change when the group is no longer what the change was made from, or EKS is at work on it.
+    """Raise if the group differs from what the change is based on, or if EKS is already changing it.
 
     Args:
-        request: Of `translate_changes` or `translate_scale`.
-        group: As DescribeNodegroup gives it just before the call; None where it is not there.
+        request: From `translate_changes` or `translate_scale`.
+        group: As DescribeNodegroup returns it just before the call; None if it does not exist.
         where: The pool, for errors.
 
     Raises:
-        Conflict: With code MOVED, or with BUSY.
+        Conflict: With code MOVED or BUSY.
         CloudError: The group failed: it must be deleted.
     """
     if group is None:
@@ -170,7 +170,7 @@ def require_unmoved(request: Request, group: Json | None, where: str) -> None:
 
 
 def _outgrown(scaling: Json, group: Json) -> bool:
-    """Whether new bounds leave the live size outside, which EKS refuses without a new size beside them."""
+    """Return whether new bounds exclude the live size; EKS rejects them without a new size."""
     sizes = {**tree(group, "scalingConfig"), **scaling}
     least, most, desired = (sizes.get(name) for name in _SIZES)
     if not (isinstance(least, int) and isinstance(most, int) and isinstance(desired, int)):
@@ -179,7 +179,7 @@ def _outgrown(scaling: Json, group: Json) -> bool:
 
 
 def _pairs(part: str, values: object) -> Iterator[tuple[str, object]]:
-    """What is compared by itself: every label, tag, taint and size; a structure as a whole."""
+    """Return the values to compare: each label, tag, taint, and size; a structure as a whole."""
     if part in ("labels", "tags", "taints", "scalingConfig", "launchTemplate") and isinstance(values, Mapping):
         yield from values.items()
     else:
@@ -205,7 +205,7 @@ def _tag_requests(cluster: ClusterRef, observed: Observed, changes: Sequence[Cha
 
 
 def _tag_of(field: FieldPath) -> str:
-    """Key of the tag that carries a field; "" for none."""
+    """Return the key of a field's tag; "" for none."""
     if field.is_below(*RESOURCE_FIELD):
         return f"{RESOURCE_TAG}{field.key}"
     return field.key if field.is_below("tags") else ""
@@ -252,7 +252,7 @@ def _labels(observed: Observed, changes: Sequence[Change]) -> tuple[dict[str, ob
 
 
 def _taints(desired: Desired, observed: Observed) -> tuple[dict[str, object], dict[str, object]]:
-    """A taint is known by key and effect: another value is an update (terraform aws_eks_node_group does so too)."""
+    """Return changed taints; key and effect identify one, so another value is an update (as in Terraform)."""
     expected = {_identity(taint): taint for taint in desired.target.taints}
     live = {_identity(taint): taint for taint in observed.effective_taints}
     given = [taint for identity, taint in sorted(expected.items()) if live.get(identity) != taint]
@@ -268,12 +268,12 @@ def _identity(taint: Taint) -> str:
 
 
 def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
-    """What of the sizes must be sent.
+    """Return the sizes that must be sent.
 
-    The size itself belongs to the autoscaler: of an autoscaled group it goes along only when it is outside the new
-    bounds, because EKS refuses the bounds then (terraform-aws-modules/terraform-aws-eks#748).
+    The autoscaler owns the size itself: for an autoscaled group it is sent only if it is outside the new bounds,
+    because EKS would reject them (terraform-aws-modules/terraform-aws-eks#748).
     """
-    # EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig).
+    # EKS requires a maxSize of at least 1, even for an empty group (botocore eks NodegroupScalingConfig).
     expected = {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
     if nodes.autoscaled:
         least, most, desired = nodes.minimum, max(1, nodes.maximum), live.get("desiredSize")
@@ -282,7 +282,7 @@ def _scaling(nodes: Nodes, live: Json) -> dict[str, object]:
 
 
 def _sizes_read(sent: Json, live: Json) -> dict[str, object]:
-    """Bounds always count, the size only where it is sent: between plan and call the autoscaler may move it."""
+    """Return the live sizes to compare: bounds, and the size only if it is sent; the autoscaler may change it."""
     return {name: live.get(name) for name in _SIZES if name != "desiredSize" or name in sent}
 
 
@@ -303,7 +303,7 @@ def _require_empty_block(target: Target, observed: Observed) -> None:
     live = tree(observed.native, "scalingConfig")
     if size := {**live, **_scaling(target.nodes, live)}.get("desiredSize"):
         raise SpecError(
-            f"{target.where}: this change needs new nodes, and EKS does not replace nodes of a Capacity Block in use",
+            f"{target.where}: this change needs new nodes, but EKS does not replace nodes of a Capacity Block in use",
             where=target.locator.at("capacity.reserved.eks.capacityBlock"),
             fix="apply nodes: {count: 0} with this change, then the old count; or undo the change",
             why=f"the size of the node group must be 0; it is {size} (docs: eks/capacity-blocks-mng)",
@@ -312,10 +312,10 @@ def _require_empty_block(target: Target, observed: Observed) -> None:
 
 
 def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Change]) -> Iterator[Request]:
-    """Replace the nodes: by a new version of the launch template, another release, or all at once.
+    """Return the calls that replace nodes: with a new launch template version, another release, or both.
 
-    EKS reads silence as "the newest": of the release, and even of the Kubernetes version (botocore eks
-    UpdateNodegroupVersionRequest). So what shall stay is always sent as it is.
+    EKS defaults to the newest release, and even to the newest Kubernetes version (botocore eks
+    UpdateNodegroupVersionRequest). So values that must not change are always sent.
     """
     fields = {change.field for change in changes}
     remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
@@ -326,7 +326,7 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     native, template = observed.native, tree(observed.native, "launchTemplate")
     group: dict[str, object] = dict(_path(desired.target.cluster, observed))
     if native.get("amiType") != _CUSTOM:
-        # The live release is one of the live version: another version brings its newest, unless the spec says which.
+        # The live release belongs to the live version: another version gets its newest, unless the spec names one.
         release = desired.target.native.get("releaseVersion") or (None if upgraded else native.get("releaseVersion"))
         group["version"] = desired.target.kubernetes_version if upgraded else native.get("version")
         group |= {"releaseVersion": release} if release else {}

@@ -1,12 +1,11 @@
-"""The fields of an EKS node group: one row each, from the spec to the wire and back.
+"""The fields of an EKS node group: one row each, from the spec to the wire format and back.
 
-In scope: the table, with the small functions that its exotic rows need. Out of scope: what EKS refuses
-(`rules.checks`), calls (`change`), native members (`native`), which a spec writes by the names of the API.
+In scope: the table, and the small functions that unusual rows need. Out of scope: what EKS rejects (`rules.checks`),
+calls (`change`), native members (`native`), which a spec writes with the API's names.
 
-A group is two objects. `wire` leads into the group; disk, user data and reservation are the launch template's, so
-their rows only read it, and `template` writes it. Outside the table stay the settings of Bottlerocket that a sharing
-becomes (several at once: `bottlerocket`), the names of group and template, and role and subnets, which the live
-cluster knows.
+A group is two objects. `wire` is a path in the group; disk, user data, and reservation are in the launch template, so
+their rows only read it, and `template` writes it. Not in the table: Bottlerocket's settings for a sharing (several at
+once: `bottlerocket`), the names of group and template, and role and subnets, which come from the live cluster.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ UPDATE_VERSION: Final = "update_nodegroup_version"
 TAG: Final = "tag_resource"
 UNTAG: Final = "untag_resource"
 RESOURCE_TAG: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
-"""Tag of a node group: devices of a node that is not there yet (cluster-autoscaler 1.28, aws_manager.go)."""
+"""Tag of a node group: devices of a future node (cluster-autoscaler 1.28, aws_manager.go)."""
 RESOURCE_FIELD: Final = ("nodes", "autoscaling", "resources")
-"""Path above the fields of tags that tell of NVIDIA devices: these are ours alone, other tags may be anybody's."""
+"""Path above the fields of tags for NVIDIA devices: gpukube owns these, other tags may have any owner."""
 BLOCK_FIELD: Final = FieldPath("capacity", "reserved", "eks", "capacityBlock")
 RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "eks", "capacityReservation")
 EFFECTS: Final[Mapping[str, str]] = {
@@ -55,10 +54,10 @@ _SYSTEM: Final = "eks.amazonaws.com/"
 
 @dataclass(frozen=True, slots=True)
 class GroupDraft(Draft):
-    """A pool on its way to the wire.
+    """A pool during translation.
 
     Attributes:
-        tags: As sent, without the copy of the marks.
+        tags: As sent, without the copy of gpukube's labels.
         ami_type: The image.
     """
 
@@ -68,10 +67,10 @@ class GroupDraft(Draft):
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A group as read.
+    """A live group.
 
     Attributes:
-        group: As DescribeNodegroup gives it.
+        group: As DescribeNodegroup returns it.
         data: LaunchTemplateData of its template's version; empty without a template.
         zones: Subnet id -> Availability Zone.
         template: The comparable fields of the data.
@@ -84,7 +83,7 @@ class Live:
 
     @classmethod
     def of(cls, group: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str]) -> Live:
-        """Read the template's fields once."""
+        """Return a live group; parses the template's fields once."""
         return cls(group, data, zones, template_fields(data, str(group.get("amiType") or "")))
 
 
@@ -92,22 +91,22 @@ class Live:
 
 
 def native_taint(taint: Taint) -> dict[str, str]:
-    """Write a taint as EKS does; an effect that it has no word for stays as it is."""
+    """Return a taint in EKS's form; an effect without an EKS name stays unchanged."""
     value = {"value": taint.value} if taint.value else {}
     return {"key": taint.key, **value, "effect": EFFECTS.get(taint.effect, taint.effect)}
 
 
 def read_taint(native: Mapping[str, object]) -> Taint:
-    """Read what `native_taint` writes."""
+    """Parse the result of `native_taint`."""
     word = str(native.get("effect"))
     effect = next((ours for ours, theirs in EFFECTS.items() if theirs == word), word)
     return Taint(str(native.get("key", "")), str(native.get("value") or ""), cast("TaintEffect", effect))
 
 
 def _size(sizes: Mapping[str, object], path: FieldPath) -> int | None:
-    """A fixed count where both bounds are one, else bounds.
+    """Return a fixed count if both bounds are equal, else a bound.
 
-    EKS keeps no word on who moves the number: a group with equal bounds is a fixed one, whoever made it.
+    EKS does not record who changes the size: a group with equal bounds counts as fixed, whoever created it.
     """
     least, most = integer(sizes, "minSize"), integer(sizes, "maxSize")
     if least is None or most is None:
@@ -118,7 +117,7 @@ def _size(sizes: Mapping[str, object], path: FieldPath) -> int | None:
 
 
 def _sizes(target: Target) -> dict[str, object]:
-    """EKS wants a largest size of 1 at least, for an empty group too (botocore eks NodegroupScalingConfig)."""
+    """Return the sizes; EKS requires a maxSize of at least 1, even if empty (botocore eks NodegroupScalingConfig)."""
     nodes = target.nodes
     return {"minSize": nodes.minimum, "maxSize": max(1, nodes.maximum), "desiredSize": nodes.count}
 
@@ -139,11 +138,11 @@ def written_fields(tags: frozenset[str]) -> frozenset[FieldPath]:
     )
 
 
-# What a live group says
+# Reading a live group
 
 
 def instance_type_of(native: Mapping[str, object], data: Mapping[str, object]) -> str:
-    """Return the first instance type: the group's own, else its template's."""
+    """Return the first instance type: the group's own, or else its template's."""
     types = strings(native, "instanceTypes")
     return types[0] if types else str(data.get("InstanceType") or "")
 
@@ -168,16 +167,16 @@ def _bought(live: Live, path: FieldPath) -> object:
 
 
 def _disk_size(live: Live) -> object:
-    """With a launch template EKS does not repeat the disk."""
+    """Return the disk size; EKS omits it from groups with a launch template."""
     size = live.template.get(paths.DISK_SIZE)
     return live.group.get("diskSize") if size is None else size
 
 
-# What the values of a change make of its row
+# Adjusting a row to the values of a change
 
 
 def _version(change: Change, row: UpdateRow) -> UpdateRow:
-    """EKS takes the cluster's own version only, which never goes back (docs: eks/update-managed-node-group)."""
+    """Reject downgrades: EKS accepts only the cluster's version (docs: eks/update-managed-node-group)."""
     old, new = _minor(change.old), _minor(change.new)
     if old and new and new < old:
         sentence = f"a node group cannot go back to an older version: {change.new} is before {change.old}"
@@ -191,7 +190,7 @@ def _minor(value: object) -> tuple[int, ...]:
 
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
-    """A smaller size ends nodes at once, disruption budgets or not (docs: eks/update-managed-node-group)."""
+    """Mark a smaller size disruptive: EKS terminates nodes despite PDBs (docs: eks/update-managed-node-group)."""
     old, new = change.old, change.new
     if isinstance(old, int) and isinstance(new, int) and new < old:
         return replace(row, kind="disruptive", sentence="EKS terminates nodes at once, with the pods on them")
@@ -199,7 +198,7 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _most(change: Change, row: UpdateRow) -> UpdateRow:
-    """Without a largest size the group has a fixed one: what the autoscaler added above it goes."""
+    """Mark the removal of max disruptive: the size becomes fixed, and nodes above it are terminated."""
     if isinstance(change.old, int) and change.new is None:
         sentence = "EKS terminates the nodes above the fixed size at once, with the pods on them"
         return replace(row, kind="disruptive", sentence=sentence)
@@ -209,7 +208,7 @@ def _most(change: Change, row: UpdateRow) -> UpdateRow:
 def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
     if change.old is None:
         return row
-    sentence = "the component that advertises the GPUs leaves the nodes: they have none until another one runs"
+    sentence = "the component that advertises the GPUs stops: the nodes have no GPUs until another one runs"
     return replace(row, kind="disruptive", sentence=sentence)
 
 
@@ -217,7 +216,7 @@ _SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
 _TEMPLATES: Final = "docs: eks/launch-templates"
 STOPS_FIRST: Final = "draining each; an old node stops before a new one starts unless upgrade.maxSurge is above 0"
-"""MINIMAL is what gpukube asks for where a spec is silent: a pool of one node has none meanwhile."""
+"""How EKS replaces nodes with MINIMAL, gpukube's default: a pool of one node has none in the meantime."""
 _ROLL: Final = f"a new version of the launch template: EKS replaces every node, {STOPS_FIRST}"
 _NEXT_UPDATE: Final = Effect(
     "in-place", "takes effect at the next update", f"{_SDK}, NodegroupUpdateConfig", UPDATE_CONFIG
@@ -264,7 +263,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=lambda live: _devices(_live_tags(live)),
         effect=Effect(
             "in-place",
-            "the cluster autoscaler gets the new devices of future nodes",
+            "the cluster autoscaler gets the new device counts of future nodes",
             "kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws aws_manager.go; botocore eks TagResource",
             TAG,
         ),
@@ -273,17 +272,17 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=paths.INSTANCE_TYPE,
         wire=("instanceTypes",),
         get=lambda draft: draft.target.machine.name,
-        # Of a block EKS takes it in the launch template only (docs: eks/capacity-blocks-mng).
+        # For a block EKS accepts it only in the launch template (docs: eks/capacity-blocks-mng).
         write=lambda draft: None if is_block(draft.target.capacity) else [draft.target.machine.name],
         read=lambda live: instance_type_of(live.group, live.data) or None,
-        effect=Effect("replace", "the instance type is set at creation only", _TERRAFORM),
+        effect=Effect("replace", "the instance type can be set only at creation", _TERRAFORM),
     ),
     Binding(
         path=paths.IMAGE,
         wire=("amiType",),
         get=lambda draft: draft.ami_type,
         read=lambda live: text(live.group, "amiType") or None,
-        effect=Effect("replace", "amiType is set at creation only", _TERRAFORM),
+        effect=Effect("replace", "amiType can be set only at creation", _TERRAFORM),
         ability=_EXACT,
     ),
     Binding(
@@ -293,7 +292,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         write=lambda draft: capacity_type(draft.target.capacity),
         read=partial(_bought, path=paths.CAPACITY_TYPE),
         words=frozenset({"on-demand", "reserved", "spot"}),
-        effect=Effect("replace", "Spot, on-demand or a Capacity Block is set at creation only", _TERRAFORM),
+        effect=Effect("replace", "Spot, on-demand, or a Capacity Block can be set only at creation", _TERRAFORM),
         ability=Ability("emulated", "Spot at up to the on-demand price", "EKS has no maximum price"),
         feature="capacity.spot",
     ),
@@ -302,7 +301,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda draft: capacity_fields(draft.target.capacity).get(BLOCK_FIELD),
         read=partial(_bought, path=BLOCK_FIELD),
         effect=Effect(
-            "replace", "a node group is for one Capacity Block, in its zone", "docs: eks/capacity-blocks-mng"
+            "replace", "a node group belongs to one Capacity Block, in its zone", "docs: eks/capacity-blocks-mng"
         ),
     ),
     Binding(
@@ -319,7 +318,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=paths.ZONES,
         get=lambda draft: tuple(sorted(draft.target.zones)) or None,
         read=_live_zones,
-        effect=Effect("replace", "the subnets are set at creation only", _TERRAFORM),
+        effect=Effect("replace", "the subnets can be set only at creation", _TERRAFORM),
         ability=Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
     ),
     Binding(
@@ -328,7 +327,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         get=lambda draft: draft.target.disk.size_gib,
         read=_disk_size,
         effect=_NEW_DISK,
-        ability=Ability("emulated", _BY_TEMPLATE, "EKS takes the disk from the launch template only"),
+        ability=Ability("emulated", _BY_TEMPLATE, "EKS accepts the disk only in the launch template"),
         feature="disk.size",
     ),
     Binding(
@@ -398,9 +397,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=lambda live: upgrade_fields(live.group.get("updateConfig")).get(paths.MAX_SURGE),
         words=frozenset({SURGE, NO_SURGE}),
         effect=_NEXT_UPDATE,
-        ability=Ability(
-            "emulated", "updateStrategy: MINIMAL for 0, else DEFAULT, where EKS decides how many", _NO_FIELD
-        ),
+        ability=Ability("emulated", "updateStrategy: MINIMAL for 0, else DEFAULT; EKS decides how many", _NO_FIELD),
     ),
     Binding(
         path=paths.MAX_UNAVAILABLE,
@@ -440,7 +437,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=lambda live: _others(_live_tags(live)),
         effect=Effect(
             "in-place",
-            "the tags of the node group change at once, those of its machines with the launch template's next version",
+            "the tags of the node group change at once, its machines' tags with the next launch template version",
             "botocore eks/2017-11-01 TagResource, docs: eks/eks-using-tags",
             TAG,
         ),
@@ -455,18 +452,18 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         ability=Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
     ),
 )
-"""The portable fields."""
+"""The rows of portable fields."""
 
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
         **abilities(BINDINGS),
         "nodes.autoscaling": Ability(
             "emulated",
-            "bounds of the Auto Scaling group, within which the cluster's own autoscaler changes the number",
-            "EKS does not scale node groups by itself",
+            "bounds of the Auto Scaling group, within which the cluster's own autoscaler changes the size",
+            "EKS itself does not scale node groups",
         ),
         "nodes.autoscaling.scope": Ability(
-            "emulated", "bounds of the whole pool: those of a zone times the zones", "EKS has no bounds of a zone"
+            "emulated", "bounds of the whole pool: per-zone bounds times the zones", "EKS has no per-zone bounds"
         ),
         "driver.version": Ability(
             "missing",
@@ -491,4 +488,5 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "gpuTaint": _EXACT,
     }
 )
-"""Docs: eks/create-managed-node-group, eks/launch-templates, eks/ml-eks-optimized-ami, eks/managed-node-groups."""
+"""How EKS supports each feature (docs: eks/create-managed-node-group, eks/launch-templates, eks/ml-eks-optimized-ami,
+eks/managed-node-groups)."""

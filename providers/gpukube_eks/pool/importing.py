@@ -1,9 +1,9 @@
-"""What a person chose of a live node group: its fields without those that EKS gives to every group.
+"""Fields of a live node group that a person chose: without EKS's defaults.
 
-Role and subnets are required of whoever makes a group, so they are kept; zones follow from the subnets.
+Role and subnets are required for every group, so they are kept; zones follow from the subnets.
 
 Source:
-    Defaults: botocore eks/2017-11-01, members of CreateNodegroupRequest. releaseVersion moves with each update.
+    Defaults: botocore eks/2017-11-01, members of CreateNodegroupRequest. releaseVersion changes with each update.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
     paths.MAX_SURGE: ("0",),
     FieldPath("eks", "nodeRepairConfig", "enabled"): (False,),
 }
-"""Values that a group has of which nothing was said."""
+"""Default values of a group."""
 _OVERRIDES: Final = FieldPath("eks", "nodeRepairConfig", "nodeRepairConfigOverrides")
-"""Compared as JSON."""
+"""Field that is compared as JSON."""
 _MOVING: Final = (RELEASE, paths.ZONES)
 _OWN_DISKS: Final = ((20, None), (DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE))
-"""Size and type of a disk of which nothing was said: EKS's choice, and gpukube's."""
+"""Default disk sizes and types: EKS's and gpukube's."""
 _SYSTEMS: Final = {image.name: image.system for image in IMAGES}
 
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
-    """Return the fields that a person chose, as a spec writes them."""
+    """Return the fields that a person chose, in the spec's form."""
     found = {
         path: value
         for path, value in observed.fields.items()

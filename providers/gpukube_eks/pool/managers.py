@@ -1,6 +1,6 @@
-"""Who else manages a node group, by its tags.
+"""Recognizes other managers of a node group by its tags.
 
-Nodes of Karpenter and of EKS Auto Mode are in no node group; Terraform and Pulumi write no tag of their own.
+Karpenter's and EKS Auto Mode's nodes are in no node group; Terraform and Pulumi set no tag of their own.
 """
 
 from __future__ import annotations
@@ -45,5 +45,5 @@ SIGNS: Final = (
 
 
 def managers_of(observed: Observed) -> tuple[Manager, ...]:
-    """Find who else manages a live node group."""
+    """Return the other managers of a live node group."""
     return find_managers("tag", texts(observed.native, "tags"), SIGNS)

@@ -1,7 +1,7 @@
-"""The second copy of a node group's marks, in its tags.
+"""The copy of a node group's gpukube.io labels in its tags.
 
-In scope: keys and values as EKS takes them, and what the copy says of the place it was written for. Out of scope: when
-it is written (`translate`, `change`), the tags of launch templates (`template`).
+In scope: keys and values that EKS accepts, and the place that the copy was written for. Out of scope: when it is
+written (`translate`, `change`), tags of launch templates (`template`).
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Observed, Target
 
 FORM: Final = CopyForm("gpukube.io/", 256, re.compile(r"[\w +\-=.:/@]*"))
-"""Values: botocore eks/2017-11-01 TagMap."""
+"""Form of the tags; values: botocore eks/2017-11-01 TagMap."""
 _ARN: Final = re.compile(
     r"arn:[^:]+:eks:(?P<region>[^:]+):(?P<account>[^:]+):nodegroup/(?P<cluster>[^/]+)/(?P<group>[^/]+)/.*"
 )
 
 Outdated = tuple[dict[str, str], tuple[str, ...]]
-"""Tags to write, and keys of tags to remove."""
+"""Tags to set, and keys of tags to remove."""
 
 
 def copy_tags(target: Target) -> dict[str, str]:
-    """Make the tags of the copy for a new group."""
+    """Return the copy's tags for a new group."""
     return _tags(target, target.name, target.tags)
 
 
 def live_place(native: Mapping[str, object]) -> str:
-    """Return where a live group is, from its ARN; "" without one."""
+    """Return a live group's place from its ARN; "" without one."""
     found = _ARN.fullmatch(str(native.get("nodegroupArn") or ""))
     return "/".join(found.group("account", "region", "cluster", "group")) if found else ""
 
 
 def outdated_copy(target: Target, group: str, tags: Mapping[str, str], names: Iterable[str]) -> Outdated:
-    """Compare the live copy with the one that a group of this name shall have, with the names of the spec's tags."""
+    """Compare the live copy with the desired one of a group with this name, including the names of the spec's tags."""
     return FORM.outdated(tags, _tags(target, group, names))
 
 
 def scaled_copy(cluster: ClusterRef, observed: Observed, tags: Mapping[str, str]) -> Outdated:
-    """Compare the live copy with what the labels say; the record of tags stays, which only a spec can tell."""
+    """Compare the live copy with the labels; the recorded tag names stay, because only a spec has them."""
     if not observed.owner or not observed.pool:
         return {}, ()
     marks = FORM.copy_of(observed.owner, observed.pool, protected=observed.protected)

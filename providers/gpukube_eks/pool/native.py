@@ -1,10 +1,10 @@
-"""The members of an EKS node group by their wire names: which the spec may set natively, and of which shape.
+"""Native members of an EKS node group by API name: which ones the spec may set, and their types.
 
-In scope: that table, the checks of the spec's `eks:` fields against it, merging them into a request. Out of scope: what
-a change of a member does (`updates`).
+In scope: the table, checking the spec's `eks:` fields against it, merging them into a request. Out of scope: the effect
+of changing a member (`updates`).
 
-Names, shapes and bounds are those of botocore 1.44.5, eks/2017-11-01 CreateNodegroupRequest; a test compares them with
-the installed model. botocore checks neither upper bounds nor enums, so they are checked here.
+Names, types, and bounds: botocore 1.44.5, eks/2017-11-01 CreateNodegroupRequest; a test compares them with the
+installed model. botocore checks neither upper bounds nor enums, so this module does.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number of at least 1; of at most `most` where that is not 0."""
+    """A whole number of at least 1, and at most `most` unless that is 0."""
 
     most: int = 0
 
 
 Leaf: TypeAlias = "Literal['bool', 'str', 'strings', 'overrides'] | Number | tuple[str, ...]"
-"""Of a member: a JSON type with its bounds, or the words it may hold."""
+"""Type of a member: a JSON type with its bounds, or its allowed values."""
 
 NATIVE: Final[Mapping[str, Leaf]] = {
     "subnets": "strings",
@@ -53,37 +53,37 @@ NATIVE: Final[Mapping[str, Leaf]] = {
     "nodeRepairConfig.maxParallelNodesRepairedPercentage": Number(100),
     "nodeRepairConfig.nodeRepairConfigOverrides": "overrides",
 }
-"""What `eks:` may hold, by path. Each has a row in `updates`, under its field (`field_of`). The most of maxUnavailable
-stands in the documentation of botocore eks NodegroupUpdateConfig only."""
+"""Members allowed in `eks:`, by path. Each has a row in `updates`, under its field (`field_of`). The maximum of
+maxUnavailable is only in the documentation of botocore eks NodegroupUpdateConfig."""
 
 _FIELDS: Final[Mapping[str, FieldPath]] = {
     "updateConfig.maxUnavailable": MAX_UNAVAILABLE,
     "updateConfig.maxUnavailablePercentage": MAX_UNAVAILABLE,
     "updateConfig.updateStrategy": MAX_SURGE,
 }
-"""Members that the spec has portable fields for too (`upgrades`)."""
+"""Members that also have portable fields in the spec (`upgrades`)."""
 
 MANAGED: Final[Mapping[str, str]] = {
     "clusterName": "clusters.*.name",
     "nodegroupName": "names.eks",
     **managed_members(BINDINGS),
 }
-"""Members that gpukube sends itself -> the field of the spec to write instead."""
+"""Members that gpukube sets -> the spec field to write instead."""
 
 REFUSED: Final[Mapping[str, str]] = {
-    "launchTemplate": "every pool has a launch template of gpukube's own",
+    "launchTemplate": "every pool has gpukube's own launch template",
     "remoteAccess": "EKS accepts it only on node groups without a launch template",
     "clientRequestToken": "each attempt has its own",
-    "warmPoolConfig": "the cost and devices of stopped GPU machines are not known to gpukube",
+    "warmPoolConfig": "gpukube does not know the cost and devices of stopped GPU machines",
 }
-"""Members that no GPU pool of gpukube carries -> why."""
+"""Members that gpukube does not support -> why."""
 
 EXCLUSIVE: Final = (
     ("updateConfig.maxUnavailable", "updateConfig.maxUnavailablePercentage"),
     ("nodeRepairConfig.maxUnhealthyNodeThresholdCount", "nodeRepairConfig.maxUnhealthyNodeThresholdPercentage"),
     ("nodeRepairConfig.maxParallelNodesRepairedCount", "nodeRepairConfig.maxParallelNodesRepairedPercentage"),
 )
-"""Pairs of which only one may be there (botocore eks NodegroupUpdateConfig, NodeRepairConfig)."""
+"""Mutually exclusive members (botocore eks NodegroupUpdateConfig, NodeRepairConfig)."""
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _SUBNET: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
@@ -97,7 +97,7 @@ OVERRIDE: Final[Mapping[str, Leaf]] = {
     "minRepairWaitTimeMins": Number(),
     "repairAction": ("Replace", "Reboot", "NoAction"),
 }
-"""What an item of nodeRepairConfigOverrides may hold."""
+"""Members allowed in an item of nodeRepairConfigOverrides."""
 _OVERRIDES: Final = "nodeRepairConfig.nodeRepairConfigOverrides"
 _WORDS: Final[Mapping[str, str]] = {
     "bool": "true or false",
@@ -114,7 +114,7 @@ def field_of(path: str) -> FieldPath:
 
 
 def check_native(target: Target) -> list[Finding]:
-    """Check the `eks:` fields of a pool: known, not gpukube's own, of the right shape."""
+    """Check the `eks:` fields of a pool: known, not set by gpukube, of the right type."""
     found = [finding for path, value in _walk("", target.native) for finding in _check(path, value, target)]
     return [*found, *_excluded(target), *_set_twice(target)]
 
@@ -134,7 +134,7 @@ def _set_twice(target: Target) -> Iterator[Finding]:
 
 
 def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
-    """Flatten native members, of a spec or of a group as read: eks.nodeRepairConfig.enabled and the like."""
+    """Flatten native members of a spec or a live group: eks.nodeRepairConfig.enabled and so on."""
     return {
         field_of(path): _comparable(path, value)
         for path, value in _walk("", group)
@@ -197,7 +197,7 @@ def _check_overrides(items: list[Mapping[str, object]], target: Target) -> Itera
 
 
 def _wrong(leaf: Leaf, form: tuple[re.Pattern[str], str] | None, value: object) -> str:
-    """Return the fix for a value; "" when it is right."""
+    """Return the fix for a value; "" if it is valid."""
     pattern, words = form or (None, "")
     if not _fits(value, leaf):
         return f"write {words}" if words else _rewrite(value, leaf)
@@ -222,6 +222,6 @@ def _fits(value: object, leaf: Leaf) -> bool:
         return is_number and not (leaf.most and int(str(value)) > leaf.most)
     if leaf == "strings":
         return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
-    if leaf == "overrides":  # a list of mappings is looked into item by item
+    if leaf == "overrides":  # a list of mappings; its items are checked separately
         return False
     return isinstance(value, bool if leaf == "bool" else str)

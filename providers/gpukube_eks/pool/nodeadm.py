@@ -1,8 +1,8 @@
-"""User data of Amazon Linux 2023: what nodeadm, which starts the kubelet there, is told beyond what EKS tells it.
+"""User data of Amazon Linux 2023: settings for nodeadm, which starts the kubelet, in addition to EKS's own.
 
-In scope: from settings to user data and back. Out of scope: the launch template that carries them.
+In scope: converting settings to user data and back. Out of scope: the launch template that contains them.
 
-EKS puts its own part beside ours, and nodeadm merges all (docs: eks/launch-templates, MIME multi-part; eks/al2023;
+EKS adds its own part, and nodeadm merges all parts (docs: eks/launch-templates, MIME multi-part; eks/al2023;
 awslabs/amazon-eks-ami nodeadm/doc/examples.md; eksctl-io/eksctl#8037, pkg/nodebootstrap/al2023.go).
 """
 
@@ -41,18 +41,18 @@ spec:
 
 
 def max_pods_data(pods: int) -> str:
-    """Write user data that limits the pods of a node, in base64 as a launch template holds it."""
+    """Return user data that limits the pods of a node, in base64 as in a launch template."""
     return base64.b64encode(_TEXT.format(kind=_KIND, pods=pods).encode()).decode()
 
 
 def read_max_pods(encoded: str) -> int | None:
-    """Read the most pods of a node; the last part that says something counts. None where none does."""
+    """Return the maximum pods of a node from the last part that sets them; None if no part does."""
     found = [text for config in _configs(encoded) if (text := str(at(config, *_PATH))).isdecimal()]
     return int(found[-1]) if found else None
 
 
 def _configs(encoded: str) -> Iterator[object]:
-    """The node configurations of user data, whoever wrote it, as texts; what cannot be read is none."""
+    """Yield the node configurations of user data, whoever wrote it; unreadable ones are skipped."""
     try:
         message = email.message_from_bytes(base64.b64decode(encoded, validate=True))
     except ValueError:

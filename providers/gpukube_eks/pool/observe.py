@@ -1,10 +1,10 @@
-"""A live node group as EKS answers it -> `Observed`, without what the service added by itself.
+"""Converts a live node group to `Observed`, without what EKS added.
 
 In scope: reading one group with its launch template. Out of scope: the calls that fetch them (`live.client`).
 
-Dropped because EKS writes it: labels under eks.amazonaws.com/ and tags under aws:. The tags of the second copy of our
-marks are no fields either. The desired size is the
-autoscaler's. With a launch template EKS does not repeat disk and user data, so they are read from the template.
+Dropped because EKS sets them: labels under eks.amazonaws.com/ and tags under aws:. The tag copy of gpukube's labels is
+not a field either. The autoscaler owns the desired size. EKS omits disk and user data from groups with a launch
+template, so they are read from the template.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ STATES: Final[Mapping[str, PoolState]] = {
     "DELETE_FAILED": "failed",
     "DELETING": "deleting",
 }
-"""Status -> state; any other word means that EKS is working on the group.
+"""Status -> state; any other status means that EKS is working on the group.
 
-DEGRADED follows a scale-out that failed (aws/containers-roadmap#2326): the nodes that are there work, so it is never
-made again.
+DEGRADED follows a failed scale-out (aws/containers-roadmap#2326): existing nodes work, so the group is never
+recreated.
 """
 
 
@@ -45,9 +45,9 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
     """Read one node group.
 
     Args:
-        native: As DescribeNodegroup gives it.
+        native: As DescribeNodegroup returns it.
         data: LaunchTemplateData of its template's version; empty without a template.
-        zones: Subnet id -> Availability Zone; those that are not known are left out.
+        zones: Subnet id -> Availability Zone; unknown ones are omitted.
     """  # fmt: skip
     labels, status = texts(native, "labels"), str(native.get("status") or "Unknown")
     state = STATES.get(status, "busy")
@@ -77,10 +77,10 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
 
 
 def observe_leftover(template: Mapping[str, object]) -> Observed:
-    """Read a launch template of ours that has no group: a creation or a deletion stopped half-way.
+    """Read gpukube's launch template without a group: a creation or deletion did not finish.
 
     Args:
-        template: As DescribeLaunchTemplates gives it.
+        template: As DescribeLaunchTemplates returns it.
     """
     tags = tags_of(template)
     return Observed(
@@ -102,13 +102,13 @@ def observe_leftover(template: Mapping[str, object]) -> Observed:
 
 
 def health_of(native: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """List the health issues of a group as (code, message)."""
+    """Return the health issues of a group as (code, message)."""
     issues = trees(native, "health", "issues")
     return tuple((str(issue.get("code") or "Unknown"), str(issue.get("message") or "")) for issue in issues)
 
 
 def is_ours(native: Mapping[str, object]) -> bool:
-    """Return whether a group carries the mark of any owner."""
+    """Return whether a group has an owner label of any owner."""
     return OWNER_LABEL in tree(native, "labels")
 
 

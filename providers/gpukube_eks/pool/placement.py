@@ -1,11 +1,11 @@
-"""Which role and which subnets a pool gets when the spec names none, and whether version and reservation fit there.
+"""Chooses a pool's role and subnets if the spec names none, and checks version and reservation against them.
 
-In scope: that choice, from what the cluster and its groups say. Out of scope: calls.
+In scope: the choice, based on the cluster and its groups. Out of scope: calls.
 
-Both are what the cluster's other node groups have; else, for the role, one whose name is that of the documented node
-roles, and for subnets the cluster's own, private before public (docs: eks/create-node-role, eksctl
-pkg/cfn/builder/nodegroup.go AssignSubnets). Only zones that offer the instance type are used. Where that leaves several
-answers the user is asked, never guessed for.
+Both default to those of the cluster's other node groups; otherwise to a role with a documented name, and to the
+cluster's own subnets, private before public (docs: eks/create-node-role, eksctl pkg/cfn/builder/nodegroup.go
+AssignSubnets). Only zones that offer the instance type are used. If several choices remain, gpukube reports an error
+instead of guessing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
 
 ROLE_NAMES: Final = ("eksNodeRole", "AmazonEKSNodeRole", "NodeInstanceRole")
-"""Parts of the names that the documentation and eksctl give to node roles."""
+"""Parts of node role names in AWS's documentation and eksctl."""
 
 
 _OVER: Final = frozenset({"expired", "cancelled", "failed", "payment-failed", "unsupported", "unavailable"})
-"""States of a reservation that never holds machines again (botocore ec2 CapacityReservationState)."""
+"""States of a reservation that never has machines again (botocore ec2 CapacityReservationState)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """A subnet as far as the choice needs it: its id, its Availability Zone, whether machines get public addresses."""
+    """A subnet: its id, its Availability Zone, whether machines get public addresses."""
 
     id: str
     zone: str
@@ -39,7 +39,7 @@ class Subnet:
 
 
 def documented_roles(roles: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """Pick the ARNs of roles that are named as node roles are."""
+    """Return the ARNs of roles with the name of a node role."""
     return tuple(
         str(role.get("Arn"))
         for role in roles
@@ -53,12 +53,12 @@ def choose_role(target: Target, used: Iterable[str], documented: Iterable[str] |
     Args:
         target: The pool.
         used: Roles of the cluster's other groups.
-        documented: Roles of the account that are named as node roles, None where they may not be listed; looked at only
-            when none is used.
-        forbidden: The cluster's own role, and that of Auto Mode, whose policy is too small.
+        documented: Roles of the account with the name of a node role, None without permission to list them; considered
+            only if none is used.
+        forbidden: The cluster's own role, and Auto Mode's, whose policy is insufficient.
 
     Raises:
-        SpecError: None or several.
+        SpecError: No role, or several.
     """
     banned = set(forbidden)
     for candidates in (used, documented or ()):
@@ -77,9 +77,9 @@ def choose_role(target: Target, used: Iterable[str], documented: Iterable[str] |
         where=target.locator.at("eks.nodeRole"),
         why="the cluster has no other node group, and "
         + (
-            "the roles of the account may not be listed (iam:ListRoles)"
+            "gpukube may not list the account's roles (iam:ListRoles)"
             if documented is None
-            else f"the account no role with {', '.join(ROLE_NAMES[:-1])} or {ROLE_NAMES[-1]} in its name"
+            else f"the account has no role with {', '.join(ROLE_NAMES[:-1])} or {ROLE_NAMES[-1]} in its name"
         ),
         fix="write eks: {nodeRole: ARN} with a role that has the policies AmazonEKSWorkerNodePolicy, "
         "AmazonEC2ContainerRegistryPullOnly and AmazonEKS_CNI_Policy",
@@ -97,11 +97,11 @@ def choose_subnets(
         target: The pool; its zones are read.
         groups: Subnets of each other group of the cluster.
         listed: Subnets of the cluster itself.
-        known: Subnet id -> subnet, of all of them.
+        known: Subnet id -> subnet, for all of them.
         offered: Zones that offer the instance type.
 
     Raises:
-        SpecError: None is left, or the cluster's groups leave several answers.
+        SpecError: No subnet is left, or the cluster's groups leave several choices.
     """
     zones = set(offered)
     desired = set(target.zones) or zones
@@ -126,38 +126,38 @@ def choose_subnets(
 
 
 def check_version(target: Target, cluster: str, group: str) -> None:
-    """Refuse a version that EKS gives to no node of this cluster.
+    """Reject a version that EKS does not allow for nodes of this cluster.
 
     Args:
         target: The pool.
         cluster: Version of the cluster, "1.34".
-        group: Version of the live group; "" when there is none.
+        group: Version of the live group; "" if there is none.
 
     Raises:
-        SpecError: It is another one (botocore eks CreateNodegroupRequest, version).
+        SpecError: The version differs from the cluster's (botocore eks CreateNodegroupRequest, version).
     """
     desired = target.kubernetes_version
     if desired and cluster and desired not in (cluster, group):
         raise SpecError(
             f"{target.where}: kubernetesVersion is {desired}, but the cluster has {cluster}",
             where=target.locator.at("kubernetesVersion"),
-            fix=f'write "{cluster}", or leave it out' + (f'; "{group}" keeps the nodes as they are' if group else ""),
-            why="EKS accepts the cluster's own version only",
+            fix=f'write "{cluster}", or leave it out' + (f'; "{group}" leaves the nodes unchanged' if group else ""),
+            why="EKS accepts only the cluster's own version",
             code="kubernetes-version",
         )
 
 
 def reserved_zone(target: Target, live: Mapping[str, object], native: Collection[str] = ()) -> str:
-    """Find the one zone that a reservation is in, after a look whether the pool can be made in it.
+    """Return the zone of a reservation, after checking that the pool can be created in it.
 
     Args:
         target: The pool, with a reservation that has an id.
-        live: As DescribeCapacityReservations gives it.
-        native: Zones of the subnets that are written natively.
+        live: As DescribeCapacityReservations returns it.
+        native: Zones of the subnets in the spec's native fields.
 
     Raises:
-        SpecError: It holds another instance type, is in another zone, or is of the other kind.
-        CapacityError: It is over.
+        SpecError: The reservation has another instance type, zone, or kind.
+        CapacityError: The reservation has ended.
     """
     zone, state = str(live.get("AvailabilityZone") or ""), str(live.get("State") or "")
     form = "capacityBlock" if is_block(target.capacity) else "capacityReservation"
@@ -178,7 +178,7 @@ def reserved_zone(target: Target, live: Mapping[str, object], native: Collection
         raise SpecError(message, where=where, fix=f"write {other} instead of {form}", code="reservation")
     if (requested := set(target.zones) or set(native)) and requested != {zone}:
         raise SpecError(
-            f"reservation {identity} is in {zone}, but {target.where} in {', '.join(sorted(requested))}",
+            f"reservation {identity} is in {zone}, but {target.where} is in {', '.join(sorted(requested))}",
             where=target.locator.at("zones" if target.zones else "eks.subnets"),
             fix=f"write zones: [{zone}]",
             code="reservation",
@@ -197,7 +197,7 @@ def _of_cluster(listed: Sequence[str], known: Mapping[str, Subnet], zones: set[s
 
 
 def _largest(target: Target, sets: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """The set that holds all others: a group that is in fewer zones does not make a difference."""
+    """Return the set that contains all others: a group in fewer zones makes no difference."""
     largest = [one for one in sets if not any(set(one) < set(other) for other in sets)]
     if len(largest) <= 1:
         return largest[0] if largest else ()

@@ -1,11 +1,11 @@
-"""How the machines of a node group are bought: capacityType, and the parts of its launch template that go with it.
+"""Purchase of a node group's machines: capacityType, and the related parts of its launch template.
 
-In scope: from the capacity of a spec to the wire and back. Out of scope: what EKS refuses of it
-(`rules.capacity`), what is known of a live reservation (`placement`).
+In scope: converting a spec's capacity to API members and back. Out of scope: what EKS rejects (`rules.capacity`), live
+reservations (`placement`).
 
-A Capacity Block stands in the launch template together with its market and the one instance type, a reservation alone
-(docs: eks/capacity-blocks-mng; EC2 LaunchTemplateCapacityReservationSpecificationRequest). Without a target EC2 takes
-any open reservation that fits, which is the default.
+The launch template names a Capacity Block together with its market and its single instance type, but only the id of a
+reservation (docs: eks/capacity-blocks-mng; EC2 LaunchTemplateCapacityReservationSpecificationRequest). Without a target
+EC2 uses any matching open reservation, which is the default.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _OPEN: Final = {_SPECIFICATION: {"CapacityReservationPreference": "open"}}
 
 
 def capacity_type(capacity: Capacity) -> str:
-    """Name the capacityType; a reservation is bought on demand."""
+    """Return the capacityType; a reservation is bought on demand."""
     return "CAPACITY_BLOCK" if is_block(capacity) else "SPOT" if capacity.type == "spot" else "ON_DEMAND"
 
 
 def is_block(capacity: Capacity) -> bool:
-    """Return whether it is a Capacity Block, whose instance type stands in the launch template."""
+    """Return whether it is a Capacity Block, whose instance type is in the launch template."""
     return capacity.reservation is not None and capacity.reservation.form == BLOCK
 
 
 def bought_data(target: Target, *, afresh: bool = True) -> dict[str, object]:
-    """Write the members of the launch template's data.
+    """Return the purchase members of the launch template's data.
 
     Args:
         target: A checked pool.
-        afresh: Of a first version; a later one can replace a member and not drop it.
+        afresh: Whether this is the first version; a later one can replace a member, but not remove it.
     """
     reservation = target.capacity.reservation
     if reservation is None:
@@ -62,7 +62,7 @@ def bought_data(target: Target, *, afresh: bool = True) -> dict[str, object]:
 
 
 def capacity_fields(capacity: Capacity) -> dict[FieldPath, object]:
-    """Name the comparable fields of a wanted capacity."""
+    """Return the comparable fields of a desired capacity."""
     found: dict[FieldPath, object] = {CAPACITY_TYPE: capacity.type}
     if capacity.reservation is not None:
         found[FieldPath(*_FIELD, capacity.reservation.form)] = capacity.reservation.id
@@ -70,7 +70,7 @@ def capacity_fields(capacity: Capacity) -> dict[FieldPath, object]:
 
 
 def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[FieldPath, object]:
-    """Read the comparable fields of a group.
+    """Return the comparable fields of a group.
 
     Args:
         native_type: Its capacityType.

@@ -1,6 +1,6 @@
-"""Changes that gpukube itself does not send, because of what it saw of the node group just before.
+"""Errors for changes that gpukube does not send because of the node group's state just before.
 
-In scope: those errors. Out of scope: what AWS's own refusals mean (`facts.meanings`), the look (`change`).
+In scope: these errors. Out of scope: AWS's own errors (`facts.meanings`), the check itself (`change`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Make our error of a group that cannot be updated in its state, which does not end by waiting.
+    """Return the error for a group that cannot be updated in its state; waiting does not help.
 
-    A failed one must be deleted; whether EKS updates a DEGRADED one is reported both ways (aws/containers-roadmap#2204,
+    A failed group must be deleted; reports differ on whether EKS updates a DEGRADED one (aws/containers-roadmap#2204,
     #2326).
     """
     degraded = status == "DEGRADED"
@@ -35,6 +35,6 @@ def unchangeable(status: str, issues: Sequence[tuple[str, str]], where: str) -> 
 
 
 def moved(parts: Sequence[str], where: str) -> GpukubeError:
-    """Make our error of a change that was made from values which are others by now."""
+    """Return the error for a change whose underlying live values have changed."""
     what = ", ".join(parts)
     return Moved(f"the node group changed since it was read: {what}", where=where, fix=AGAIN)

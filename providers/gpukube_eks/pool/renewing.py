@@ -1,7 +1,7 @@
-"""Upgrades of live node groups: what their nodes run, what an update does to pods, what is declared to follow.
+"""Upgrades of live node groups: what their nodes run, an update's effect on pods, and the upgraded declaration.
 
-In scope: reading a group, and the declared pool with a newer version in it. Out of scope: the calls of an
-update (`change`), where the newest release is read (`live.region`).
+In scope: reading a group, and setting a newer version in the declared pool. Out of scope: an update's calls
+(`change`), reading the newest release (`live.region`).
 
 Sources: docs: eks/managed-node-update-behavior (the phases, twice the zones, 15 minutes, PodEvictionFailure), docs:
 eks/capacity-blocks-mng, docs: eks/launch-templates-custom-ami, botocore eks UpdateNodegroupVersionRequest.
@@ -25,7 +25,7 @@ RELEASE: Final = FieldPath("eks", "releaseVersion")
 _CUSTOM: Final = "CUSTOM"
 _DRAIN_MINUTES: Final = 15
 _DEFAULT_ZONES: Final = 3
-"""Of a group whose subnets were not looked at: as many as most regions have."""
+"""Assumed zones of a group whose subnets were not read: as many as most regions have."""
 _AL2023: Final = "/aws/service/eks/optimized-ami/{}/amazon-linux-2023/{}/nvidia/recommended/release_version"
 _BOTTLEROCKET: Final = "/aws/service/bottlerocket/aws-k8s-{}-nvidia/{}/latest/image_version"
 _PARAMETERS: Final = {
@@ -34,7 +34,7 @@ _PARAMETERS: Final = {
     "BOTTLEROCKET_x86_64_NVIDIA": (_BOTTLEROCKET, "x86_64"),
     "BOTTLEROCKET_ARM_64_NVIDIA": (_BOTTLEROCKET, "arm64"),
 }
-"""amiType -> form of the public parameter of Systems Manager that has its newest release, and the machines' part of it
+"""amiType -> format of the Systems Manager public parameter with its newest release, and its CPU architecture
 (terraform-aws-modules/terraform-aws-eks, modules/eks-managed-node-group; eksctl-io/eksctl, pkg/ami)."""
 
 
@@ -42,13 +42,13 @@ class EksUpgrades:
     """Implementation of `gpukube.core.provider_parts.NodeUpgrades`."""
 
     def system(self, observed: Observed) -> NodeSystem:
-        """Read version and release; a custom AMI has neither that EKS knows."""
+        """Return version and release; for a custom AMI, EKS knows neither."""
         custom = is_custom(observed)
         release = "" if custom else str(observed.native.get("releaseVersion") or "")
         return NodeSystem(str(observed.native.get("version") or ""), release)
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
-        """Describe how EKS replaces the nodes: by its update strategy, each drained for 15 minutes at the most."""
+        """Describe how EKS replaces the nodes: by its update strategy, draining each for at most 15 minutes."""
         del facts
         config = tree(observed.native, "updateConfig")
         share, count = integer(config, "maxUnavailablePercentage"), integer(config, "maxUnavailable") or 1
@@ -70,7 +70,7 @@ class EksUpgrades:
         )
 
     def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
-        """Declare the version, and the newest release for it, where the spec names neither."""
+        """Declare the version and its newest release if the spec names neither."""
         target, fields = desired.target, dict(desired.fields)
         if not target.kubernetes_version and offer.kubernetes:
             target = replace(target, kubernetes_version=offer.kubernetes)
@@ -82,7 +82,7 @@ class EksUpgrades:
         return replace(desired, target=target, fields=fields)
 
     def marks(self, observed: Observed) -> NodeMarks:
-        """Releases of AL2023 begin with the version of their kubelet; otherwise the minor version is known."""
+        """Return the new nodes' kubelet version: AL2023 releases start with it; for others only the minor is known."""
         if is_custom(observed):
             return NodeMarks()
         version, release = (str(observed.native.get(name) or "") for name in ("version", "releaseVersion"))
@@ -90,33 +90,33 @@ class EksUpgrades:
         return NodeMarks(f"v{patch}" if patch.startswith(f"{version}.") else f"v{version}.")
 
     def unfinished(self, observed: Observed) -> str:
-        """EKS takes back an update that failed: nothing goes on in passing."""
+        """Return "": EKS rolls a failed update back, so none is left unfinished."""
         del observed
         return ""
 
 
 def release_parameter(observed: Observed, kubernetes: str) -> str:
-    """Name the parameter that has the newest release of this group's image; "" when there is none."""
+    """Return the name of the parameter with the newest release of this group's image; "" if there is none."""
     form, arch = _PARAMETERS.get(str(observed.native.get("amiType")), ("", ""))
     return form.format(kubernetes, arch)
 
 
 def is_custom(observed: Observed) -> bool:
-    """Whether the nodes start from an image of the user's own."""
+    """Return whether the nodes start from a custom image."""
     return observed.native.get("amiType") == _CUSTOM
 
 
 def _obstacle(observed: Observed) -> str:
     if is_custom(observed):
-        return "its launch template names an AMI of your own, and EKS takes neither a version nor a release beside it"
+        return "its launch template names a custom AMI, with which EKS accepts neither a version nor a release"
     size = at(observed.native, "scalingConfig", "desiredSize")
     if observed.native.get("capacityType") == "CAPACITY_BLOCK" and size:
-        return f"EKS does not replace nodes of a Capacity Block in use; its size must be 0 and is {size}"
+        return f"EKS does not replace nodes of a Capacity Block in use; its size must be 0, but is {size}"
     return ""
 
 
 def _is_newer(release: str, live: str) -> bool:
-    """Compare releases by their numbers; of Bottlerocket's, the commit at the end tells nothing."""
+    """Compare releases by their numbers; the commit at the end of Bottlerocket's has no order."""
     if release == live:
         return False
     one, two = (version_numbers(text.partition("-")[0]) for text in (release, live))

@@ -1,10 +1,10 @@
-"""The launch template that every node group of gpukube has from its first day.
+"""The launch template that gpukube creates with every node group.
 
-In scope: its name, its content, its marks, and what a live one says. Out of scope: calls.
+In scope: its name, content, and tags, and reading a live one. Out of scope: calls.
 
-A node group made without a template can never get one, and disk, metadata options and user data can only be changed
-through it (docs: eks/launch-templates). It holds no image, no security group, no subnet and no role: EKS adds those,
-and refuses or stops managing them when a template has them. It holds an instance type for a Capacity Block only.
+A node group created without a template can never get one, and disk, metadata options, and user data can be changed only
+in it (docs: eks/launch-templates). It contains no image, security group, subnet, or role: EKS adds those, and rejects
+or stops managing them if a template has them. It contains an instance type only for a Capacity Block.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from gpukube_eks.facts.images import Image
 
 CLUSTER_TAG: Final = "gpukube.io/cluster"
-"""Tag of a template: name of the cluster; templates are found again by it."""
+"""Tag of a template: name of the cluster; used to find templates."""
 GROUP_TAG: Final = "gpukube.io/nodegroup"
 """Tag of a template: name of the node group it is for."""
 
 TEMPLATE_DATA: Final = "launchTemplateData"
-"""Member of an observed group, beside EKS's own: the data of its template's version."""
+"""Member of an observed group, in addition to EKS's own: the data of its template's version."""
 DEFAULT_DISK_GIB: Final = 100
-"""EKS's own 20 GiB are full after a few GPU images, and then pods are evicted (eksctl-io/eksctl#780)."""
+"""Default disk size: a few GPU images fill EKS's default of 20 GiB, and pods are evicted (eksctl-io/eksctl#780)."""
 DEFAULT_DISK_TYPE: Final = "gp3"
 _HOPS: Final = 2
-"""Pods are one hop further away from the metadata service than the node (docs: eks/best-practices, IMDS)."""
+"""Hop limit: pods are one hop farther from the metadata service than the node (docs: eks/best-practices, IMDS)."""
 _LONGEST_NAME: Final = 128
 _DIGITS: Final = 24
 
 
 def template_name(cluster: str, group: str) -> str:
-    """Name the template of a node group: one name per cluster and group, at most 128 characters.
+    """Return the template's name: one per cluster and node group, at most 128 characters.
 
-    Neither name can hold a slash, so two groups never share a template (docs: AWSEC2/APIReference
+    Neither name can contain a slash, so two groups never share a template (docs: AWSEC2/APIReference
     CreateLaunchTemplate).
     """
     name = f"gpukube/{cluster}/{group}"
@@ -57,7 +57,7 @@ def template_name(cluster: str, group: str) -> str:
 
 
 def make_template(target: Target, image: Image) -> dict[str, object]:
-    """Make the arguments of CreateLaunchTemplate; the client adds a fresh ClientToken per attempt."""
+    """Return the arguments of CreateLaunchTemplate; the client adds a new ClientToken per attempt."""
     marks = {
         OWNER_LABEL: target.owner,
         POOL_LABEL: target.pool,
@@ -90,7 +90,7 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
 
 
 def changed_data(target: Target, observed: Observed, fields: Collection[FieldPath]) -> dict[str, object]:
-    """Make the data of a new version that follows the live one: the members that change, each as a whole.
+    """Return the data of a new version based on the live one: the changed members, each as a whole.
 
     Args:
         target: What is declared.
@@ -116,7 +116,7 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
 
 
 def _changed_disks(target: Target, live: Sequence[Tree], name: str) -> list[dict[str, object]]:
-    """Change the disk of the nodes among the live ones; throughput and IOPS belong to its type and go with it."""
+    """Change the nodes' disk among the live ones; throughput and IOPS depend on its type and are dropped with it."""
     ours: Tree = next((device for device in live if device.get("DeviceName") == name), {})
     disk = tree(ours, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
     if target.disk.type and target.disk.type != disk.get("VolumeType"):
@@ -127,7 +127,7 @@ def _changed_disks(target: Target, live: Sequence[Tree], name: str) -> list[dict
 
 
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:
-    """Read the comparable fields of a live template's data; those that it leaves open are None."""
+    """Return the comparable fields of a live template's data; None for those that it does not set."""
     disk: Mapping[str, object] = {}
     for device in trees(data, "BlockDeviceMappings"):
         if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
@@ -143,12 +143,12 @@ def _node_fields(text: str) -> dict[FieldPath, object]:
 
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:
-    """Read the tags of a template as EC2 answers them."""
+    """Return the tags of a template from EC2's response."""
     return {str(tag.get("Key")): str(tag.get("Value") or "") for tag in trees(template, "Tags")}
 
 
 def contains(live: object, desired: object) -> bool:
-    """Return whether live data has everything that is wanted; what EC2 adds by itself does not count."""
+    """Return whether live data contains all desired data; EC2's additions do not count."""
     if isinstance(desired, Mapping):
         return isinstance(live, Mapping) and all(contains(live.get(key), value) for key, value in desired.items())
     if isinstance(desired, list):
@@ -167,14 +167,14 @@ def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:
 
 
 def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:
-    """The tags of machines and disks: the declared ones, and those of a template that somebody else made."""
+    """Return the tags of machines and disks: the declared ones, and those of another owner's template."""
     found = {str(one.get("ResourceType")): tags_of(one) for one in trees(live, "TagSpecifications")}
     found |= {kind: {**found.get(kind, {}), **tags} for kind in ("instance", "volume")}
     return [_tag(kind, given) for kind, given in sorted(found.items())]
 
 
 def _device(*, bottlerocket: bool) -> str:
-    """Bottlerocket keeps images and pods on its second disk (terraform-aws-modules/terraform-aws-eks#3180)."""
+    """Return the disk for images and pods; Bottlerocket has two (terraform-aws-modules/terraform-aws-eks#3180)."""
     return "/dev/xvdb" if bottlerocket else "/dev/xvda"
 
 

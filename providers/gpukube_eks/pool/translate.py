@@ -1,13 +1,13 @@
-"""A target in the terms of EKS: normalized fields, labels, taints and the native requests.
+"""Translates a target to EKS: normalized fields, labels, taints, and native requests.
 
-In scope: the way from the spec to the wire. Out of scope: what EKS refuses (`rules.checks`), reading live
-groups (`observe`), the content of launch templates (`template`).
+In scope: spec to request. Out of scope: what EKS rejects (`rules.checks`), reading live groups (`observe`), the content
+of launch templates (`template`).
 
-One creation is two calls, the launch template and the node group, and one request: the client makes or reuses the
-template first. Always sent, because the API's own answer to silence is another one: amiType (silence means an image
-without a driver), the instance type, capacityType, all three sizes, and updateConfig (silence starts new machines
-before it stops old ones, which scarce GPUs do not allow). nodeRole and subnets are required; where the spec leaves
-them open, the live cluster knows (`placement`).
+A creation is one request with two calls, for the launch template and the node group: the client creates or reuses the
+template first. Always sent, because the API has other defaults: amiType (the default image has no driver), the instance
+type, capacityType, all three sizes, and updateConfig (the default starts new machines before it stops old ones, which
+scarce GPUs do not allow). nodeRole and subnets are required; if the spec omits them, they come from the live cluster
+(`placement`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ CREATE: Final = "create_nodegroup"
 DELETE: Final = "delete_nodegroup"
 
 LEFTOVER: Final = "LeftoverTemplate"
-"""Status of a pool of which only the launch template is there."""
+"""Status of a pool that has only its launch template."""
 ACCELERATOR_LABEL: Final = "k8s.amazonaws.com/accelerator"
-"""Without it the cluster autoscaler takes a node for one without GPUs until the plugin has registered, and starts
-another (kubernetes/autoscaler#1949, cluster-autoscaler/cloudprovider/aws GPULabel)."""
+"""Node label for the cluster autoscaler. Without it, it treats a node as one without GPUs until the plugin registers,
+and starts another (kubernetes/autoscaler#1949, cluster-autoscaler/cloudprovider/aws GPULabel)."""
 OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
-"""Keeps a GPU Operator, which goes to every node with an NVIDIA device, off nodes that run a plugin of their own
+"""Node label that keeps the GPU Operator, which runs on all nodes with NVIDIA devices, off nodes with their own plugin
 (NVIDIA/cloud-native-docs, gpu-operator/getting-started; bottlerocket-os/bottlerocket#4309)."""
 _GPU: Final = "nvidia.com/gpu"
 _FIRST_VERSION: Final = "1"
@@ -50,11 +50,11 @@ _AUTOSCALER_NAMES: Final[Mapping[str, str]] = {
     "V100": "nvidia-tesla-v100",
     "A100": "nvidia-tesla-a100",
 }
-"""Chips that the autoscaler's own list spells otherwise than by nvidia- and the chip (aws_cloud_provider.go)."""
+"""Chips whose name in the autoscaler's list is not just nvidia- and the chip (aws_cloud_provider.go)."""
 
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
-    """Translate a checked target; the create call carries our marks, and fails where a group of that name is."""
+    """Translate a checked target; the creation sets gpukube's labels, and fails if the group already exists."""
     labels = {
         ACCELERATOR_LABEL: accelerator_name(target.machine),
         **target.labels,
@@ -81,14 +81,14 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
-    """Delete a node group; its template goes when it is gone, or at once where only that is there."""
+    """Return the request that deletes a node group and then its template; at once if only the template is left."""
     path = {"clusterName": cluster.name, "nodegroupName": observed.name}
     template = template_name(cluster.name, observed.name)
     return Request("eks", DELETE, {"nodegroup": path, "launchTemplate": {"LaunchTemplateName": template}})
 
 
 def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
-    """Reuse a template without its group; a failed group itself must be deleted first."""
+    """Return the creation that reuses a template without its group; None for a failed group: delete it first."""
     return desired.create if observed.status == LEFTOVER else None
 
 
@@ -98,19 +98,19 @@ def group_of(desired: Desired) -> Mapping[str, object]:
 
 
 def with_place(desired: Desired, role: str, subnets: Sequence[str]) -> Desired:
-    """Put role and subnets that were left open into the request."""
+    """Add role and subnets that the spec omits to the request."""
     group = {**group_of(desired), "nodeRole": role, "subnets": list(subnets)}
     return replace(desired, create=replace(desired.create, params={**desired.create.params, "nodegroup": group}))
 
 
 def accelerator_name(machine: Machine) -> str:
-    """Name the GPU as the cluster autoscaler does: nvidia-tesla-t4, nvidia-l40s, nvidia-h100."""
+    """Return the cluster autoscaler's name of the GPU: nvidia-tesla-t4, nvidia-l40s, nvidia-h100."""
     chip = machine.model.chip
     return _AUTOSCALER_NAMES.get(chip, f"nvidia-{chip.lower()}")
 
 
 def resource_tags(target: Target, promise: Promise) -> dict[str, str]:
-    """Tell the autoscaler of devices that the instance type does not tell it; a fraction of a GPU counts 0 there."""
+    """Return tags for devices that the autoscaler cannot derive from the instance type; it counts a fraction as 0."""
     known = {_GPU: 0 if target.machine.is_fractional else target.machine.devices}
     return {
         f"{RESOURCE_TAG}{name}": str(count)
@@ -127,4 +127,4 @@ def _body(draft: GroupDraft) -> dict[str, object]:
         **names,
         **body(BINDINGS, draft),
         **target.native,
-    }  # a structure that is written takes the place of a default
+    }  # a structure in the spec replaces the default

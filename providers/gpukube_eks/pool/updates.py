@@ -1,10 +1,10 @@
-"""What a change of a field does to a live node group: one row per field, with its sentence and source.
+"""Effects of changing a field of a live node group: one row per field, with its sentence and source.
 
-In scope: the table and the look-up in it. Out of scope: the calls themselves (`change`), which members of the
-API gpukube sends at all (`native`).
+In scope: the table and lookups in it. Out of scope: the calls themselves (`change`), the API members that gpukube
+supports (`native`).
 
-EKS has two calls for a group, one for its configuration and one for what its machines are made from, and two for tags;
-what none of them carries needs a new group.
+EKS has two calls for a group, one for its configuration and one for its machines' version, and two for tags; anything
+else needs a new group.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _rows(*rows: tuple[FieldPath, UpdateKind, str, str, str]) -> dict[FieldPath,
 
 
 NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
-    (FieldPath("eks", "subnets"), "replace", "the subnets are set at creation only", "", _TERRAFORM),
-    (FieldPath("eks", "nodeRole"), "replace", "the role is set at creation only", "", _TERRAFORM),
+    (FieldPath("eks", "subnets"), "replace", "the subnets can be set only at creation", "", _TERRAFORM),
+    (FieldPath("eks", "nodeRole"), "replace", "the role can be set only at creation", "", _TERRAFORM),
     (
         RELEASE,
         "disruptive",
@@ -52,16 +52,16 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
         "docs: eks/node-health",
     ),
 )
-"""Rows of the native members, by their first part."""
+"""Rows of native members, by the first part of their path."""
 
 
 def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-    """Return what this change does; a field that no row covers is refused, never guessed.
+    """Return the effect of a change; a field without a row is rejected.
 
     Args:
         change: The change.
-        beside: All that change with it: whether a size shrinks shows only in several numbers together.
-        live: The group: how many nodes its autoscaler has made of the bounds; None when it is not known.
+        beside: All changes made together: whether a size shrinks depends on several numbers.
+        live: The group, for the number of nodes that its autoscaler chose; None if unknown.
     """
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
@@ -79,7 +79,7 @@ def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | Non
 
 
 def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
-    """A reservation is bought on demand: the launch template names it, capacityType stays (unlike a block's)."""
+    """Adjust a change to a reservation: the launch template names it, capacityType stays (unlike for a block)."""
     block = any(other.field == BLOCK_FIELD for other in beside)
     if block or {change.old, change.new} != {"on-demand", "reserved"}:
         return row
@@ -87,7 +87,7 @@ def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateR
 
 
 def _unfixed(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:
-    """A fixed size becomes bounds; a declared size of 0 does too, as the largest size of a group is 1 at least."""
+    """Adjust a change from a fixed size to bounds; a declared size of 0 has bounds too, since maxSize is at least 1."""
     bounds = {other.field: other.new for other in beside}
     low, high = bounds.get(LEAST), bounds.get(MOST)
     if isinstance(high, int) and isinstance(change.old, int) and (high < change.old or (low, high) == (0, 1)):
@@ -97,19 +97,19 @@ def _unfixed(change: Change, beside: Sequence[Change], row: UpdateRow) -> Update
 
 
 def _fixed(change: Change, live: Observed | None, row: UpdateRow) -> UpdateRow:
-    """Bounds become a fixed size: what it does shows beside the number of nodes that the autoscaler chose."""
+    """Adjust a change from bounds to a fixed size: the effect depends on how many nodes the autoscaler chose."""
     nodes = live.nodes if live else None
     if nodes is None:
-        return replace(row, sentence="EKS adds the nodes that are missing, or terminates at once those above the size")
+        return replace(row, sentence="EKS adds missing nodes, or terminates nodes above the size at once")
     if nodes == change.new:
-        return replace(row, sentence="the size is fixed; EKS keeps the nodes that are there")
+        return replace(row, sentence="the size is fixed; EKS keeps the existing nodes")
     return binding.adjusted(BINDINGS, replace(change, old=nodes), row)
 
 
 def _release(change: Change, row: UpdateRow) -> UpdateRow:
-    """There is no way back to an older release on a live group (docs: eks/update-managed-node-group)."""
+    """Adjust a downgrade: a live group cannot go back to an older release (docs: eks/update-managed-node-group)."""
     old, new = _release_order(change.old), _release_order(change.new)
-    same_system = bool(old and new) and bool(old[-1]) == bool(new[-1])  # another image has releases of its own
+    same_system = bool(old and new) and bool(old[-1]) == bool(new[-1])  # another image has its own releases
     if same_system and new < old:
         sentence = f"a node group cannot go back to an older release: {change.new} is before {change.old}"
         return replace(row, kind="replace", sentence=sentence, call="")
@@ -117,7 +117,7 @@ def _release(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _release_order(value: object) -> tuple[int, ...]:
-    """Numbers of 1.34.2-20260714, or of 1.57.0-ab12cd34 without its commit; () for what is neither."""
+    """Return the numbers of 1.34.2-20260714, or of 1.57.0-ab12cd34 without its commit; () for anything else."""
     found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)-(\d{8}|[0-9a-f]{8})", str(value))
     if found is None:
         return ()

@@ -1,1 +1,1 @@
-"""What EKS refuses or misreads, found before any call. Pure."""
+"""Rules that find what EKS rejects or misreads, before any call. Pure."""

@@ -1,7 +1,7 @@
-"""What EKS refuses, and what probably does not come, of Spot machines, reservations and Capacity Blocks.
+"""Rules for Spot machines, reservations, and Capacity Blocks: what EKS rejects, and what probably never starts.
 
-In scope: pure checks from a target to diagnostics, listed in `CAPACITY_CHECKS`. Out of scope: that a
-reservation is given in one form and with type reserved only (`gpukube.spec.rules`), live reservations (`placement`).
+In scope: pure checks from a target to diagnostics, listed in `CAPACITY_CHECKS`. Out of scope: that a reservation has
+one form and needs type reserved (`gpukube.spec.rules`), live reservations (`placement`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
 
 _BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
-"""Families with GPUs that are sold as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
-p6e-gb200 are sold no other way)."""
+"""GPU families available as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
+p6e-gb200 are available no other way)."""
 _ULTRASERVERS: Final = "p6e-"
 _LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferingsRequest
 _SCARCE: Final = 8
-"""GPUs of a machine from which on a second one is seldom free."""
+"""GPUs per machine from which a second machine is rarely available."""
 _MOST_AT_ONCE: Final = 100  # botocore eks NodegroupUpdateConfig
 
 
@@ -42,14 +42,14 @@ def _spot(target: Target) -> Iterator[Finding]:
 
 
 def _block_only(target: Target) -> Iterator[Finding]:
-    """UltraServers: a Capacity Block has a reservation id too, so another reservation may yet be one."""
+    """Check UltraServers; a Capacity Block has a reservation id too, so another reservation may still be one."""
     if not family_of(target.machine.name).startswith(_ULTRASERVERS) or is_block(target.capacity):
         return
     reserved = target.capacity.type == "reserved"
     yield Finding(
         "eks-block-only",
         target.locator.at("capacity.reserved.eks" if reserved else "capacity.type"),
-        f"AWS sells {target.machine.name} in Capacity Blocks of UltraServers only",
+        f"AWS offers {target.machine.name} only in Capacity Blocks of UltraServers",
         fix="write capacity: {type: reserved, reserved: {eks: {capacityBlock: cr-...}}}",
         why="docs: AWSEC2 UserGuide, capacity-blocks-how",
         severity="warning" if reserved else "error",
@@ -69,7 +69,7 @@ def _scarce_spot(target: Target) -> Iterator[Finding]:
 
 
 def _reserved_region(target: Target) -> Iterator[Finding]:
-    """An ARN is arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE (docs: IAM UserGuide, reference-arns)."""
+    """Check an ARN's region, arn:PARTITION:SERVICE:REGION:ACCOUNT:RESOURCE (docs: IAM UserGuide, reference-arns)."""
     reservation, region = target.capacity.reservation, target.cluster.identity["region"]
     named = reservation.id.split(":") if reservation else []
     if reservation is None or named[0] != "arn" or named[3] == region:
@@ -79,7 +79,7 @@ def _reserved_region(target: Target) -> Iterator[Finding]:
         target.locator.at(f"capacity.reserved.eks.{reservation.form}"),
         f"{reservation.id} is in {named[3]}, and the cluster in {region}",
         fix=f"write the ARN of a group in {region}",
-        why="machines use reservations of their own region only",
+        why="machines use only reservations in their own region",
     )
 
 
@@ -91,7 +91,7 @@ def _reserved_zones(target: Target) -> Iterator[Finding]:
         "eks-reserved-zones",
         target.locator.at("zones"),
         f"zones has {len(target.zones)} zones, but reservation {reservation.id} is in one",
-        fix="write that one, or remove zones: gpukube reads the reservation's zone from AWS",
+        fix="write only that zone, or remove zones: gpukube reads the reservation's zone from AWS",
         why="machines in other zones would not use the reservation (docs: eks/capacity-blocks-mng)",
     )
 
@@ -104,9 +104,9 @@ def _block(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-block-type",
             where,
-            f"EC2 sells no Capacity Blocks of {target.machine.name}",
+            f"EC2 offers no Capacity Blocks of {target.machine.name}",
             fix="write a type of p4d, p5 or p6, or capacityReservation",
-            why="EC2 sells blocks of these only (EC2 DescribeInstanceTypes, supportedUsageClasses)",
+            why="EC2 offers only blocks of these (EC2 DescribeInstanceTypes, supportedUsageClasses)",
         )
     path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
     if target.nodes.maximum > _LARGEST_BLOCK:
@@ -114,14 +114,14 @@ def _block(target: Target) -> Iterator[Finding]:
             "eks-block-size",
             target.locator.at(path),
             f"{path} is {target.nodes.maximum}, but a Capacity Block has at most {_LARGEST_BLOCK} machines",
-            fix=f"write {_LARGEST_BLOCK} or less, and a pool for each further block",
+            fix=f"write {_LARGEST_BLOCK} or less, and another pool for each additional block",
         )
     if target.nodes.minimum > 0:
         path = "nodes.autoscaling.min" if target.nodes.autoscaled else "nodes.count"
         yield Finding(
             "eks-block-time",
             target.locator.at(path),
-            f"{path} is {target.nodes.minimum}, which is possible only while the Capacity Block is active",
+            f"{path} is {target.nodes.minimum}, which works only while the Capacity Block is active",
             fix="write autoscaling: {min: 0, max: N}, or create the pool once the block has started",
             why="launches fail before the start, and EKS scales the group down 40 minutes before the end "
             "(docs: eks/capacity-blocks-mng)",
@@ -140,7 +140,7 @@ def _surge(target: Target) -> Iterator[Finding]:
         where,
         f"an update starts new machines before it stops old ones, and {what} rarely has capacity for both",
         fix="write upgrade: {maxSurge: 0}",
-        why="an update that finds no machine fails (aws/containers-roadmap#1866)",
+        why="an update fails if no machine is available (aws/containers-roadmap#1866)",
         severity="warning" if target.capacity.reservation else "hint",
     )
 

@@ -1,7 +1,7 @@
-"""What EKS refuses, found before any call: names, places, sizes, owners; other subjects have files of their own.
+"""Rules that find what EKS rejects, before any call: names, places, sizes, owners; other subjects have their own files.
 
-In scope: pure checks from a target to diagnostics, one function per subject, and the list of all. Out of scope: what
-holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native members (`pool.native`).
+In scope: pure checks from a target to diagnostics, one function per subject, and the list of all. Out of scope: rules
+for every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the types of native members (`pool.native`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ _CLUSTER: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}")  # botocore eks/
 _REGION: Final = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")  # botocore data/endpoints.json, regionRegex of its partitions
 _ZONE_ID: Final = re.compile(r"[a-z]+\d-az\d")  # docs: AWSEC2 UserGuide, using-regions-availability-zones
 _AFTER_REGION: Final = re.compile(r"[a-z]|-[a-z0-9-]+[a-z]")
-"""A letter; of a Local Zone and a Wavelength Zone more (same page): us-west-2-lax-1a, us-east-1-wl1-bos-wlz-1."""
+"""Suffix of a zone name: a letter; longer for Local and Wavelength Zones (same page): us-west-2-lax-1a,
+us-east-1-wl1-bos-wlz-1."""
 _KNOWN_LETTERS: Final = "abcdef"
-"""No region has more than six zones: us-east-1 has them all (docs: global-infrastructure, regions_az)."""
+"""Letters of existing zones: us-east-1 has the most, six (docs: global-infrastructure, regions_az)."""
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
-_LARGEST_NUMBER: Final = 2**31 - 1  # botocore eks/2017-11-01 NodegroupScalingConfig: integers, which are of 32 bits
+_LARGEST_NUMBER: Final = 2**31 - 1  # botocore eks/2017-11-01 NodegroupScalingConfig: 32-bit integers
 _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node group
 
 
 def check_target(target: Target) -> list[Finding]:
-    """Find everything that EKS would refuse, or accept although it cannot work; empty when all is well."""
+    """Return everything that EKS would reject, or accept although it cannot work."""
     checks = (*_CHECKS, *IMAGE_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS)
     return [finding for check in checks for finding in check(target)] + check_native(target)
 
@@ -78,7 +79,7 @@ def _nodes(target: Target) -> Iterator[Finding]:
             target.locator.at("nodes.count"),
             "nodes.count is 0, but the maximum size of a node group is at least 1",
             fix="write autoscaling: {min: 0, max: N}, or remove the pool from the spec",
-            why="every autoscaler of the cluster finds the group: one pending pod starts a node",
+            why="any autoscaler in the cluster discovers the group: one pending pod starts a node",
             severity="warning",
         )
 
@@ -97,7 +98,7 @@ def _zones(target: Target) -> Iterator[Finding]:
             yield Finding(
                 "eks-zone",
                 target.locator.at(f"zones[{index}]"),
-                f'zones[{index}] is "{zone}", and no region of AWS is known to have such a zone',
+                f'zones[{index}] is "{zone}", but no known AWS region has such a zone',
                 fix=f"write zones of {region} from `aws ec2 describe-availability-zones --region {region}`",
                 severity="warning",
             )
@@ -114,12 +115,12 @@ def _subnets(target: Target) -> Iterator[Finding]:
     subnets = items(target.native, "subnets")
     for index, subnet in enumerate(subnets):
         if subnet in subnets[:index]:
-            where, message = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets has {subnet} twice"
+            where, message = target.locator.at(f"eks.subnets[{index}]"), f"eks.subnets contains {subnet} twice"
             yield Finding("eks-native-value", where, message, fix="keep one of them")
 
 
 def _cluster(target: Target) -> Iterator[Finding]:
-    """Reported once for all pools of a cluster: equal findings are one."""
+    """Check the cluster; equal findings of several pools are reported once."""
     cluster = target.cluster
     region, role = cluster.identity["region"], cluster.identity.get("roleArn", "")
     if not _CLUSTER.fullmatch(cluster.name):
@@ -134,10 +135,8 @@ def _cluster(target: Target) -> Iterator[Finding]:
         yield Finding("eks-cluster", cluster.at("region"), message, fix=fix)
     elif region not in REGIONS:
         near = " or ".join(get_close_matches(region, sorted(REGIONS), 2)) or "a region such as us-east-1"
-        message = (
-            f'clusters.{cluster.key}.region is "{spell_out_lookalikes(region)}", which is not a known region of EKS'
-        )
-        why = "regions newer than this version of gpukube are not in its list, which is botocore's"
+        message = f'clusters.{cluster.key}.region is "{spell_out_lookalikes(region)}", which is not a known EKS region'
+        why = "gpukube's list is botocore's; it lacks regions newer than this version of gpukube"
         yield Finding("eks-cluster", cluster.at("region"), message, fix=f"write {near}", why=why, severity="warning")
     if role and not _ROLE.fullmatch(role):
         message = f'clusters.{cluster.key}.roleArn is "{spell_out_lookalikes(role)}", which is not the ARN of a role'
@@ -153,7 +152,7 @@ def _node_role(target: Target) -> Iterator[Finding]:
             target.locator.at("eks.nodeRole"),
             f"eks.nodeRole belongs to account {found[1]}, but the cluster to {account}",
             fix="use a role of the cluster's account",
-            why="IAM passes only roles of the caller's account to a service; for EKS this is unconfirmed",
+            why="IAM passes only roles of the caller's account to a service; this is unconfirmed for EKS",
             severity="warning",
         )
 
@@ -166,7 +165,7 @@ def _repair(target: Target) -> Iterator[Finding]:
             "node repair detects GPU errors only with the add-on eks-node-monitoring-agent",
             fix="install it: aws eks create-addon --addon-name eks-node-monitoring-agent --cluster-name "
             + target.cluster.name,
-            why="without it EKS detects that a node is not ready, but no XID or NVLink error (docs: eks/node-health)",
+            why="without it EKS detects nodes that are not ready, but no XID or NVLink errors (docs: eks/node-health)",
             severity="hint",
         )
 

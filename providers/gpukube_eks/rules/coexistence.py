@@ -1,6 +1,6 @@
 """Whether a node group and the one that replaces it can exist at the same time.
 
-In scope: what EKS has of fixed size. Out of scope: quotas, names (`checks`).
+In scope: resources of a fixed size. Out of scope: quotas, names (`checks`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_coexistence(successor: Desired, observed: Observed) -> list[Finding]:
-    """Refuse two groups in one Capacity Block, which has the instances that were bought and no more."""
+    """Reject two groups in one Capacity Block, which has only the instances that were bought."""
     target = successor.target
     reservation = target.capacity.reservation
     if reservation is None or not is_block(target.capacity):
@@ -27,8 +27,8 @@ def check_coexistence(successor: Desired, observed: Observed) -> list[Finding]:
         Finding(
             "surge-impossible",
             target.locator.at("capacity.reserved.eks.capacityBlock"),
-            f"both node groups would take their instances from Capacity Block {reservation.id}",
-            fix="use --replace recreate; or another Capacity Block for the new nodes",
-            why="a Capacity Block has as many instances as were bought (docs: eks/capacity-blocks-mng)",
+            f"both node groups would use instances of Capacity Block {reservation.id}",
+            fix="use --replace recreate, or another Capacity Block for the new nodes",
+            why="a Capacity Block has only the instances that were bought (docs: eks/capacity-blocks-mng)",
         )
     ]

@@ -1,7 +1,7 @@
-"""What EKS refuses in images, releases, versions and disks, and what their settings cannot say.
+"""Rules for images, releases, versions, and disks: what EKS rejects, and what their settings do not support.
 
-In scope: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Out of scope: the tables of
-images (`facts.images`) and of Bottlerocket's settings (`pool.bottlerocket`).
+In scope: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Out of scope: the tables of images
+(`facts.images`) and of Bottlerocket's settings (`pool.bottlerocket`).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 _LEAST_DISK_GIB: Final = 20  # cilium/cilium#43051: smaller than the snapshot of AL2023
 _ENOUGH_GIB: Final = 50
-"""Below this a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""
+"""Disk size below which a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""
 _OTHER_DISKS: Final = {
     "io": "io1 and io2 also need a number of IOPS (EC2 EbsBlockDevice)",
     "st": "st1 and sc1 cannot be boot volumes (EC2 EbsBlockDevice)",
     "sc": "st1 and sc1 cannot be boot volumes (EC2 EbsBlockDevice)",
 }
-"""Beginning of a disk type of EC2 -> why it is not for nodes."""
+"""Prefix of an EC2 disk type -> why nodes cannot use it."""
 _MOST_GIB: Final = {"gp3": 65_536, "gp2": 16_384}  # botocore ec2 EbsBlockDevice.VolumeSize
 _DISK_TYPES: Final = tuple(_MOST_GIB)
 _DRIVER_595: Final = frozenset({"g7"})
-"""Families whose GPUs need a newer driver than the images have (awslabs/amazon-eks-ami, doc/usage/g7-ami.md)."""
+"""Families whose GPUs need a newer driver than the images include (awslabs/amazon-eks-ami, doc/usage/g7-ami.md)."""
 _GONE: Final[Mapping[str, str]] = dict.fromkeys(
     ("al2", "amazonlinux2"),
-    "there are no images of Amazon Linux 2 since 2025-11-26, and none for Kubernetes 1.33 and newer "
+    "AWS has published no Amazon Linux 2 images since 2025-11-26, and none for Kubernetes 1.33 and newer "
     "(docs: eks/eks-ami-deprecation-faqs)",
 )
 _AL2023_RELEASE: Final = re.compile(r"(1\.\d+)\.\d+-20\d{6}")  # awslabs/amazon-eks-ami CHANGELOG
@@ -44,9 +44,9 @@ _MINOR: Final = re.compile(r"1\.\d+")
 _ROCKET_580: Final = 34
 """Minor Kubernetes version of the first Bottlerocket variant with driver 580 (docs: eks/ml-eks-optimized-ami)."""
 _FEW_PODS, _MANY_PODS, _MANY_VCPUS = 110, 250, 30
-"""Most pods of a managed node, by its vCPUs (awsdocs/amazon-eks-user-guide#663)."""
+"""Maximum pods of a managed node below and above a number of vCPUs (awsdocs/amazon-eks-user-guide#663)."""
 _NEED_580: Final[Mapping[str, str]] = {"B300-269GB": "580.82.07", "RTXPRO6000-96GB": "575.51.03"}
-"""First driver that knows the GPU (NVIDIA MIG User Guide, supported GPUs)."""
+"""First driver version that supports the GPU (NVIDIA MIG User Guide, supported GPUs)."""
 
 
 def _image(target: Target) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def _image(target: Target) -> Iterator[Finding]:
             target.locator.at("instanceType"),
             f"no EKS image has a driver for the GPUs of {machine.name}",
             fix="choose another instance type",
-            why="they need driver 595, and the images have 580 (awslabs/amazon-eks-ami, g7-ami)",
+            why="they need driver 595, but the images have 580 (awslabs/amazon-eks-ami, g7-ami)",
         )
     elif find_image(image, machine) is None:
         yield Finding(
@@ -68,7 +68,7 @@ def _image(target: Target) -> Iterator[Finding]:
             where,
             f"{image or 'al2023'} has no image with the NVIDIA driver for {machine.name}",
             fix="choose another instance type" + (", or image: al2023" if find_image("", machine) else ""),
-            why="EKS refuses other combinations (eksctl-io/eksctl#7754)",
+            why="EKS rejects other combinations (eksctl-io/eksctl#7754)",
         )
 
 
@@ -79,7 +79,7 @@ def _why_not(image: str) -> str:
 
 
 def _suggest_image(image: str) -> str:
-    """Name the family of an image that is written as the API or eksctl call it."""
+    """Return the fix for an image; it names the family if the image is written as in the API or eksctl."""
     if found := system_of(image):
         return f"write {found}"
     return f"write {' or '.join(SYSTEMS)}, or leave image out"
@@ -92,7 +92,7 @@ def _disk(target: Target) -> Iterator[Finding]:
         fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
         yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
-        message = f"disk.sizeGiB is {size}, more than an EBS volume can have"
+        message = f"disk.sizeGiB is {size}, more than the maximum of an EBS volume"
         why = ", ".join(f"{name} has at most {limit:,} GiB" for name, limit in _MOST_GIB.items())
         yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {most} or less", why=why)
     elif size is not None and size < _ENOUGH_GIB:
@@ -134,7 +134,7 @@ def _bottlerocket(target: Target) -> Iterator[Finding]:
             where,
             f"Bottlerocket has no documented MIG setting for {model}",
             fix="write image: al2023",
-            why=f"its setting mig.profile has {', '.join(MIG_MODELS)}",
+            why=f"its setting mig.profile supports {', '.join(MIG_MODELS)}",
         )
     elif cut.layout:
         yield Finding(
@@ -169,7 +169,8 @@ def _bottlerocket_driver(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-bottlerocket-driver",
             target.locator.at("image"),
-            f"{target.machine.model} needs driver {needed}; Bottlerocket has 580 from Kubernetes 1.{_ROCKET_580} on",
+            f"{target.machine.model} needs driver {needed}; Bottlerocket has 580 only for Kubernetes 1.{_ROCKET_580} "
+            "and newer",
             fix="write image: al2023, or upgrade the cluster",
             why=f"kubernetesVersion is {target.kubernetes_version} (docs: eks/ml-eks-optimized-ami)",
             severity="warning",
@@ -214,7 +215,7 @@ def _release(target: Target) -> Iterator[Finding]:
 
 
 def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Finding]:
-    """Settings that a release does not know yet stop its nodes from starting."""
+    """Check that a release supports all settings: an unknown one keeps its nodes from starting."""
     sharing = target.sharing
     used = (["mig"] if sharing.mig else []) + ([sharing.slicing.mode] if sharing.slicing else [])
     for setting in used:

@@ -1,10 +1,10 @@
-"""What EKS refuses or misreads in labels, taints and tags.
+"""Rules for labels, taints, and tags: what EKS rejects or misreads.
 
-In scope: pure checks from a target to diagnostics, listed in `KEY_CHECKS`. Out of scope: the syntax that
-Kubernetes gives labels and taints (`gpukube.spec`).
+In scope: pure checks from a target to diagnostics, listed in `KEY_CHECKS`. Out of scope: Kubernetes' syntax of labels
+and taints (`gpukube.spec`).
 
-Where the service itself would take something that cannot work (a label that the kubelet refuses), the rule is ours and
-its `why` says so.
+If EKS accepts something that cannot work (a label that the kubelet rejects), the rule is gpukube's, and its `why` says
+so.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 _LONGEST: Final = 63  # botocore eks/2017-11-01 labelKey, labelValue, taintKey, taintValue
 _MOST_TAINTS: Final = 50  # docs: eks/node-taints-managed-node-groups
-_MOST_TAGS: Final = 50  # docs: eks/eks-using-tags; gpukube's own count too, those of a launch template are fewer
+_MOST_TAGS: Final = 50  # docs: eks/eks-using-tags; includes gpukube's own, a launch template has fewer
 _TAG_KEY, _TAG_VALUE = 128, 256
 _TAG_TEXT: Final = re.compile(r"[\w +\-=.:/@]*")
 _AUTOSCALER: Final = "k8s.io/cluster-autoscaler/"
 _VENDOR: Final = "nvidia.com/"
 _TAGS_FROM: Final = 28
-"""Minor version of the first cluster autoscaler that reads tags of node groups (kubernetes/autoscaler, aws_manager.go:
+"""Minor version of the first cluster autoscaler that reads node group tags (kubernetes/autoscaler, aws_manager.go:
 commits b4cadfb4e2 and 3ab6ead79d are in 1.28.0)."""
 
 
@@ -47,8 +47,8 @@ def _labels(target: Target) -> Iterator[Finding]:
     for key, value in target.labels.items():
         where = _at(target, "labels", key)
         if reason := _key_reason(key):
-            fix = f"choose a short prefix of your own, such as example.com/{key.rpartition('/')[2][:40]}"
-            yield Finding("eks-label", where, f'EKS refuses the label "{key}"', fix=fix, why=reason)
+            fix = f"choose a short prefix, such as example.com/{key.rpartition('/')[2][:40]}"
+            yield Finding("eks-label", where, f'EKS rejects the label "{key}"', fix=fix, why=reason)
         elif _within(key, *_KUBELETS_OWN):
             yield _once_refused("eks-label", where, f'the label "{key}"')
         if not value and not reason:
@@ -63,7 +63,7 @@ def _labels(target: Target) -> Iterator[Finding]:
 
 
 _KUBELETS_OWN: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
-"""Prefixes of kubernetes.io that a kubelet may set on its node (kubernetes/kubernetes, kubeletLabelNamespaces)."""
+"""Prefixes under kubernetes.io that a kubelet may set on its node (kubernetes/kubernetes, kubeletLabelNamespaces)."""
 
 
 def _within(key: str, *domains: str) -> bool:
@@ -75,16 +75,16 @@ def _once_refused(code: str, where: Where, what: str) -> Finding:
     return Finding(
         code,
         where,
-        f"EKS may refuse {what}",
-        fix="choose a prefix of your own, such as example.com/NAME, if it does",
-        why="it refused every prefix with kubernetes.io before (aws/containers-roadmap#1451) and now accepts "
-        "sub-domains (terraform-aws-modules/terraform-aws-eks#3346); for this one that is unconfirmed",
+        f"EKS may reject {what}",
+        fix="choose your own prefix, such as example.com/NAME, if it does",
+        why="it used to reject every prefix with kubernetes.io (aws/containers-roadmap#1451) and now accepts "
+        "subdomains (terraform-aws-modules/terraform-aws-eks#3346); this one is unconfirmed",
         severity="warning",
     )
 
 
 _RESERVED: Final = (
-    "EKS reserves kubernetes.io and k8s.io, and with their sub-domains the kubelet does not start "
+    "EKS reserves kubernetes.io and k8s.io, and the kubelet does not start with labels of their subdomains "
     "(aws/containers-roadmap#1451, terraform-aws-modules/terraform-aws-eks#3346)"
 )
 
@@ -96,7 +96,7 @@ def _key_reason(key: str, *, label: bool = True) -> str:
     if label and _within(key, "kubernetes.io", "k8s.io") and not _within(key, *_KUBELETS_OWN):
         return _RESERVED
     if prefix == "eks.amazonaws.com":
-        return "EKS writes the labels under eks.amazonaws.com itself (aws/containers-roadmap#1451)"
+        return "EKS sets the labels under eks.amazonaws.com itself (aws/containers-roadmap#1451)"
     if len(key) > _LONGEST:
         return f"it has {len(key)} characters; EKS allows {_LONGEST}, including the prefix (botocore eks)"
     return ""
@@ -116,11 +116,11 @@ def _taints(target: Target) -> Iterator[Finding]:
             severity="hint",
         )
     for index, taint in enumerate(target.taints):
-        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        # The GPU taint is first and never wrong, so the spec's own taints start one position later.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         if reason := _key_reason(taint.key, label=False):
-            fix = "choose a short prefix of your own, such as example.com/NAME"
-            yield Finding("eks-taint", where, f'EKS refuses the taint "{taint.key}"', fix=fix, why=reason)
+            fix = "choose a short prefix, such as example.com/NAME"
+            yield Finding("eks-taint", where, f'EKS rejects the taint "{taint.key}"', fix=fix, why=reason)
         elif _within(taint.key, "kubernetes.io", "k8s.io"):
             yield _once_refused("eks-taint", where, f'the taint "{taint.key}"')
         if not taint.value and target.nodes.autoscaled and target.nodes.minimum == 0:
@@ -129,7 +129,7 @@ def _taints(target: Target) -> Iterator[Finding]:
                 where,
                 f'the autoscaler ignores the taint "{taint.key}" while the pool is empty, because it has no value',
                 fix="write min: 1; or add a value to the taint and to the tolerations of its pods",
-                why="for an empty group it reads only taints with a value, and starts nodes for pods that do not "
+                why="in an empty group it sees only taints with a value, and starts nodes for pods that do not "
                 "tolerate the others (kubernetes/autoscaler, cloudprovider/aws/aws_wrapper.go)",
                 severity="warning",
             )
@@ -141,12 +141,12 @@ def _taints(target: Target) -> Iterator[Finding]:
 def _tags(target: Target) -> Iterator[Finding]:
     for key, value in target.tags.items():
         if reason := _tag_reason(key, value):
-            message = f'EKS refuses the tag "{key}"'
+            message = f'EKS rejects the tag "{key}"'
             fix = "write a key of 1 to 128 and a value of at most 256 letters, digits, spaces and + - = . _ : / @"
             yield Finding("eks-tag", _at(target, "tags", key), message, fix=fix, why=reason)
         elif key in (CLUSTER_TAG, GROUP_TAG) or FORM.is_own(key):
-            message = f'the tag "{key}" is written by gpukube'
-            why = "the tags under gpukube.io/ hold the copy of the pool's gpukube.io labels"
+            message = f'gpukube itself sets the tag "{key}"'
+            why = "the tags under gpukube.io/ are a copy of the pool's gpukube.io labels"
             yield Finding("eks-tag", _at(target, "tags", key), message, fix="choose another key", why=why)
     own = len(COPY_TAGS) + len(resource_tags(target, promise_of(target)).keys() - target.tags.keys())
     if len(target.tags) > _MOST_TAGS - own:
@@ -166,7 +166,7 @@ def _tag_reason(key: str, value: str) -> str:
 
 
 def _autoscaler_tags(target: Target) -> Iterator[Finding]:
-    """Tags of a node group do not reach its Auto Scaling group: the autoscaler reads the resources of them only."""
+    """Check tags for the autoscaler: of a node group's tags, it reads only those for resources."""
     for key, value in target.tags.items():
         name = key.removeprefix(RESOURCE_TAG)
         if name != key and name.startswith(_VENDOR):
@@ -190,9 +190,9 @@ def _device_tag(target: Target, key: str, name: str, value: str) -> Iterator[Fin
     yield Finding(
         "eks-resource-tag",
         _at(target, "tags", key),
-        f"the tag gives the autoscaler {value} {name} per node, but the nodes advertise {has}",
+        f"the tag promises the autoscaler {value} {name} per node, but the nodes advertise {has}",
         fix="remove it: gpukube writes the right tag where the autoscaler needs it",
-        why="the autoscaler uses such a tag before everything else (kubernetes/autoscaler#8799)",
+        why="such a tag takes precedence in the autoscaler (kubernetes/autoscaler#8799)",
         severity="warning",
     )
 
@@ -205,9 +205,9 @@ def _autoscaler_version(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-autoscaler-version",
             target.locator.at("kubernetesVersion"),
-            f"an autoscaler of {target.kubernetes_version} does not know {names} while the pool is empty",
+            f"a {target.kubernetes_version} autoscaler does not know about {names} while the pool is empty",
             fix=f"upgrade the cluster to 1.{_TAGS_FROM}, or write min: 1",
-            why="tags of node groups are read from 1.28 on (kubernetes/autoscaler, cloudprovider/aws/aws_manager.go)",
+            why="it reads node group tags only from 1.28 on (kubernetes/autoscaler, cloudprovider/aws/aws_manager.go)",
             severity="warning",
         )
 

@@ -1,4 +1,4 @@
-"""The IAM policy that specs need: one per account, in parts where IAM takes it only so.
+"""Builds the IAM policy that specs need: one per account, split if it exceeds IAM's size limit.
 
 In scope: which permissions apply, and their resources and conditions. Out of scope: the permissions
 themselves (`facts.permissions`).
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from gpukube.core.permissions import ClusterPools, Permission, PolicyScope
 
 _LARGEST: Final = 6144
-"""Characters of a managed policy, white space not counted (docs: IAM/reference_iam-quotas)."""
+"""Maximum characters of a managed policy, without white space (docs: IAM/reference_iam-quotas)."""
 _MOST: Final = 10
-"""Managed policies of a role, by default (as above)."""
+"""Maximum managed policies of a role, by default (same page)."""
 _SERVICE: Final = "eks-nodegroup.amazonaws.com"
 _SERVICE_ROLE: Final = f"aws-service-role/{_SERVICE}/AWSServiceRoleForAmazonEKSNodegroup"
-"""eksctl-io/eksctl userdocs, minimum-iam-policies."""
+"""Service-linked role of node groups (eksctl-io/eksctl userdocs, minimum-iam-policies)."""
 _PASSED_TO: Final = ("eks.amazonaws.com", _SERVICE, "ec2.amazonaws.com")
-"""The first is the one of AWS's examples (docs: eks/security-iam-id-based-policy-examples); which of them EKS names
-when it checks CreateNodegroup is documented nowhere."""
+"""Services that the role is passed to. AWS's examples have the first (docs:
+eks/security-iam-id-based-policy-examples); AWS does not document which one EKS checks in CreateNodegroup."""
 _LAUNCHED: Final = ("instance", "network-interface", "security-group", "subnet", "volume", "launch-template")
-"""Types of resources that RunInstances is checked on, besides the image, which is not the account's."""
+"""Resource types that RunInstances is checked against, in addition to the image, which is not in the account."""
 
 
 def write_policies(scope: PolicyScope) -> tuple[CloudPolicy, ...]:
-    """Write the policy of each account; several where one would be larger than IAM takes."""
+    """Return the policy of each account; several if one would exceed IAM's size limit."""
     places = scope.by("account").items()
     return tuple(policy for place, clusters in places for policy in _policies(place, clusters, scope))
 
@@ -44,7 +44,7 @@ def _account(item: ClusterPools) -> str:
 
 
 def _policies(account: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> Iterator[CloudPolicy]:
-    """Split the clusters into as few policies as hold them."""
+    """Split the clusters into the minimum number of policies."""
     parts: list[list[ClusterPools]] = [[]]
     for item in clusters:
         if parts[-1] and len("".join(json.dumps(_document([*parts[-1], item], scope)).split())) > _LARGEST:
@@ -83,29 +83,29 @@ def _circumstances(clusters: Sequence[ClusterPools]) -> set[str]:
 
 def _notes(clusters: Sequence[ClusterPools], scope: PolicyScope, *, parts: int) -> Iterator[str]:
     if parts > 1:
-        yield f"IAM takes {_LARGEST:,} characters a policy: attach all {parts} parts to the identity"
+        yield f"IAM allows {_LARGEST:,} characters per policy: attach all {parts} parts to the identity"
     if parts > _MOST:
         yield (
-            f"IAM attaches {_MOST} policies to a role unless its quota is raised: give each part of the clusters an "
-            "identity of its own (--shard, --cluster)"
+            f"IAM allows {_MOST} policies per role unless its quota is raised: use an identity for each part of the "
+            "clusters (--shard, --cluster)"
         )
     if roles := sorted({role for item in clusters if (role := item.cluster.identity.get("roleArn", ""))}):
         yield (
             f"attach it to {', '.join(roles)}, which gpukube assumes; the identity that runs gpukube needs only "
-            "sts:AssumeRole on it, and what --live-prices and gpukube catalog refresh read"
+            "sts:AssumeRole on it, and the permissions of --live-prices and gpukube catalog refresh"
         )
     if scope.level != "apply":
         return
     if OPEN_ROLE in _circumstances(clusters) or not any(item.desired for item in clusters):
-        yield "iam:PassRole covers all roles of the account that EKS and EC2 take: write eks.nodeRole to name one"
+        yield "iam:PassRole covers all roles of the account that EKS and EC2 accept: write eks.nodeRole to name one"
     yield (
-        "ec2:RunInstances and ec2:CreateLaunchTemplateVersion hold for every launch template of the region: EKS checks "
-        "that the caller itself may start such instances"
+        "ec2:RunInstances and ec2:CreateLaunchTemplateVersion cover every launch template in the region: EKS checks "
+        "that the caller itself may launch such instances"
     )
 
 
 def _document(clusters: Sequence[ClusterPools], scope: PolicyScope) -> dict[str, object]:
-    """Make the policy: one statement for all permissions that hold on the same resources."""
+    """Return the policy: one statement for all permissions on the same resources."""
     rows = scope.choose(PERMISSIONS, _circumstances(clusters))
     chosen = {kind: [row for row in rows if kind in row.scope.split()] for kind in _STATEMENTS}
     statements = [_statement(kind, some, clusters) for kind, some in chosen.items() if some]
@@ -142,12 +142,12 @@ _STATEMENTS: Final = {
     "service-role": "ServiceLinkedRole",
     "new-service-role": "NewServiceLinkedRole",
 }
-"""Scope of a row -> Sid of the statement that holds it, in the order of the policy."""
+"""Scope of a row -> Sid of its statement, in the order of the policy."""
 
 
 def _resources(kind: str, clusters: Sequence[ClusterPools]) -> list[str]:
     made = list(dict.fromkeys(arn for item in clusters for arn in _arns(kind, item)))
-    if kind in ("role", "read-role") and not made:  # no pool is declared that could name one
+    if kind in ("role", "read-role") and not made:  # no declared pool could name one
         return [f"arn:{_partition(clusters[0])}:iam::{_account(clusters[0])}:role/*"]
     return made
 
@@ -160,7 +160,7 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
         yield f"{eks}:cluster/{name}"
     elif kind == "nodegroup":
         yield f"{eks}:nodegroup/{name}/*/*"
-    elif kind == "new-nodegroup":  # what EKS calls a resource that is not there yet, as reported of CreateAddon
+    elif kind == "new-nodegroup":  # EKS's name of a resource that does not exist yet, as reported for CreateAddon
         yield f"{eks}:/createnodegroup"
     elif kind in ("new-template", "own-template", "template", "template-tags"):
         yield f"{ec2}:launch-template/*"
@@ -185,7 +185,7 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
 
 
 def _roles(item: ClusterPools, every: str) -> list[str]:
-    """Name the nodes' roles of a cluster's pools; any of the account where a pool leaves it open."""
+    """Return the node roles of a cluster's pools; any role of the account if a pool leaves it open."""
     written = {str(group_of(pool).get("nodeRole", every)) for pool in item.desired}
     return [every] if every in written else sorted(written)
 
@@ -211,4 +211,4 @@ def _partition(item: ClusterPools) -> str:
 
 
 _PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"))
-"""Regions -> partition of ARNs (docs: IAM/reference-arns)."""
+"""Prefix of regions -> partition of ARNs (docs: IAM/reference-arns)."""

@@ -1,10 +1,10 @@
-"""Quotas of EC2 that limit GPU instances, and how many instances an update launches beside the others.
+"""EC2 quotas that limit GPU instances, and how many extra instances an update launches.
 
-In scope: which quota counts what, and reading the APIs' answers. Out of scope: the calls (`live.quotas`).
+In scope: which quota counts what, and parsing the APIs' responses. Out of scope: the calls (`live.quotas`).
 
 Sources: docs: AWSEC2 ec2-resource-limits and spot-limits; codes: gruntwork-io/terraform-aws-utilities (2026-01-14).
-EC2 counts vCPUs. A Capacity Block counts against nothing but itself, and instances in a capacity reservation were
-counted when the reservation was made.
+EC2 counts vCPUs. A Capacity Block counts against no quota, and instances in a capacity reservation counted when the
+reservation was created.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPOT: Final = (
     (r"p5.*", "L-C4BD4855", "All P5 Spot Instance Requests"),
     (r"(gr?|vt)\d.*", "L-3819A6DF", "All G and VT Spot Instance Requests"),
 )
-"""Instance families -> quota code and name; which quota limits P6 on the spot market is documented nowhere."""
+"""Instance families -> quota code and name; AWS does not document which quota limits P6 Spot instances."""
 _COUNTED: Final = {
     code: (families, spot) for spot, rows in ((False, _ON_DEMAND), (True, _SPOT)) for families, code, _ in rows
 }
@@ -59,7 +59,7 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
     quota = CloudQuota(
         provider="eks",
         name=code or named,
-        title=title or "quota not known",
+        title=title or "unknown quota",
         unit="vCPUs",
         place=f"{cluster.identity['account']}/{location}",
         raise_by=_INCREASE.format(code=code, region=location) if code else "Service Quotas, Amazon EC2",
@@ -70,7 +70,7 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
 
 
 def _surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> int:
-    """Twice as many as there are zones, or as many as may be unavailable; MINIMAL launches none.
+    """Return the extra nodes: twice the zones, or as many as may be unavailable; MINIMAL launches none.
 
     Source:
         docs: eks/managed-node-update-behavior, scale up phase.
@@ -86,7 +86,7 @@ QUOTAS: Final = CloudQuotas(draws=_draws, surge=_surge)
 
 
 def instance_filter() -> list[dict[str, object]]:
-    """Choose the instances that a quota may count."""
+    """Return the filter for instances that a quota may count."""
     return [
         {"Name": "instance-state-name", "Values": ["pending", "running"]},
         {"Name": "instance-type", "Values": ["g*", "p*", "vt*"]},
@@ -94,7 +94,7 @@ def instance_filter() -> list[dict[str, object]]:
 
 
 def used_vcpus(pages: Iterable[Mapping[str, object]], code: str) -> float:
-    """Sum the vCPUs of instances that a quota counts; those in a Capacity Block count against none."""
+    """Return the total vCPUs of instances that a quota counts; those in a Capacity Block count against none."""
     families, spot = _COUNTED[code]
     total = 0
     for page in pages:

@@ -48,7 +48,7 @@ def test_terms_when_told_then_by_the_strategy_of_the_group(config: object, extra
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"amiType": "CUSTOM"}, "an AMI of your own"),
+        ({"amiType": "CUSTOM"}, "a custom AMI"),
         ({"capacityType": "CAPACITY_BLOCK"}, "a Capacity Block in use"),
         ({}, ""),
     ],
@@ -83,7 +83,7 @@ def test_nodes_when_known_by_their_group_then_by_the_release_or_the_minor_versio
     ("code", "image", "unknown"),
     [
         ("", "1.34.2-20260714", ""),
-        ("AccessDeniedException", None, "the newest AMI release may not be read"),
+        ("AccessDeniedException", None, "no permission to read the newest AMI release"),
         ("ParameterNotFound", None, ""),
     ],
 )

@@ -82,9 +82,9 @@ def test_capacity_when_changed_is_replaced_unless_only_the_template_says_it(
     ("nodes", "kind", "words"),
     [
         (3, "disruptive", "terminates nodes at once"),
-        (2, "in-place", "keeps the nodes"),
+        (2, "in-place", "keeps the existing nodes"),
         (1, "in-place", "adds nodes"),
-        (None, "in-place", "or terminates at once"),
+        (None, "in-place", "or terminates nodes above the size at once"),
     ],
 )
 def test_size_when_bounds_become_fixed_then_told_by_the_live_nodes(nodes: int | None, kind: str, words: str) -> None:
