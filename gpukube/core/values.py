@@ -1,7 +1,7 @@
-"""The values that the rooms hand each other: what is wanted, what is there, what changes, what is sent.
+"""Values passed between packages: desired and live pools, changes, and requests.
 
-In scope: frozen dataclasses without behavior beyond small derived properties. Out of scope: anything
-that computes them (see resolve, owners, diff, plan) or that knows a cloud.
+In scope: frozen dataclasses with at most small derived properties. Out of scope: code that computes them (see resolve,
+owners, diff, plan), and anything that knows a cloud.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from gpukube.gpu.sharing import Sharing
 
 OWNER_LABEL = "gpukube.io/owner"
-"""Node label in the pool API: the spec's metadata.name. Labels, because all three clouds change them in place."""
+"""Node label in the pool API: the spec's metadata.name. Labels, because all three clouds update them in place."""
 POOL_LABEL = "gpukube.io/pool"
 """Node label in the pool API: the pool's name in the spec (a cloud name may differ)."""
 PROTECT_LABEL = "gpukube.io/protect"
 """Node label in the pool API: "true" refuses delete and replace; read from the live pool, not from the spec."""
 RELEASED_LABEL = "gpukube.io/released"
-"""Node label in the pool API of a released pool: its name in its spec. A copy of the marks beside it is void."""
+"""Node label in the pool API of a released pool: its name in its spec. It voids any copy of the marks."""
 MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
 """The labels that make a pool gpukube's."""
 
@@ -57,7 +57,7 @@ class Taint:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str()` writes; the effect is taken as it is."""
+        """Parse the output of `str()`; the effect is not checked."""
         pair, _, effect = text.rpartition(":")
         key, _, value = pair.partition("=")
         return cls(key, value, cast("TaintEffect", effect))
@@ -75,15 +75,15 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """How many nodes a pool has, as pool totals.
+    """The size of a pool, as pool totals.
 
     Attributes:
-        count: Fixed size, or the size at creation of an autoscaled pool.
-        minimum: Smallest size; equals count when the size is fixed.
-        maximum: Largest size; equals count when the size is fixed.
-        autoscaled: Whether the cloud's autoscaler owns the number.
-        scope: Whether the autoscaler keeps its bounds for the whole pool or for each zone; the numbers are totals in
-            both cases. Only clouds that have both kinds compare it.
+        count: Fixed size, or the initial size of an autoscaled pool.
+        minimum: Minimum size; equals count if the size is fixed.
+        maximum: Maximum size; equals count if the size is fixed.
+        autoscaled: Whether the cloud's autoscaler owns the size.
+        scope: Whether the autoscaler's bounds apply to the whole pool or to each zone; the numbers are totals in either
+            case. Only clouds that support both compare it.
     """
 
     count: int
@@ -98,9 +98,9 @@ class Reservation:
     """Where reserved machines come from.
 
     Attributes:
-        form: Which of the cloud's forms, named as in the spec; "flexStartQueued" for two that are written together.
-        id: Of the block, reservation or group, as the cloud wants it; "" for forms without one.
-        max_run_s: Seconds that a node may live; None for the cloud's limit.
+        form: The cloud's form, named as in the spec; "flexStartQueued" for two forms combined.
+        id: Id of the block, reservation, or group, as the cloud expects it; "" for forms without one.
+        max_run_s: Maximum lifetime of a node in seconds; None for the cloud's limit.
     """
 
     form: str
@@ -114,8 +114,8 @@ class Capacity:
 
     Attributes:
         type: As in the spec.
-        max_price: Highest spot price, USD per hour; None for the market's.
-        reservation: Of reserved machines; None for others.
+        max_price: Maximum spot price, USD per hour; None for the market price.
+        reservation: Reservation of reserved machines; None for others.
     """
 
     type: Literal["on-demand", "spot", "reserved"]
@@ -140,10 +140,10 @@ class Disk:
 
 
 class Locator(Protocol):
-    """Finds the place in the user's file that a field came from."""
+    """Finds the position of a field in the user's file."""
 
     def at(self, path: str) -> Where:
-        """Return the position of a field ("sharing.mig.profile"), or of its nearest parent that is written."""
+        """Return the position of a field ("sharing.mig.profile"), or of its nearest parent in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +154,11 @@ class ClusterRef:
         key: Its name inside the spec.
         provider: Provider name, "aks".
         name: The cloud's name of the cluster.
-        identity: The other identifying fields as the spec writes them (subscription, resourceGroup, region, ...).
+        identity: The other identifying fields, named as in the spec (subscription, resourceGroup, region, ...).
         kubeconfig: File to use instead of the cloud's own access; "" for the cloud's.
         context: Context inside that file.
         where: Position in the spec.
-        places: Positions of its fields, by the names of the spec.
+        places: Positions of its fields, by their names in the spec.
     """
 
     key: str
@@ -171,31 +171,31 @@ class ClusterRef:
     places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, name: str) -> Where:
-        """Return the position of one of its fields; that of the cluster where the field is not written."""
+        """Return the position of one of its fields; that of the cluster if the field is not in the file."""
         return self.places.get(name, self.where)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One pool of the spec on one cluster, every choice made, nothing translated yet.
+    """One pool of the spec on one cluster, fully resolved but not yet translated.
 
     Attributes:
         owner: metadata.name of the spec.
         pool: Name of the pool in the spec.
-        cluster: Where it goes.
+        cluster: Its cluster.
         name: Name in the cloud's API.
         machine: Resolved instance type.
         image: The cloud's own name of a node image family; "" for its default.
-        taints: Taints the spec asks for, the GPU taint included when gpu_taint is set.
-        labels, tags: The user's own, without those gpukube adds.
+        taints: Taints from the spec, including the GPU taint if gpu_taint is set.
+        labels, tags: The user's own, without those that gpukube adds.
         native: The escape hatch of this provider, as written.
-        locator: Where each field stands in the user's file.
+        locator: Finds the position of each field in the user's file.
         upgrade: How nodes are replaced.
-        kubernetes_version: Of the nodes, "1.34" or more exact; "" for the cluster's.
-        max_pods: Most pods of a node; None for the cloud's default.
-        driver_version: Where the cloud lets one choose; "" for its choice.
-        chart_version: Of the plugin's chart; "" for the tested one.
-        chart_values: Further values for that chart.
+        kubernetes_version: Kubernetes version of the nodes, "1.34" or more exact; "" for the cluster's.
+        max_pods: Maximum pods per node; None for the cloud's default.
+        driver_version: Driver version, on clouds that let users choose; "" for the default.
+        chart_version: Version of the plugin's chart; "" for the tested one.
+        chart_values: Additional values for that chart.
     """
 
     owner: str
@@ -233,22 +233,20 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class NodeStack:
-    """What the nodes of a pool bring before anything is installed in the cluster: the facts the solver goes by.
+    """What the nodes of a pool include before anything is installed in the cluster: the input of the ownership solver.
 
     Attributes:
-        driver: "cloud" when the node image or the cloud installs the NVIDIA driver.
-        advertiser: "cloud" when the cloud runs a device plugin there by itself.
-        cut_by: Who makes the MIG instances: "cloud" by a pool field, "operator" by its MIG manager, "none".
-        source: Where this is documented.
-        image: Cloud and image family as people call them, "EKS AL2023".
-        no_operator: Why the GPU Operator cannot serve these nodes; "" when it can.
-        no_driver: Why the GPU Operator cannot bring a driver to these nodes; "" when it can.
-        without_plugin: What to write to get nodes without the cloud's plugin; "" when there is nothing to write.
-        runtime: Name of the container runtime on the nodes that hands GPUs to containers: what the operator's
-            RuntimeClass has to name.
-        operator_values: Values of the operator's chart that these nodes need, by dotted path.
-        fields: Places in the create request that make it so, dotted: "nodegroup.amiType". What is not there is left out
-            on purpose.
+        driver: "cloud" if the node image or the cloud installs the NVIDIA driver.
+        advertiser: "cloud" if the cloud runs its own device plugin there.
+        cut_by: What creates the MIG instances: "cloud" through a pool field, "operator" through its MIG manager,
+            "none". source: Source of these facts. image: Human-readable cloud and image family, "EKS AL2023".
+            no_operator: Why the GPU Operator cannot serve these nodes; "" if it can. no_driver: Why the GPU Operator
+            cannot install a driver on these nodes; "" if it can. without_plugin: What to write to get nodes without the
+            cloud's plugin; "" if that is impossible. runtime: Container runtime on the nodes that gives containers
+            access to GPUs, for the operator's RuntimeClass. operator_values: Values of the operator's chart that these
+            nodes need, by dotted path. fields: Dotted paths in the create request that cause this: "nodegroup.amiType".
+            Omitted paths are omitted on
+            purpose.
     """
 
     driver: Literal["cloud", "none"]
@@ -266,16 +264,16 @@ class NodeStack:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The solver's answer for one pool: who owns driver and plugin, and what makes it so.
+    """The solver's result for one pool: who owns driver and plugin, and the settings that enforce it.
 
     Attributes:
         driver: Who installs the driver.
-        advertiser: The one component that registers nvidia.com/* on the nodes.
-        config_key: Key of the plugin configuration the nodes choose; "" when the advertiser is not ours.
-        labels: Node labels to set at birth.
-        reason: One line for people.
-        row: Name of the row of the solver's table that answered; "" when nobody looked one up.
-        values: Chart values that these nodes need of the release, by dotted path, beyond those it always has.
+        advertiser: The one component that advertises nvidia.com/* on the nodes.
+        config_key: Key of the plugin config that the nodes use; "" if gpukube's release is not the advertiser.
+        labels: Node labels to set at creation.
+        reason: One human-readable line.
+        row: Name of the matching row of the solver's table; "" if none was looked up.
+        values: Chart values that these nodes need in addition to the usual ones, by dotted path.
     """
 
     driver: Literal["cloud", "operator", "none"]
@@ -295,13 +293,13 @@ class Promise:
     nodes: Nodes
 
     def total(self, nodes: int) -> dict[str, int]:
-        """Return the devices of that many nodes."""
+        """Return the devices of a number of nodes."""
         return {name: count * nodes for name, count in self.per_node.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A native call as a value: the plan prints it, golden tests compare it, the client sends it.
+    """A native API call: the plan prints it, golden tests compare it, the client sends it.
 
     Attributes:
         service: Provider name, "aks".
@@ -316,10 +314,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class MarksCopy:
-    """The second copy of a pool's marks, which survives when its labels are replaced (see `core.marks`).
+    """The second copy of a pool's marks, which survives a replacement of its labels (see `core.marks`).
 
     Attributes:
-        owner, pool: In the form of the cloud's tags: a value that they cannot hold is a hash of it.
+        owner, pool: As stored in the cloud's tags; values that tags cannot contain are hashed.
         protected: The protection mark.
     """
 
@@ -330,19 +328,19 @@ class MarksCopy:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """A target in the terms of its cloud.
+    """A target translated to its cloud.
 
     Attributes:
-        target: What was asked for.
+        target: The resolved pool.
         ownership: Who owns driver and plugin.
         promise: What the nodes will advertise.
-        fields: Normalised intent, flat, by paths such as ("nodes", "count") or ("labels", "team"). Compared with
+        fields: Normalized intent, flat, by paths such as ("nodes", "count") or ("labels", "team"). Compared with
             Observed.fields; a field that is absent here is left to the cloud.
-        labels: Node labels as sent, ours included.
-        effective_taints: Taints the nodes will carry, those the cloud adds by itself included.
-        create: The call that makes the pool.
-        copy: The second copy of our marks as `create` writes it; None on a cloud without one.
-        copy_is_fixed: The cloud writes the copy at creation only.
+        labels: Node labels as sent, including gpukube's.
+        effective_taints: Taints that the nodes will have, including those that the cloud adds.
+        create: The call that creates the pool.
+        copy: The second copy of gpukube's marks as `create` writes it; None on a cloud without one.
+        copy_is_fixed: Whether the cloud can write the copy only at creation.
     """
 
     target: Target
@@ -357,7 +355,7 @@ class Desired:
 
     @property
     def managed(self) -> bool:
-        """Whether gpukube sees to it that the nodes advertise GPUs; where the spec says it does not, nothing is due."""
+        """Whether gpukube ensures that the nodes advertise GPUs; False if the spec opts out."""
         return self.target.plugin_owner != "none"
 
 
@@ -367,23 +365,22 @@ class Observed:
 
     Attributes:
         name: The cloud's name.
-        owner, pool: Our marks as read from the live labels; "" when it is not ours.
-        protected: The live protection mark; also true for a pool with a second copy of marks that its labels lost.
-        state: "ready", "busy" (the cloud works on it), "failed" (kept by the cloud, not usable) or "deleting" (the
-            cloud takes it away).
-        status: The cloud's own word.
-        failure: The cloud's last failure message; "".
-        fields: Normalised like Desired.fields; what the cloud added by itself is left out.
-        nodes: Present node count, None when the cloud does not say.
-        labels, effective_taints: As the nodes carry them.
+        owner, pool: gpukube's marks, read from the live labels; "" if it has none.
+        protected: The live protection mark; also true if the labels lost the marks but a second copy exists.
+        state: "ready", "busy" (an operation is running), "failed" (exists but is unusable), or "deleting".
+        status: The cloud's own status.
+        failure: The cloud's last failure message; may be "".
+        fields: Normalized like Desired.fields, without what the cloud added.
+        nodes: Current node count; None if the cloud does not return it.
+        labels, effective_taints: Labels and taints of the nodes.
         instance_type: The cloud's name.
-        etag: Version for guarded writes; "" when the cloud has none.
+        etag: Version for conditional writes; "" if the cloud has none.
         native: The pool as read.
-        copy: The second copy of the marks, where it was written for this very pool; None otherwise.
-        copied: Its tags have a copy that was written for another pool: somebody made this one from it.
-        written: Fields ("tags", "team") that gpukube wrote into an open group: they are changes to absent when nobody
-            declares them any more.
-        moving: Fields that the cloud moves by itself, as `fields`; they are compared where they are declared.
+        copy: The second copy of the marks, if it was written for this pool; otherwise None.
+        copied: Whether its tags have a copy that was written for another pool, from which this one was cloned.
+        written: Fields ("tags", "team") that gpukube wrote into an open group; once they are no longer declared, the
+            plan removes them.
+        moving: Fields that the cloud changes on its own, like `fields`; compared only if declared.
     """
 
     name: str
@@ -407,7 +404,7 @@ class Observed:
 
     @property
     def released(self) -> str:
-        """The pool that it was until it was released; "true" where an earlier gpukube did that; "" where none did."""
+        """The name in its spec before the release; "true" from older gpukube versions; "" if not released."""
         return "" if self.owner else self.labels.get(RELEASED_LABEL, "")
 
 
@@ -422,13 +419,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class UpdateRow:
-    """What a change of a field does on one cloud.
+    """The effect of changing a field on one cloud.
 
     Attributes:
         field: Key of Desired.fields; ("labels", "*") covers every label.
-        kind: in-place, disruptive (in place, but pods suffer), replace, or refused.
-        sentence: For people: what happens and why.
-        call: The operation that does it; "" when none can.
+        kind: in-place, disruptive (in place, but restarts or evicts pods), replace, or refused.
+        sentence: Human-readable: what happens and why.
+        call: The operation that makes the change; "" if none can.
         source: Public source of the fact.
     """
 
@@ -440,18 +437,18 @@ class UpdateRow:
 
     @property
     def renews_nodes(self) -> bool:
-        """Whether nodes are made anew: a size, a taint and a label change on those that are there."""
+        """Whether the change recreates nodes; sizes, taints, and labels change on existing ones."""
         return self.kind == "disruptive" and self.field[0] not in ("nodes", "taints", "labels")
 
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """How faithfully a cloud does a feature of the spec.
+    """How faithfully a cloud supports a feature of the spec.
 
     Attributes:
         fidelity: "exact", "emulated" (by the substitute named) or "missing".
-        substitute: What is done instead; "" when exact.
-        reason: Why; "" when exact.
+        substitute: What gpukube does instead; "" if exact.
+        reason: Why; "" if exact.
     """
 
     fidelity: Literal["exact", "emulated", "missing"]
@@ -461,7 +458,7 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedChange:
-    """A change together with what it would do."""
+    """A change and its effect."""
 
     change: Change
     row: UpdateRow
@@ -469,14 +466,14 @@ class ClassifiedChange:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change.
+    """What a replacement or deletion removes, or a disruptive change affects.
 
     Attributes:
-        nodes: Nodes that go or suffer; None when neither the cloud nor the cluster says how many there are.
-        gpus: Physical GPUs on them; None when the machine is not in the catalog.
-        pods: Running pods that a drain would move, "namespace/name", those of DaemonSets left out; None when the
-            inside of the cluster is not known.
-        of: Live nodes among which the cloud chooses those that go, when not all do; the pods are those of all.
+        nodes: Affected nodes; None if neither the cloud nor the cluster reports the number.
+        gpus: Physical GPUs on them; None if the machine is not in the catalog.
+        pods: Running pods that a drain would evict, "namespace/name", without DaemonSet pods; None if the cluster was
+            not read.
+        of: Number of live nodes from which the cloud picks, if not all are affected; `pods` are those of all.
     """
 
     nodes: int | None
@@ -487,16 +484,16 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """How a second pool takes the place of a live one, and how far that is (see `core.replacing`).
+    """The replacement of a live pool by a second one, and its progress (see `core.replacing`).
 
     Attributes:
         name: The cloud's name of the new pool.
-        successor: The declared pool under that name; None where it cannot be made, as an obstacle tells.
-        beside: The new pool, where it is live.
-        step: What is done next: the new pool made (or made ready), its GPUs proven, the old one drained or deleted.
-        requests: The calls to the cloud that are left, in order.
-        obstacles: Why there is no room for both; empty where nothing speaks against it.
-        unknown: What could not be found out about that.
+        successor: The declared pool under that name; None if it cannot be created, for a reason in `obstacles`.
+        beside: The new pool, if it is live.
+        step: The next step: create the new pool (or get it ready), verify its GPUs, drain the old pool, or delete it.
+        requests: The remaining cloud calls, in order.
+        obstacles: Why both pools cannot coexist; empty if they can.
+        unknown: Conditions for that which could not be checked.
     """
 
     name: str
@@ -510,30 +507,30 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """What will happen to one pool, and why.
+    """The plan of one pool, and the reason for it.
 
     Attributes:
-        cluster: Where.
-        pool: Name in the spec (or the live mark, for deletes).
+        cluster: Its cluster.
+        pool: Name in the spec (for deletes, in the live mark).
         name: The cloud's name.
-        action: See Action; "conflict" is a pool that stands in the way and is not ours.
-        why: One line, for a no-op too.
+        action: See Action; "conflict" means that a pool of another owner has the name.
+        why: One line, also for a no-op.
         desired: None for deletes.
-        observed: None when nothing is there.
+        observed: None if the pool does not exist.
         changes: Classified differences.
-        requests: The exact native calls, in order; of a replace those of `--replace recreate`, unless the plan is for
-            `--replace surge` or a replacement by a second pool is under way: then those of that.
+        requests: The exact native calls, in order; for a replace those of `--replace recreate`, unless the plan is for
+            `--replace surge` or such a replacement is already in progress.
         diagnostics: Warnings, and the errors that stop the run.
-        loss: What a replace, delete or disruptive update costs; None for other actions.
-        capacity: Allocatable devices now, by resource name; None when the inside of the cluster is not known.
-        obstacle: Of a conflict that the user can resolve: "foreign" by --adopt if nobody owns the pool, "foreign-copy"
-            by --adopt-from, "managed" by --adopt-managed, "not-ready" once the cloud has finished with it; None for
-            other conflicts.
-        replacement: Of a replace: how a second pool would take its place. `observed` is the old pool.
-        upgrade: What an upgrade of the live nodes brings and costs; None where nothing is newer, or nobody knows.
-        leaving: What a drain of the live nodes would meet; None where nothing leaves, or it is not known.
-        resumes: Of a failed pool that its cloud repairs: how it is known that its nodes are half upgraded, and that the
-            cloud would go on with that; "" where it would not.
+        loss: What a replace, delete, or disruptive update costs; None for other actions.
+        capacity: Allocatable devices now, by resource name; None if the cluster was not read.
+        obstacle: Kind of a conflict that the user can resolve: "foreign" with --adopt if the pool has no owner,
+            "foreign-copy" with --adopt-from, "managed" with --adopt-managed, "not-ready" after the cloud's operation
+            ends; None for other conflicts.
+        replacement: For a replace: the replacement by a second pool. `observed` is the old pool.
+        upgrade: The available upgrade of the live nodes and its cost; None if nothing is newer, or it is unknown.
+        leaving: Forecast of a drain of the live nodes; None if nothing leaves, or it is unknown.
+        resumes: For a failed pool that its cloud repairs: the evidence that its nodes are partly upgraded and that the
+            cloud would continue; "" if it would not.
     """
 
     cluster: ClusterRef
@@ -561,27 +558,26 @@ class PoolPlan:
 
     @property
     def disruptive(self) -> tuple[ClassifiedChange, ...]:
-        """The changes in place that running pods suffer from."""
+        """The in-place changes that restart or evict running pods."""
         return tuple(c for c in self.changes if c.row.kind == "disruptive")
 
     @property
     def disturbs(self) -> bool:
-        """Whether running pods suffer though their pool stays, so that it needs consent."""
+        """Whether the plan restarts or evicts pods while their pool stays, which requires consent."""
         return bool(self.resumes) or (self.action == "update" and bool(self.disruptive))
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the cloud says of a cluster.
+    """A cluster as the cloud reports it.
 
     Attributes:
         location: Region or zone.
         kubernetes_version: Control plane version, "1.34.2".
         ready: Whether the control plane accepts work.
-        status: The cloud's own word.
-        endpoints: Service -> host that it was asked at; empty for an emulated cloud, whose ports change.
-        channel: The release or upgrade channel by which the cloud upgrades nodes by itself, in its own words; "" for
-            none.
+        status: The cloud's own status.
+        endpoints: Service -> host that was called; empty for an emulated cloud, whose ports change.
+        channel: The cloud's own name of the release or upgrade channel that upgrades nodes automatically; "" for none.
     """
 
     location: str
@@ -606,8 +602,8 @@ class Operation:
     Attributes:
         pool: The cloud's name of the pool.
         verb: "create", "update" or "delete".
-        handle: The cloud's own handle (an URL, an id); "" to follow the pool itself, as after a lost answer.
-        warning: What the cloud refused of the call without harm to the change; "" for nothing.
+        handle: The cloud's own handle (a URL, an id); "" to poll the pool itself, as after a lost response.
+        warning: Part of the call that the cloud refused without affecting the change; "" for none.
     """
 
     pool: str
@@ -618,13 +614,13 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One look at a running operation.
+    """The state of a running operation.
 
     Attributes:
-        done: Whether it ended well.
-        status: The cloud's own word, shown live.
-        retry_after_s: Seconds the cloud asks us to wait; None when it does not say.
-        error: Why it ended badly, as our class; None otherwise.
+        done: Whether it succeeded.
+        status: The cloud's own status, shown live.
+        retry_after_s: Seconds to wait as requested by the cloud; None if it requests nothing.
+        error: Why it failed, as a gpukube error; otherwise None.
     """
 
     done: bool
@@ -639,11 +635,11 @@ class Settings:
 
     Attributes:
         endpoints: Provider name -> base URL that replaces the cloud's own (the sandbox, a private endpoint).
-        sandbox: Only loopback is reached, with nothing but `secret`.
-        secret: What the emulated clouds of this run ask for, in the place of real credentials; "" where none is known.
-        request_timeout_s: For one HTTP exchange.
+        sandbox: Connect only to loopback, with nothing but `secret`.
+        secret: Secret of the emulated clouds, instead of real credentials; "" if unknown.
+        request_timeout_s: Timeout of one HTTP request.
         connections: Size of each client's connection pool.
-        kube_timeout_s: For one call of a Kubernetes API.
+        kube_timeout_s: Timeout of one call to a Kubernetes API.
     """
 
     endpoints: Mapping[str, str] = field(default_factory=dict)
