@@ -1,1 +1,1 @@
-"""What a cluster is like now, read once and judged: who advertises devices, who reaches which node, what drifted."""
+"""The current state of a cluster, read once: who advertises devices, which pods reach which nodes, and drift."""

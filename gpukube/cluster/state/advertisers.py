@@ -1,10 +1,10 @@
-"""Who else registers nvidia.com/* in a cluster, and whether that could happen on our nodes.
+"""Finds other programs that register nvidia.com/* in a cluster, and whether they could run on gpukube's nodes.
 
-In scope: the recognition of foreign advertisers in a sighting, as a table, and the refusal it leads to. Out of scope:
-I/O, and who should advertise (core.owners).
+In scope: recognizing foreign advertisers in a snapshot, as a table, and the findings that follow. Out of scope: I/O,
+    and who should advertise (core.owners).
 
-Two plugins on one node: the kubelet keeps the last registration of a resource name, and removing either leaves 0
-until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
+With two plugins on one node, the kubelet keeps the last registration of a resource name, and removing either plugin
+leaves 0 until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ _OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
 _PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
 _NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 _DEPLOYS_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
-"""Label with which a node refuses the GPU Operator's plugin (NVIDIA/gpu-operator v26.7.0
+"""Label that excludes a node from the GPU Operator's plugin (NVIDIA/gpu-operator v26.7.0
 controllers/state_manager.go)."""
 _TWO_PLUGINS: Final = (
     "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count drops to 0 "
     "when either restarts"
 )
-_EKSCTL: Final = " (eksctl installs it again unless told --install-nvidia-plugin=false)"
-"""Of the static manifest where eksctl applies it; the how-to of AKS has another namespace."""
+_EKSCTL: Final = " (eksctl reinstalls it unless --install-nvidia-plugin=false is set)"
+"""Note on the static manifest where eksctl applies it; AKS's guide uses another namespace."""
 _OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
-"""Labels that a foreign NFD or GPU Operator may put on a node that does not exist yet."""
+"""Domains of labels that a foreign NFD or GPU Operator may set on a node that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignAdvertiser:
-    """Something that is not ours and registers nvidia.com/*.
+    """A program outside gpukube's releases that registers nvidia.com/*.
 
     Attributes:
-        name, namespace: Of the object; namespace "" for what belongs to nodes or to the cluster.
-        kind: What it is, in one word: plugin-release, gpu-operator, ..., or a cloud's own word.
+        name, namespace: Of the object; namespace is "" for what belongs to nodes or to the cluster.
+        kind: Its kind in one word: plugin-release, gpu-operator, ..., or a cloud's own word.
         form: "DaemonSet", "service on the node", "DRA driver", ...
-        evidence: What was seen.
-        consequence: What would happen beside our plugin.
-        fixes: Two ways to have one advertiser only.
-        lands_on: Pools asked about whose nodes it could run on, by name; empty when it stays away from them.
-        is_clouds_own: Whether a cloud brings it to its own nodes.
+        evidence: What identified it.
+        consequence: What would happen next to gpukube's plugin.
+        fixes: Two ways to end up with one advertiser.
+        lands_on: Names of the given pools whose nodes it could run on.
+        is_clouds_own: Whether a cloud installs it on its own nodes.
     """
 
     name: str
@@ -74,7 +74,7 @@ class ForeignAdvertiser:
 
     @property
     def title(self) -> str:
-        """Name it for people."""
+        """Human-readable name."""
         return f"{self.form} {self.namespace}/{self.name}" if self.namespace else f"{self.form} {self.name}"
 
 
@@ -102,7 +102,7 @@ def _operator(daemonset: WorkloadView) -> str:
 
 def _static_manifest(daemonset: WorkloadView) -> str:
     if daemonset.pod_labels.get("name") == "nvidia-device-plugin-ds" and "helm.sh/chart" not in daemonset.labels:
-        return "pod label name=nvidia-device-plugin-ds and no labels of Helm"
+        return "pod label name=nvidia-device-plugin-ds and no Helm labels"
     return ""
 
 
@@ -146,11 +146,11 @@ _OTHER_ROWS: Final[tuple[_Row, ...]] = (
 
 @cache
 def _rows() -> tuple[_Row, ...]:
-    """List who DaemonSets may be of, in order: the first row that matches names the DaemonSet.
+    """Return the possible owners of DaemonSets, in order: the first row that matches names the DaemonSet.
 
-    The operator's and the static manifest's DaemonSets have one name, so labels decide (NVIDIA/gpu-operator
-    assets/state-device-plugin, k8s-device-plugin deployments/static). A cloud's plugin comes before them that are known
-    by their image, which it may share.
+    The operator's and the static manifest's DaemonSets share a name, so labels decide (NVIDIA/gpu-operator
+    assets/state-device-plugin, k8s-device-plugin deployments/static). A cloud's plugin comes before rows that match by
+    image, because it may use the same one.
     """
     clouds = [
         _Row(plugin.kind, partial(_has_app, plugin.app), plugin.keep, plugin.remove, is_clouds_own=True)
@@ -161,11 +161,11 @@ def _rows() -> tuple[_Row, ...]:
 
 
 def find_advertisers(seen: Snapshot, pools: Sequence[Desired]) -> tuple[ForeignAdvertiser, ...]:
-    """Find every foreign advertiser, and on which of these pools it could run.
+    """Return every foreign advertiser, with the given pools on which it could run.
 
     Args:
         seen: The cluster.
-        pools: Pools of this cluster; those with advertiser "none" are not asked about.
+        pools: Pools of this cluster; those with advertiser "none" are ignored.
     """
     requested = [pool for pool in pools if pool.ownership.advertiser != "none"]
     found = [
@@ -183,7 +183,7 @@ def find_advertisers(seen: Snapshot, pools: Sequence[Desired]) -> tuple[ForeignA
 
 
 def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desired]) -> list[Finding]:
-    """Refuse, pool by pool, foreign advertisers that could run on the pool's nodes; the others pass."""
+    """Report, pool by pool, foreign advertisers that could run on the pool's nodes; others are fine."""
     by_name = {pool.target.where.source: pool for pool in pools}
     return [
         Finding(
@@ -200,7 +200,7 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
 
 
 def is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
-    """Describe what our releases made: the chart names the release, the operator's operands only its namespace."""
+    """Return whether a gpukube release created a DaemonSet; for the operator's operands only the namespace shows it."""
     if daemonset.namespace != NAMESPACE:
         return False
     named = daemonset.labels.get("app.kubernetes.io/instance") == DEVICE_PLUGIN.name
@@ -208,26 +208,25 @@ def is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
 
 
 def keep_one(landing: Sequence[WorkloadView], seen: Snapshot, node: str) -> str:
-    """Return the command that leaves one of several plugins on a node, and makes that one register again.
+    """Return the command that leaves one of several plugins on a node and makes it register again.
 
-    Ours is the one that stays; without one of ours, one of a release: what somebody applied by hand is easier to put
-    back.
+    gpukube's stays; without one, a Helm release's: a plugin that someone applied manually is easier to restore.
 
     Args:
-        landing: The plugins' DaemonSets that run on the node, two or more.
+        landing: DaemonSets of the two or more plugins that run on the node.
         seen: The cluster.
         node: The node's name.
     """
     kept, *others = sorted(landing, key=lambda item: (not is_ours(item, seen), not _is_managed(item)))
     restart = f"kubectl rollout restart daemonset/{kept.name} --namespace {kept.namespace}"
     clouds = [row for item in others for row in _rows() if row.is_clouds_own and row.matches(item)]
-    if clouds:  # its cloud brings it back
+    if clouds:  # its cloud reinstalls it
         return f"{clouds[0].remove}; then make the other register again: {restart}"
     return " && ".join([*dict.fromkeys(remove_plugin(item, node) for item in others), restart])
 
 
 def remove_plugin(item: WorkloadView, node: str) -> str:
-    """Return the command that takes a plugin off a node: the GPU Operator's is turned off there, others are removed."""
+    """Return the command that removes a plugin from a node: the GPU Operator's is disabled, others are deleted."""
     release = item.labels.get("app.kubernetes.io/instance", "")
     if release and "helm.sh/chart" in item.labels:
         return f"helm uninstall {release} --namespace {item.namespace}"
@@ -272,15 +271,15 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
 
 
 def _remove(row: _Row, pools: Sequence[Desired]) -> str:
-    """A label that keeps a foreign operator away from pools would keep ours away too."""
+    """Return the command that removes an operator: a label to keep it off these pools would block gpukube's too."""
     operated = any(pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools)
     if operated and row is _OPERATOR_ROW:
-        return "remove it (helm list --all-namespaces names its release): a cluster has one GPU Operator"
+        return "remove it (helm list --all-namespaces shows its release): a cluster has one GPU Operator"
     return row.remove
 
 
 def _is_companion(daemonset: WorkloadView) -> bool:
-    """Tell the DaemonSets of GFD and MPS, which use the plugin's image and labels but advertise nothing."""
+    """Match the DaemonSets of GFD and MPS, which use the plugin's image and labels but advertise nothing."""
     first_words = [container.command[0] for container in daemonset.containers if container.command]
     return daemonset.name.endswith(_NOT_PLUGINS) or (
         bool(first_words) and all(word.rsplit("/")[-1] in _NOT_PLUGINS for word in first_words)
@@ -305,7 +304,7 @@ def _name(pool: Desired) -> str:
 
 
 def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
-    """Report an operator whose device plugin DaemonSet is not there yet: it comes with the first GPU node."""
+    """Report an operator whose device plugin DaemonSet does not exist yet: it is created with the first GPU node."""
     if not seen.cluster_policies or any(_operator(daemonset) for daemonset in seen.daemonsets):
         return []
     ours = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
@@ -350,14 +349,14 @@ def _node_services(nodes: Sequence[NodeView], pools: Sequence[Desired]) -> list[
 
 
 def node_plugin_evidence(plugin: NodePlugin, node: NodeView) -> str:
-    """Tell by what a node shows that it runs a plugin of its cloud's; "" when it does not."""
+    """Return what on a node shows that its cloud's own plugin runs there; "" if nothing does."""
     if plugin.label and node.labels.get(plugin.label[0]) == plugin.label[1]:
         return f"label {'='.join(plugin.label)}"
     if plugin.condition and plugin.condition in node.conditions:
         return f"condition {plugin.condition}"
     if plugin.os_image and node.os_image.startswith(plugin.os_image):
         devices = next((f"{name}={count}" for name, count in sorted(node.devices.items()) if count > 0), "")
-        return f"{node.os_image} advertises {devices} itself" if devices else ""
+        return f"{node.os_image} advertises {devices} on its own" if devices else ""
     return ""
 
 
@@ -387,7 +386,7 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
             "dra-driver",
             "DaemonSet" if first else "DRA driver",
             evidence,
-            "the DRA driver and the plugin would give the same GPUs to two pods",
+            "the DRA driver and the plugin would allocate the same GPU to two pods",
             (
                 "let DRA allocate these GPUs: write devicePlugin.owner: none for these pools",
                 "turn its GPUs off: helm upgrade of dra-driver-nvidia-gpu with resources.gpus.enabled=false",

@@ -1,7 +1,7 @@
-"""What a DaemonSet of the NVIDIA stack is, told by its program, labels or name.
+"""Identifies the DaemonSets of the NVIDIA stack by program, labels, or name.
 
-In scope: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Out of scope: whose it is, and
-whether two of them fight (advertisers), where its pods go (reach).
+In scope: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Out of scope: who owns one, whether two
+conflict (advertisers), where its pods run (reach).
 
 Source: charts nvidia-device-plugin 0.20.0 and node-feature-discovery 0.19.0 as rendered; NVIDIA/gpu-operator v26.7.0
 assets/state-*.
@@ -85,12 +85,12 @@ _ROWS: Final = (
         names=("nvidia-device-plugin", "nvidia-device-plugin-daemonset", "nvidia-device-plugin-ds"),
     ),
 )
-"""In order: the first row that matches. The plugin comes last, since GFD and MPS use its image and its labels."""
+"""The first row that matches applies. The plugin is last, since GFD and MPS use its image and its labels."""
 
 
 @cache
 def _rows() -> tuple[_Row, ...]:
-    """Return the rows, with what the clouds call the DaemonSets of their own."""
+    """Return the rows, including the clouds' names for their own DaemonSets."""
     apps = {
         "cloud-plugin": tuple(facts.plugin.app for facts in in_cluster_facts() if facts.plugin),
         "cloud-driver": tuple(facts.driver_app for facts in in_cluster_facts() if facts.driver_app),
@@ -105,12 +105,12 @@ _APP_LABELS: Final = ("app", "k8s-app", "name")
 
 
 def title_of(role: Role) -> str:
-    """Name a role for people."""
+    """Return a role's human-readable name."""
     return _TITLES[role]
 
 
 def role_of(workload: WorkloadView) -> Role | None:
-    """Describe what a DaemonSet does in the stack; None when it is not of it."""
+    """Return a DaemonSet's role in the stack; None if it is not part of it."""
     if workload.kind != "DaemonSet":
         return None
     programs = {word.rsplit("/", 1)[-1] for part in workload.containers for word in part.command[:1]}
@@ -122,11 +122,11 @@ def role_of(workload: WorkloadView) -> Role | None:
 
 
 def publishes_itself(gfd: WorkloadView) -> bool:
-    """Return whether a GPU feature discovery hands its features to NFD's master by itself.
+    """Return whether a GPU feature discovery passes its features to NFD's master directly.
 
-    Up to 0.18 it writes a file, which an NFD worker on the node passes on, unless nfd.enableNodeFeatureApi is set; from
-    0.19 on it makes NodeFeature objects (NVIDIA/k8s-device-plugin v0.19.0 cmd/gpu-feature-discovery/main.go,
-    use-node-feature-api). An image that names no version is taken for a current one.
+    Up to 0.18 it writes a file, which an NFD worker on the node passes on, unless nfd.enableNodeFeatureApi is set;
+    since 0.19 it creates NodeFeature objects (NVIDIA/k8s-device-plugin v0.19.0 cmd/gpu-feature-discovery/main.go,
+    use-node-feature-api). An image without a version counts as current.
     """
     for container in gfd.containers:
         version = re.search(rf"{_PLUGIN_IMAGE}[^:]*:v?(\d+)\.(\d+)", container.image)
@@ -136,11 +136,11 @@ def publishes_itself(gfd: WorkloadView) -> bool:
 
 
 def daemonsets_of(objects: Iterable[Tree], namespace: str = "") -> tuple[WorkloadView, ...]:
-    """Take the DaemonSets out of a manifest as rendered.
+    """Return the DaemonSets of a rendered manifest.
 
     Args:
         objects: The manifest's objects.
-        namespace: Of those that name none.
+        namespace: Namespace of objects that name none.
     """
     found = []
     for obj in objects:

@@ -1,6 +1,6 @@
-"""A manifest as Helm renders and keeps it: many YAML documents in one text.
+"""Manifests as Helm renders and stores them: many YAML documents in one text.
 
-In scope: splitting it into objects. Out of scope: what is asked of them (release.rendered, release_drift).
+In scope: splitting them into objects. Out of scope: checking the objects (release.rendered, release_drift).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@lru_cache(maxsize=8)  # each look at a cluster reads its releases' manifests again, which change with a revision only
+@lru_cache(maxsize=8)  # each snapshot parses the releases' manifests, which change only with a revision
 def documents(manifest: str) -> Sequence[Tree]:
-    """Split a manifest into its objects, the empty documents left out.
+    """Split a manifest into its objects; skip empty documents.
 
     Raises:
         yaml.YAMLError: It is not YAML.

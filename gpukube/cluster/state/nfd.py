@@ -1,10 +1,9 @@
-"""Whether Node Feature Discovery already runs in a cluster, and whether it will reach our nodes.
+"""Detects an existing Node Feature Discovery, and whether it reaches gpukube's nodes.
 
-In scope: recognition of a foreign NFD. Out of scope: what we then write into chart values
-(release.plugin_values).
+In scope: recognizing a foreign NFD. Out of scope: the chart values that follow (release.plugin_values).
 
-NFD installed twice: two masters fight over labels (NVIDIA/cloud-native-docs, gpu-operator/getting-started). What helm
-leaves behind (the CRDs) is no sign of a running one, so workloads decide.
+With NFD installed twice, two masters fight over labels (NVIDIA/cloud-native-docs, gpu-operator/getting-started). The
+CRDs that helm leaves behind do not mean that one is running, so workloads decide.
 """
 
 from __future__ import annotations
@@ -29,26 +28,26 @@ _SHORT: Final = "nfd"
 
 @dataclass(frozen=True, slots=True)
 class ForeignNfd:
-    """An NFD that is not of our release.
+    """An NFD outside gpukube's release.
 
     Attributes:
-        masters, workers: Its parts; either may be missing from view.
+        masters, workers: Its workloads; either may be hidden.
     """
 
     masters: tuple[WorkloadView, ...]
     workers: tuple[WorkloadView, ...]
 
     def __str__(self) -> str:
-        """Name its first part."""
+        """Render the first workload."""
         return str((*self.masters, *self.workers)[0])
 
 
 def find_nfd(seen: Snapshot, going: Collection[tuple[str, str]] = ()) -> ForeignNfd | None:
-    """Find a foreign NFD; None when there is none.
+    """Find a foreign NFD; return None if there is none.
 
     Args:
         seen: The cluster.
-        going: Namespace and name of releases that are about to go, and their NFD with them.
+        going: Namespace and name of releases that are about to be uninstalled, with their NFD.
     """
     ours = {*going, *((NAMESPACE, kind.name) for kind in RELEASE_KINDS)}
     masters = tuple(item for item in seen.deployments if _is_part(item, "master") and _release(item) not in ours)
@@ -71,10 +70,11 @@ def _release(item: WorkloadView) -> tuple[str, str]:
 
 
 def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Finding]:
-    """Tell of pools that the workers of a foreign NFD do not reach: no features, so no labels of GFD there.
+    """Warn about pools that a foreign NFD's workers do not reach: no features, so no GFD labels there.
 
-    The plugin's chart does not depend on it: our nodes carry the label its affinity asks for from birth. The GPU
-    Operator does: it takes up no node on which NFD has not seen the GPU (controllers/nodelabeling_controller.go).
+    The plugin's chart does not depend on it: gpukube's nodes have the label that its affinity requires from the start.
+    The
+    GPU Operator does: it ignores nodes on which NFD has not detected the GPU (controllers/nodelabeling_controller.go).
     """
     if nfd is None:
         return []
@@ -91,7 +91,7 @@ def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Finding:
     where, message = pool.target.where, f"{worker} does not tolerate {taints}"
     fix = f"add tolerations for {taints} to that DaemonSet's release"
     if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
-        why = "the GPU Operator serves only nodes that NFD has labelled: these would have no GPU"
+        why = "the GPU Operator serves only nodes that NFD has labeled: these would have no GPU"
         return Finding("operator-nfd", where, message, why=why, fix=fix)
-    why = "feature labels come from that NFD, so these nodes get none (GPUs are advertised all the same)"
+    why = "feature labels come from that NFD, so these nodes get none (their GPUs are still advertised)"
     return Finding("nfd-taint", where, message, why=why, fix=fix, severity="warning")

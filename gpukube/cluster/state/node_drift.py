@@ -1,13 +1,13 @@
-"""Labels and taints of ours that a pool's API declares and a live node has lost: drift inside the cluster.
+"""Finds gpukube's labels and taints that a pool's API declares and a live node has lost: drift inside the cluster.
 
-In scope: pool plans and a sighting -> repairs; pure. Out of scope: patching nodes (release.node_repair), and
-differences between spec and pool API (core.diff).
+In scope: pool plans and a snapshot -> repairs; pure. Out of scope: patching nodes (release.node_repair), and
+    differences between spec and pool API (core.diff).
 
-The three clouds give a node labels and taints when it registers, and again when the pool's own API changes them; what
-somebody changes on the node in between stays so (the kubelet sets --node-labels at registration;
-UpdateNodegroupConfig of EKS and UpdateNodePool of GKE hand their change to the nodes). AKS says that labels and
-taints of the pool API are its own and warns against edits on nodes (docs: aks/use-labels, aks/use-node-taints;
-Azure/AKS#2832): a repair therefore only brings back what the pool's API says at this moment, never anything else.
+The three clouds set labels and taints on a node when it registers, and again when the pool's own API changes them;
+manual changes on the node in between stay (the kubelet sets --node-labels at registration; UpdateNodegroupConfig of EKS
+and UpdateNodePool of GKE apply their change to the nodes). AKS reserves the labels and taints of the pool API and warns
+against edits on nodes (docs: aks/use-labels, aks/use-node-taints; Azure/AKS#2832), so a repair only restores what the
+pool's API currently declares.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed, PoolPlan
 
 _UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
-"""Taint of a node that the cloud has not finished yet (k8s.io/cloud-provider api/well_known_taints.go)."""
+"""Taint of a node that the cloud has not initialized yet (k8s.io/cloud-provider api/well_known_taints.go)."""
 _CUT_LABEL: Final = "nvidia.com/mig.config"
 _WRITTEN_BY_OPERATOR: Final = frozenset({"nvidia.com/gpu.present"})
-"""Labels that the GPU Operator sets by what NFD sees, over any other value (NVIDIA/gpu-operator
-controllers/nodelabeling_controller.go): not ours on the nodes that it serves."""
+"""Labels that the GPU Operator sets from NFD's results, over any other value (NVIDIA/gpu-operator
+controllers/nodelabeling_controller.go): not gpukube's on nodes that it serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class NodeRepair:
     Attributes:
         node: Name of the node.
         pool: Name of its pool in the spec.
-        kind: What it is.
-        key: Of the label or taint.
+        kind: Label or taint.
+        key: Key of the label or taint.
         desired: Value that spec and pool API declare.
-        live: Value on the node; None when it is not there.
-        effect: Of a taint; "" for a label.
+        live: Value on the node; None if missing.
+        effect: Effect of a taint; "" for a label.
     """
 
     node: str
@@ -59,28 +59,28 @@ class NodeRepair:
 
     @property
     def field(self) -> str:
-        """Name it as fields of pools are named: "labels[team]", "taints[dedicated:NoSchedule]"."""
+        """Field name in the format of pool fields: "labels[team]", "taints[dedicated:NoSchedule]"."""
         return f"taints[{self.key}:{self.effect}]" if self.kind == "taint" else f"labels[{self.key}]"
 
     @property
     def disruptive(self) -> bool:
-        """Whether pods on the node suffer: a new cut stops all users of its GPUs, NoExecute evicts."""
+        """Whether the repair affects pods: a new MIG layout stops all users of the node's GPUs, NoExecute evicts."""
         return (self.kind == "label" and self.key == _CUT_LABEL) or self.effect == "NoExecute"
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Render the difference in one line."""
         return f"node {self.node}: {self.field} is {self.live if self.live is not None else 'gone'}, not {self.desired}"
 
 
 def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair, ...]:
-    """Find what nodes of our ready pools have lost, in the order of pools, nodes and keys.
+    """Return what nodes of gpukube's ready pools have lost, in the order of pools, nodes, and keys.
 
-    Only what spec and pool API agree on counts: where they differ, the planned update brings it to the nodes. Labels
-    and taints of others are nobody's drift.
+    Only what spec and pool API agree on counts: where they differ, the planned update sets it on the nodes. Labels and
+    taints of others are not drift.
 
     Args:
         pools: Plans of one cluster.
-        seen: Its inside.
+        seen: Snapshot of the cluster.
     """
     found: list[NodeRepair] = []
     for plan in pools:
@@ -99,26 +99,26 @@ def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair,
 
 
 def nodes_of_pool(seen: Snapshot, pool: Observed) -> tuple[NodeView, ...]:
-    """Find the nodes of a live pool by our marks, or by the cloud's own label where a node has lost them."""
+    """Return the nodes of a live pool, by gpukube's labels, or by the cloud's own label if a node has lost them."""
     return tuple(node for node in seen.nodes if belongs_to_pool(node, pool))
 
 
 def without_nodes_of(seen: Snapshot, pool: Observed) -> Snapshot:
-    """Leave the nodes of a live pool out of what was seen: of two pools with one mark, the other one's remain."""
+    """Return the snapshot without a live pool's nodes: if two pools share labels, the other pool's nodes remain."""
     names = {node.name for node in nodes_of_pool(seen, pool)}
     return replace(seen, nodes=tuple(node for node in seen.nodes if node.name not in names))
 
 
 def belongs_to_pool(node: NodeView, pool: Observed, pool_label: str = "") -> bool:
-    """Return whether a node is of a live pool: by the cloud's own label, else by our marks.
+    """Return whether a node belongs to a live pool: by the cloud's own label, else by gpukube's labels.
 
     Args:
-        node: Of the cluster.
+        node: A node of the cluster.
         pool: The live pool.
-        pool_label: Key of that label; "" for those of all clouds.
+        pool_label: Key of the cloud's label; "" for those of all clouds.
     """
-    # The label finds a node that has lost our marks, and tells apart two pools of one mark. A cloud without one is
-    # matched by our marks alone.
+    # The cloud's label finds a node that has lost gpukube's, and distinguishes two pools with the same ones. Clouds
+    # without one are matched only by gpukube's labels.
     keys = [pool_label] if pool_label else (facts.pool_label for facts in in_cluster_facts() if facts.pool_label)
     if named := next((node.labels[key] for key in keys if node.labels.get(key)), ""):
         return named == pool.name

@@ -1,12 +1,11 @@
-"""Which pods of the NVIDIA stack land on which nodes, and which predicate keeps the others away.
+"""Predicts which pods of the NVIDIA stack run on which nodes, and which predicate excludes the others.
 
-In scope: places (live nodes, or those a pool will have) x DaemonSets (live, as rendered, or as values say) ->
-Reach; pure. Out of scope: the predicates themselves (scheduling), what a DaemonSet is (components), how a
-finding is told.
+In scope: places (live nodes, or those a pool will have) and DaemonSets (live, rendered, or from values) -> Reach; pure.
+Out of scope: the predicates themselves (scheduling), identifying a DaemonSet (components), wording of findings.
 
-A place to be is given the labels it will get after birth by whoever writes them, and only if that writer lands there
-itself: a node on which no NFD worker runs gets no feature label, so nothing that asks for one lands either. That is
-how a taint of a pool's own leaves it without devices (NVIDIA/k8s-device-plugin#734).
+A future node is given the labels that components will write to it, but only if such a component itself runs there: a
+    node without an NFD worker gets no feature labels, so nothing that requires one runs either. That is how a taint of
+    a pool leaves it without devices (NVIDIA/k8s-device-plugin#734).
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ FEATURE_LABELS: Final[Mapping[str, str]] = {
     "feature.node.kubernetes.io/pci-0302_10de.present": "true",
     "feature.node.kubernetes.io/pci-0300_10de.present": "true",
 }
-"""What a worker of NFD, however configured, may say of a node with a GPU (NVIDIA/k8s-device-plugin#1213)."""
+"""Labels that an NFD worker, in any configuration, may set on a node with a GPU (NVIDIA/k8s-device-plugin#1213)."""
 _BORN_WITH: Final[Mapping[str, str]] = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "linux"}
-"""What every kubelet of ours says of itself."""
+"""Labels that every kubelet sets itself."""
 _CLOUD_DOMAINS: Final = (
     "node.kubernetes.io/",
     "topology.kubernetes.io/",
     "kubernetes.io/",
     "beta.kubernetes.io/",
 )
-"""What the clouds' controllers write on every cloud; each cloud's own domains are in its `Extras.in_cluster`."""
+"""Domains that cloud controllers write on every cloud; each cloud's own domains are in its `Extras.in_cluster`."""
 _OPERANDS: Final = "nvidia.com/gpu.deploy."
 _MPS: Final = "nvidia.com/mps.capable"
 
@@ -57,10 +56,10 @@ _OPERAND_NAMES: Final = (
     "driver",
     "node-status-exporter",
 )
-"""The operator labels a node with these once NFD has seen its GPU (NVIDIA/gpu-operator v26.7.0
-controllers/state_manager.go); the driver and toolkit ones only matter where it runs those."""
+"""Labels that the operator sets on a node once NFD has detected its GPU (NVIDIA/gpu-operator v26.7.0
+controllers/state_manager.go); those for driver and toolkit matter only if it runs them."""
 _WRITERS: Final[tuple[Role, ...]] = ("nfd-worker", "gfd")
-"""Who writes labels that others ask for, in the order in which they depend on each other."""
+"""Roles that write labels that others require, in the order in which they depend on each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,11 @@ class Place:
     """A node, or the nodes that a pool will have.
 
     Attributes:
-        name: For people: the node's name, or "cluster/pool".
-        labels: Those that are there, or that it is born with.
-        node: Name of the live node; "" for nodes to come.
-        written: Role -> labels that its pod will write once it lands; empty for live nodes, which are as they are.
+        name: Human-readable name: the node's, or "cluster/pool".
+        labels: Current labels, or those that it is created with.
+        node: Name of the live node; "" for future nodes.
+        written: Role -> labels that its pod will write once it runs there; empty for live nodes, which have them
+            already.
     """
 
     name: str
@@ -88,13 +88,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Whether the pods of one DaemonSet land at one place.
+    """Whether the pods of one DaemonSet run at one place.
 
     Attributes:
-        place: Its name.
-        role: What the DaemonSet is.
+        place: Name of the place.
+        role: Role of the DaemonSet.
         workload: The DaemonSet.
-        misfits: What stands against it; empty when its pods land there.
+        misfits: Reasons why its pods cannot run there; empty if they can.
     """
 
     place: str
@@ -104,32 +104,32 @@ class Reach:
 
     @property
     def lands(self) -> bool:
-        """Whether its pods land there."""
+        """Whether its pods run there."""
         return not self.misfits
 
     @property
     def why_not(self) -> str:
-        """Describe what stands against it; "" when nothing does."""
+        """Reasons why they cannot; "" if they can."""
         return "; ".join(misfit.message for misfit in self.misfits)
 
     @property
     def taints(self) -> tuple[Taint, ...]:
-        """Return the taints that are not tolerated."""
+        """Taints that are not tolerated."""
         return tuple(misfit.taint for misfit in self.misfits if misfit.taint)
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Render the result in one line."""
         title = title_of(self.role)
-        return f"{title} lands" if self.lands else f"{title} does not land: {self.why_not}"
+        return f"{title} runs" if self.lands else f"{title} does not run: {self.why_not}"
 
 
 def live_place(node: NodeView) -> Place:
-    """Take a node as it is."""
+    """Return the place of a live node."""
     return Place(node.name, node.labels, node.taints, node.name)
 
 
 def coming_place(pool: Desired) -> Place:
-    """Predict the nodes of a pool: its labels, its effective taints, and what the stack will write on them."""
+    """Predict a pool's nodes: labels, effective taints, and what the stack will write on them."""
     shares = pool.target.sharing.slicing
     mps = str(shares is not None and shares.mode == "mps").lower()
     deploys = {f"{_OPERANDS}{operand}": "true" for operand in _OPERAND_NAMES}
@@ -149,25 +149,25 @@ def coming_place(pool: Desired) -> Place:
 
 
 def may_appear(key: str) -> bool:
-    """Return whether the cloud may set a label that the spec does not on a node that does not exist yet."""
+    """Return whether the cloud may set a label beyond the spec on a node that does not exist yet."""
     return key.startswith(_CLOUD_DOMAINS) or any(
         key in facts.label_keys or key.startswith(facts.label_domains) for facts in in_cluster_facts()
     )
 
 
 def reach(places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:
-    """Say for every place and every DaemonSet of the NVIDIA stack whether its pods land there.
+    """Return, for every place and every DaemonSet of the NVIDIA stack, whether its pods run there.
 
     Args:
-        places: Live nodes or nodes to come.
-        daemonsets: Any; those that are not of the stack are left out.
+        places: Live or future nodes.
+        daemonsets: Any; those outside the stack are skipped.
     """
     stack = _stack_of(daemonsets)
     return tuple(found for place in places for found in _reach_place(place, stack))
 
 
 def reach_one(place: Place, daemonset: WorkloadView) -> tuple[Misfit, ...]:
-    """Describe what keeps the pods of one DaemonSet, of the stack or not, from a place as it is or is born."""
+    """Return what keeps the pods of one DaemonSet, of the stack or not, off a place with its current labels."""
     unknown: Callable[[str], bool] | None = may_appear if place.coming else None
     return daemon_misfits(daemonset.placement, place.labels, place.taints, name=place.node, unknown=unknown)
 
@@ -179,7 +179,7 @@ def _stack_of(daemonsets: Iterable[WorkloadView]) -> list[tuple[Role, WorkloadVi
 def _reach_place(
     place: Place, stack: Sequence[tuple[Role, WorkloadView]], roles: Container[Role] | None = None
 ) -> list[Reach]:
-    """Judge the DaemonSets of some roles, or of all; those that write labels count for the others either way."""
+    """Check the DaemonSets of some roles, or of all; those that write labels count for the others either way."""
     labels = dict(place.labels)
     for writer in _WRITERS:
         if writer not in place.written:
@@ -194,11 +194,10 @@ def _reach_place(
 
 
 def needed_roles(pool: Desired) -> Mapping[Role, bool]:
-    """Return which parts of our release, or of the cloud, must land on a pool's nodes.
+    """Return which components of gpukube's release, or of the cloud, must run on a pool's nodes.
 
     Returns:
-        Role -> whether the promised devices depend on it; False where only labels do. Empty for pools that others
-        serve.
+        Role -> whether the promised devices depend on it; False if only labels do. Empty for pools that others serve.
     """
     advertiser = pool.ownership.advertiser
     if advertiser == "cloud":
@@ -220,17 +219,18 @@ _ANYBODYS: Final = ("nfd-worker", "cloud-plugin")
 
 
 def _distance(found: Reach) -> int:
-    """Count what would have to be otherwise."""
+    """Return how many conditions would have to change."""
     return sum(len(misfit.keys) or 1 for misfit in found.misfits)
 
 
 def unreached(pool: Desired, places: Iterable[Place], daemonsets: Iterable[WorkloadView]) -> tuple[Reach, ...]:
-    """Find the parts that a pool needs, whose DaemonSets are there, and whose pods land on a place by none of them.
+    """Return the components that a pool needs and whose existing DaemonSets all fail to reach a place.
 
-    A part may have several DaemonSets (NFD's workers of two installations, GKE's plugin by size and system of nodes):
-    one that lands is enough, and of those that do not the one is told that comes nearest. Only DaemonSets of our
-    namespace count as plugin, GFD, MPS daemon and MIG manager: others' are not ours to count on. What has no DaemonSet
-    at all (a service of the node) is not told here.
+    A component may have several DaemonSets (NFD's workers of two installations, GKE's plugin by size and system of
+    nodes): one that reaches the place is enough; otherwise the closest one is reported. Only DaemonSets in gpukube's
+    namespace count
+    as plugin, GFD, MPS daemon, and MIG manager: others are not reliable. A component without any DaemonSet (a service
+        of the node) is not reported here.
     """
     needed = needed_roles(pool)
     stack = [(role, item) for role, item in _stack_of(daemonsets) if item.namespace == NAMESPACE or role in _ANYBODYS]

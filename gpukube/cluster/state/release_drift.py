@@ -1,11 +1,11 @@
-"""What somebody changed by hand in the objects of our release, behind values that are right.
+"""Finds manual changes to the objects of gpukube's release whose values are correct.
 
-In scope: manifest of a release x live objects -> drift; pure. Out of scope: reading objects (release_objects),
-what to do about it (release.plan, release.reclaim), and anything that a status says: that is health.
+In scope: a release's manifest and live objects -> drift; pure. Out of scope: reading objects (release_objects), what to
+    do about it (release.plan, release.reclaim), and statuses: those are health.
 
-Each object is compared field by field with what the release's own manifest says. What the API server fills in, and
-what controllers and people add elsewhere, is no drift; but some additions change what the object does (a node
-selector where the chart sends none, an argument, one more config entry), and those count.
+Each object is compared field by field with the release's own manifest. Defaults from the API server, and what
+controllers and people add elsewhere, are not drift; but some additions change what the object does (a node selector
+where the chart sets none, an argument, one more config entry), and those count.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 Json: TypeAlias = object
 Path: TypeAlias = tuple[str | int, ...]
 Identity: TypeAlias = tuple[str, str, str]
-"""Kind, namespace ("" for the whole cluster) and name."""
+"""Kind, namespace ("" if cluster-scoped), and name."""
 
 _COMPARED_WHOLE: Final = frozenset(
     {"affinity", "binaryData", "data", "nodeSelector", "rules", "subjects", "tolerations"}
 )
-"""Fields below which everything counts that the manifest does not say: the API server adds nothing there."""
+"""Fields below which everything beyond the manifest counts: the API server adds nothing there."""
 _ADDITIONS: Final = _COMPARED_WHOLE | {
     "args",
     "command",
@@ -45,9 +45,9 @@ _ADDITIONS: Final = _COMPARED_WHOLE | {
     "paused",
     "runtimeClassName",
 }
-"""Fields that count although the manifest is silent about them."""
+"""Fields that count even if the manifest does not set them."""
 _ITEM_KEYS: Final = ("mountPath", "name")
-"""What tells the items of a list apart, if all have it and none twice (list-map-keys of core/v1)."""
+"""Key of list items, if all have it and none twice (list-map-keys of core/v1)."""
 _UNITS: Final[dict[str, Decimal]] = {
     "": Decimal(1),
     "m": Decimal("0.001"),
@@ -60,15 +60,15 @@ _MOST_SAID: Final = 3
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Drift:
-    """One field of one object that is not as the release made it.
+    """One field of one object that differs from the release.
 
     Attributes:
         object: Kind and name, "DaemonSet gpukube-nvidia-device-plugin".
-        field: Dotted, items of lists by their key: "spec.template.spec.containers[main].image"; "" when the whole
-            object is gone.
-        desired: What the release's manifest says; None when no message.
-        live: What is there; None when it is not.
-        path: Where the live value is, list positions as numbers, for taking it away.
+        field: Dotted, list items by their key: "spec.template.spec.containers[main].image"; "" if the whole object is
+            missing.
+        desired: Value in the release's manifest; None if it sets none.
+        live: Live value; None if missing.
+        path: Path of the live value, list positions as numbers, for removing it.
     """
 
     object: str
@@ -84,7 +84,7 @@ class Drift:
 
 
 def manifest_objects(manifest: str) -> tuple[Tree, ...]:
-    """Read the objects of a release's manifest that we compare; empty when it is not YAML, which Helm never writes."""
+    """Return a manifest's objects that are compared; empty if it is not YAML, which Helm never writes."""
     try:
         found = documents(manifest)
     except yaml.YAMLError:
@@ -93,7 +93,7 @@ def manifest_objects(manifest: str) -> tuple[Tree, ...]:
 
 
 def identity(obj: Tree) -> Identity:
-    """Tell an object from all others; a document without a namespace goes to the release's."""
+    """Return the identity of an object; a document without a namespace belongs to the release's."""
     kind = text(obj, "kind")
     namespaced = kind in RELEASE_TYPES and RELEASE_TYPES[kind].namespaced
     namespace = (text(obj, "metadata", "namespace") or NAMESPACE) if namespaced else ""
@@ -101,7 +101,7 @@ def identity(obj: Tree) -> Identity:
 
 
 def find_drift(desired: Iterable[Tree], live: Iterable[Tree]) -> tuple[Drift, ...]:
-    """Compare the objects of a manifest with the live ones, in the manifest's order; other live ones do not matter."""
+    """Compare a manifest's objects with the live ones, in the manifest's order; ignore other live ones."""
     there = {identity(obj): obj for obj in live}
     found: list[Drift] = []
     for obj in desired:
@@ -118,7 +118,7 @@ def find_drift(desired: Iterable[Tree], live: Iterable[Tree]) -> tuple[Drift, ..
 
 
 def describe_drift(found: Sequence[Drift]) -> list[str]:
-    """Say drift in one line per object: "DaemonSet x is gone", "ConfigMap y: data[c-1] differs"."""
+    """Render drift in one line per object: "DaemonSet x is missing", "ConfigMap y: data[c-1] differs"."""
     lines = []
     for name in dict.fromkeys(item.object for item in found):
         fields = [
@@ -147,7 +147,7 @@ def _object_differences(desired: Tree, live: Tree) -> Iterator[_Difference]:
 def _differences(
     desired: object, live: object, path: Path, steps: tuple[str, ...], *, whole: bool
 ) -> Iterator[_Difference]:
-    if (desired is None and not whole) or desired == live:  # most of an object is equal: one look at each branch of it
+    if (desired is None and not whole) or desired == live:  # most branches are equal: compare each only once
         return
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         for key, value in desired.items():
@@ -163,7 +163,7 @@ def _differences(
 
 
 def _step(key: str, steps: tuple[str, ...]) -> str:
-    """Write one step of a field's name; keys of people's choosing stand in brackets."""
+    """Return one step of a field's name; user-chosen keys are in brackets."""
     chosen = bool(steps) and steps[-1] in (".data", ".labels", ".annotations", ".nodeSelector")
     return f"[{key}]" if chosen else f".{key}"
 
@@ -190,7 +190,7 @@ def _of_lists(
 
 
 def _item_key(*lists: list[object]) -> str:
-    """Find what tells the items of both lists apart, "" when nothing does."""
+    """Return the key that identifies the items of both lists, "" if none does."""
     for key in _ITEM_KEYS:
         named = [[text(item, key) for item in items] for items in lists]
         if all(names and all(names) and len({*names}) == len(names) for names in named):
@@ -206,14 +206,14 @@ def _same(desired: object, live: object) -> bool:
 
 
 def _is_empty(value: object) -> bool:
-    """Return whether a value says nothing: the API server drops such fields, or writes them out."""
+    """Return whether a value is empty: the API server drops such fields, or fills them in."""
     if isinstance(value, Mapping):
         return all(_is_empty(item) for item in value.values())
     return value is None or value is False or value in ("", 0) or value == []
 
 
 def _quantity(value: object) -> Decimal | None:
-    """Read "500m", "0.5" or 2 as a number; None for anything else."""
+    """Parse "500m", "0.5", or 2 as a number; return None for anything else."""
     written = text({"value": value}, "value") if not isinstance(value, bool) else ""
     number = written.rstrip("mkMGTKi")
     unit = _UNITS.get(written[len(number) :])

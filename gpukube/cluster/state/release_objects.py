@@ -1,6 +1,6 @@
-"""The live objects of a release.
+"""Reads the live objects of a release.
 
-In scope: reading them in few calls. Out of scope: what is wrong with them (release_drift).
+In scope: reading them in few calls. Out of scope: comparing them (release_drift).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 5
 _INSTANCE = "app.kubernetes.io/instance"
-"""Both charts and the NFD they bring write the release's name into this label of all their objects."""
+"""Label in which both charts and their NFD write the release's name on all objects."""
 
 
 def live_objects(kube: Kube, release: Release, kinds: Container[str] = RELEASE_TYPES) -> tuple[Tree, ...]:
-    """Read the live objects that a release's manifest names, one list for each type; missing ones are left out.
+    """Return the live objects that a release's manifest names, with one list per type; skip missing ones.
 
-    What no list shows is asked for by name: somebody may have taken its label away.
+    Objects that no list contains are read by name: their label may have been removed.
 
     Args:
         kube: The cluster.
-        release: One of ours.
-        kinds: Which types; all when left out.
+        release: One of gpukube's releases.
+        kinds: Types to read; all by default.
 
     Raises:
-        AccessError: A type may not be listed; the message names which.
+        AccessError: A type may not be listed; the message names it.
         ClusterError: The API did not answer.
     """
     desired = [obj for obj in manifest_objects(release.manifest) if text(obj, "kind") in kinds]
@@ -55,4 +55,4 @@ def live_objects(kube: Kube, release: Release, kinds: Container[str] = RELEASE_T
 
 def _listed(kube: Kube, kind: ApiType, release: str) -> list[Tree]:
     found = kube.objects(kind, NAMESPACE) if kind.namespaced else kube.objects(kind, labels={_INSTANCE: release})
-    return [{**obj, "kind": kind.kind} for obj in found or ()]  # items of a list do not say what they are
+    return [{**obj, "kind": kind.kind} for obj in found or ()]  # items of a list have no kind

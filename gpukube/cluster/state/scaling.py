@@ -1,7 +1,7 @@
-"""Whether anything in a cluster starts and ends the nodes of its autoscaled pools.
+"""Checks whether anything in a cluster starts and removes the nodes of its autoscaled pools.
 
-In scope: a sighting x pools -> what is missing; pure. Out of scope: what an autoscaler expects of a pool
-(core.autoscaler_template), and which clouds scale by themselves (Extras.in_cluster).
+In scope: a snapshot and pools -> what is missing; pure. Out of scope: what an autoscaler expects of a pool
+(core.autoscaler_template), and which clouds scale on their own (Extras.in_cluster).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOTHING_SCALES: Final = "nothing-scales"
 
 
 def missing_scaler(cluster: ClusterRef, seen: Snapshot) -> Scaler | None:
-    """Return the program that a cluster lacks so that its pools scale; None where it runs, or the cloud scales them."""
+    """Return the autoscaler that a cluster lacks; None if it runs, or if the cloud itself scales the pools."""
     scaler = load_provider(cluster.provider).extras.in_cluster.scaler
     if scaler is None or any(_runs(scaler.program, item) for item in seen.deployments):
         return None
@@ -31,19 +31,19 @@ def missing_scaler(cluster: ClusterRef, seen: Snapshot) -> Scaler | None:
 
 
 def _runs(program: str, item: WorkloadView) -> bool:
-    """Tell a program by its image or its command, as charts and people name its Deployment in many ways."""
+    """Return whether a workload runs a program, by image or command: its Deployment may have any name."""
     images = (image.rpartition("/")[2] for image in item.images)
     commands = (container.command[0].rpartition("/")[2] for container in item.containers if container.command)
     return item.replicas > 0 and (program in commands or any(image.startswith(program) for image in images))
 
 
 def install_command(scaler: Scaler, cluster: ClusterRef) -> str:
-    """Return the command that installs it."""
+    """Return the command that installs an autoscaler."""
     return scaler.install.format(**{**cluster.identity, "name": cluster.name})
 
 
 def scaler_warnings(seen: Snapshot, pools: Sequence[Desired]) -> list[Finding]:
-    """Warn of a cluster in which nothing scales the declared pools: once, with all their names."""
+    """Warn about a cluster in which nothing scales the declared pools: once, with all their names."""
     scaled = [pool for pool in pools if pool.promise.nodes.autoscaled]
     scaler = missing_scaler(scaled[0].target.cluster, seen) if scaled else None
     if scaler is None:

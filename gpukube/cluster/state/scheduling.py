@@ -1,7 +1,7 @@
-"""Whether a pod may go to a node, and if not, why: node selector, node affinity, taints.
+"""Checks whether a pod can be scheduled on a node, and if not, why: node selector, node affinity, taints.
 
-In scope: the predicates of the Kubernetes scheduler that look at labels and taints, as pure functions. Out of scope:
-resources, topology spread, priorities, and knowledge of NVIDIA or of a cloud.
+In scope: the Kubernetes scheduler's predicates on labels and taints, as pure functions. Out of scope: resources,
+    topology spread, priorities, and knowledge of NVIDIA or of a cloud.
 
 Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
 """
@@ -29,21 +29,21 @@ DAEMON_TOLERATIONS: Final = (
     Toleration("node.kubernetes.io/pid-pressure", "Exists", effect="NoSchedule"),
     Toleration(CORDON, "Exists", effect="NoSchedule"),
 )
-"""What the DaemonSet controller adds to its pods (Kubernetes documentation, "DaemonSet")."""
+"""Tolerations that the DaemonSet controller adds to its pods (Kubernetes documentation, "DaemonSet")."""
 _SOFT: Final = "PreferNoSchedule"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-"""What Gt and Lt can compare (strconv.ParseInt; Python's int takes more)."""
+"""Integers that Gt and Lt can compare (strconv.ParseInt; Python's int accepts more)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """One reason why a pod does not go to a node.
+    """One reason why a pod cannot be scheduled on a node.
 
     Attributes:
-        kind: What stands in the way.
-        message: For people, with the values seen.
+        kind: Predicate that fails.
+        message: Human-readable message, with the values found.
         taint: The taint that is not tolerated.
-        keys: Label keys that are asked for and not as asked; of an affinity those of all its terms.
+        keys: Label keys that are required and do not match; for an affinity those of all its terms.
     """
 
     kind: Literal["selector", "affinity", "taint"]
@@ -60,15 +60,15 @@ def misfits(
     name: str = "",
     unknown: Callable[[str], bool] | None = None,
 ) -> tuple[Misfit, ...]:
-    """Explain why a pod does not go to a node; empty when it may.
+    """Return why a pod cannot be scheduled on a node; empty if it can.
 
     Args:
-        placement: The pod's selector, affinity and tolerations.
-        labels: The node's.
-        taints: The node's.
-        name: The node's; "" when it does not exist yet.
-        unknown: Says of a label key that is absent whether the node may carry it all the same; such a key is
-            taken to match. For nodes that do not exist yet.
+        placement: The pod's selector, affinity, and tolerations.
+        labels: The node's labels.
+        taints: The node's taints.
+        name: The node's name; "" if it does not exist yet.
+        unknown: Returns for an absent label key whether the node may have it anyway; such a key matches. For nodes that
+            do not exist yet.
     """
     open_keys = unknown or (lambda _key: False)
     found = [
@@ -96,7 +96,7 @@ def daemon_misfits(
     name: str = "",
     unknown: Callable[[str], bool] | None = None,
 ) -> tuple[Misfit, ...]:
-    """As `misfits`, for a pod of a DaemonSet, which tolerates the node's troubles by itself."""
+    """Like `misfits`, for a pod of a DaemonSet, which tolerates the node's problem taints automatically."""
     hard = [taint for taint in taints if not tolerates(DAEMON_TOLERATIONS, taint)]
     return misfits(placement, labels, hard, name=name, unknown=unknown)
 
@@ -107,7 +107,7 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def _covers(toleration: Toleration, taint: Taint) -> bool:
-    """Match one toleration: no effect is every effect, and no key, which only Exists may have, every key."""
+    """Match one toleration: no effect means every effect; no key, allowed only with Exists, means every key."""
     if toleration.effect not in ("", taint.effect):
         return False
     if toleration.operator == "Exists":
@@ -123,13 +123,13 @@ def _terms(placement: Placement) -> list[object] | None:
 
 
 def _term_matches(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> bool:
-    """Match one term: all of its expressions; an empty term matches no node."""
+    """Match one term: all of its expressions must match; an empty term matches no node."""
     present = bool(items(term, "matchExpressions") or items(term, "matchFields"))
     return present and not _failing(term, labels, name, unknown)
 
 
 def _failing(term: object, labels: Mapping[str, str], name: str, unknown: Callable[[str], bool]) -> list[str]:
-    """List the keys of a term's expressions that do not hold; the name of a node to come may be any."""
+    """Return the keys of a term's expressions that do not match; a future node's name matches anything."""
     fields = {"metadata.name": name} if name else {}
     expressions = [(item, labels, unknown) for item in items(term, "matchExpressions")]
     expressions += [(item, fields, lambda _key: not name) for item in items(term, "matchFields")]
@@ -160,7 +160,7 @@ def _expression_matches(item: object, labels: Mapping[str, str], unknown: Callab
 
 
 def _is_beyond(value: str, values: list[str], *, sign: int) -> bool:
-    """Compare two whole numbers; nothing else can be beyond anything, and there is exactly one to compare with."""
+    """Compare two integers; anything else is False, and there must be exactly one value to compare with."""
     if len(values) != 1 or not all(_INTEGER.fullmatch(number) for number in (value, *values)):
         return False
     return sign * (int(value) - int(values[0])) > 0

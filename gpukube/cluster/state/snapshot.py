@@ -1,4 +1,4 @@
-"""One look at a cluster: everything the pure modules of this room need, read at once.
+"""A snapshot of a cluster: everything that the pure modules of this package need, read at once.
 
 In scope: `Snapshot` and `look`. Out of scope: conclusions.
 """
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
 
 _AT_ONCE = 5
-"""Calls under way in one look; each waits for the network, not for us."""
+"""Maximum number of concurrent calls in one snapshot; each waits for the network, not for the CPU."""
 _DRA_VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a cluster looked like.
+    """State of a cluster at one moment.
 
     Attributes:
-        history: Revisions of our release of the plugin's chart, oldest first; empty when it is not there.
-        config_map: Entries of that release's ConfigMap; None when it does not exist.
-        operator_history: As history, of our release of the GPU Operator.
-        operator_config_map: As config_map, of that release.
-        pods: Pods of our namespace.
+        history: Revisions of gpukube's device-plugin release, oldest first; empty if not installed.
+        config_map: Entries of that release's ConfigMap; None if it does not exist.
+        operator_history: The same as history, for gpukube's GPU Operator release.
+        operator_config_map: The same as config_map, for that release.
+        pods: Pods in gpukube's namespace.
         cluster_policies: ClusterPolicy objects of the GPU Operator.
-        objects: Live objects of our releases, of those that are deployed; None when they were not read.
+        objects: Live objects of gpukube's deployed releases; None if not read.
         device_classes: DeviceClasses of DRA.
         slices: (driver, node) of DRA's ResourceSlices.
     """
@@ -57,24 +57,24 @@ class Snapshot:
     objects: tuple[Tree, ...] | None = None
 
     def release_of(self, kind: ReleaseKind) -> Release | None:
-        """Return the newest revision of one of our releases; None when it is not there."""
+        """Return the newest revision of one of gpukube's releases; None if not installed."""
         return newest(self.operator_history if kind is GPU_OPERATOR else self.history)
 
     def entries_of(self, kind: ReleaseKind) -> Mapping[str, str] | None:
-        """Return the config entries of one of our releases; None when it has no ConfigMap."""
+        """Return the config entries of one of gpukube's releases; None if it has no ConfigMap."""
         return self.operator_config_map if kind is GPU_OPERATOR else self.config_map
 
     def plugin_of(self, kind: ReleaseKind) -> WorkloadView | None:
-        """Return the DaemonSet that advertises for one of our releases; None when it is not there."""
+        """Return the DaemonSet that advertises for one of gpukube's releases; None if it does not exist."""
         desired = (NAMESPACE, kind.plugin)
         return next((item for item in self.daemonsets if (item.namespace, item.name) == desired), None)
 
 
 def look(kube: Kube) -> Snapshot:
-    """Read a cluster: ten calls, none of them for all pods, and one for each type of object of a deployed release.
+    """Read a cluster: ten calls, none of them for all pods, and one per object type of a deployed release.
 
     Raises:
-        AccessError: A list is forbidden; the message names which.
+        AccessError: A list is forbidden; the message names it.
         ClusterError: The API did not answer.
     """
     with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -109,12 +109,12 @@ def look(kube: Kube) -> Snapshot:
 
 
 def has_entry(kube: Kube, kind: ReleaseKind, key: str) -> bool:
-    """Say by one call whether a release has a config entry right now.
+    """Return, with one call, whether a release currently has a config entry.
 
-    To be asked right before nodes get a label that names it: a label without its entry makes the plugin exit there.
+    Call this right before nodes get a label that names it: a label without its entry makes the plugin exit there.
 
     Raises:
-        AccessError, ClusterError: As look.
+        AccessError, ClusterError: See look.
     """
     return key in (kube.config_map(NAMESPACE, kind.config_map) or {})
 

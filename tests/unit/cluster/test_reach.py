@@ -100,7 +100,7 @@ def test_reach_when_the_worker_does_not_tolerate_then_neither_lands_and_both_are
     assert found[0].misfits[0].keys[0] == "feature.node.kubernetes.io/pci-10de.present"
     assert (found[1].taints, str(found[1])) == (
         (SKU,),
-        "the NFD worker does not land: taint sku=gpu:NoSchedule is not tolerated",
+        "the NFD worker does not run: taint sku=gpu:NoSchedule is not tolerated",
     )
 
 
