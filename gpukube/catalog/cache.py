@@ -1,9 +1,9 @@
 """The file of refreshed data on this machine.
 
-In scope: reading and writing it. Out of scope: its place (place), what is in it (gpukube.gpu.refreshed).
+In scope: reading and writing it. Out of scope: its path (place), its content (gpukube.gpu.refreshed).
 
-The sandbox has a file of its own, so that invented prices never mix with real ones. A file that cannot be used is told
-about and passed over: the embedded data is always there.
+The sandbox has a separate file, so that invented prices never mix with real ones. An unusable file is reported and
+ignored: the embedded data is always available.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from gpukube.errors import Finding, Where
-from gpukube.gpu.refreshed import Stock  # noqa: TC001 - the file is read into these
+from gpukube.gpu.refreshed import Stock  # noqa: TC001 - msgspec reads the file into these
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,11 +38,11 @@ class _File(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What the file holds, and what is wrong with it.
+    """Content of the file, and its problems.
 
     Attributes:
         stocks: One per provider and region.
-        findings: Why the file, or a part of it, is passed over.
+        findings: Why the file, or part of it, is ignored.
     """
 
     stocks: tuple[Stock, ...] = ()
@@ -50,7 +50,7 @@ class Cached:
 
 
 def read_cache(path: Path) -> Cached:
-    """Read the file; nothing when it is not there."""
+    """Read the file; empty if it does not exist."""
     try:
         with path.open("rb") as file:
             raw = file.read(_LARGEST + 1)
@@ -63,21 +63,21 @@ def read_cache(path: Path) -> Cached:
     try:
         version = msgspec.json.decode(raw, type=_Version).format
         if version != FORMAT:
-            return _unusable(path, f"has format {version}; this gpukube reads format {FORMAT}")
+            return _unusable(path, f"has format {version}, but this gpukube reads format {FORMAT}")
         return _without_outdated(path, msgspec.json.decode(raw, type=_File).stocks)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _unusable(path, "was not written by gpukube")
 
 
 def write_cache(path: Path, stocks: Iterable[Stock]) -> None:
-    """Replace the file as a whole, readable by its owner only.
+    """Replace the whole file, readable by its owner only.
 
     Raises:
-        OSError: The place cannot be written.
+        OSError: The directory or file is not writable.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     ordered = tuple(sorted(stocks, key=lambda s: (s.provider, s.region)))
-    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the beginning
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600 from the start
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(_File(FORMAT, ordered)), indent=1) + b"\n")
@@ -88,13 +88,13 @@ def write_cache(path: Path, stocks: Iterable[Stock]) -> None:
 
 
 def _without_outdated(path: Path, stocks: tuple[Stock, ...]) -> Cached:
-    """Pass over what is older than the embedded table of a gpukube that came later."""
+    """Remove data older than the embedded table of a newer gpukube."""
     outdated = [stock for stock in stocks if stock.is_outdated]
     findings = tuple(
         Finding(
             "catalogue-outdated",
             Where(str(path)),
-            f"the data of {stock.provider} {stock.region} is of {stock.day}; the embedded data is newer and used",
+            f"using the embedded data: the data for {stock.provider} {stock.region} is older, from {stock.day}",
             fix=f"{_REFRESH} --provider {stock.provider} --region {stock.region}",
             severity="warning",
         )
@@ -107,7 +107,7 @@ def _unusable(path: Path, why: str) -> Cached:
     found = Finding(
         "catalogue-cache",
         Where(str(path)),
-        f"the file of refreshed data {why}; the embedded data is used",
+        f"using the embedded data: the file of refreshed data {why}",
         fix=f"{_REFRESH}, or remove the file",
         severity="warning",
     )

@@ -1,6 +1,6 @@
-"""The catalog -> the documents of `gpukube catalog`.
+"""The documents of `gpukube catalog`.
 
-In scope: one maker per document. Out of scope: how a document is shown (cli).
+In scope: one function per document. Out of scope: rendering (cli).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def list_document(shown: Shown, stocks: Iterable[Stock], region: str) -> CatalogListDocument:
-    """Describe the types to show."""
+    """Return the document of the types to show."""
     return {
         "schemaVersion": 1,
         "kind": "CatalogList",
@@ -62,14 +62,14 @@ def find_document(
     providers: Sequence[str],
     region: str = "",
 ) -> CatalogFindDocument:
-    """Find the machine of each cloud.
+    """Return the document with the machine of each cloud.
 
     Args:
         entries: The catalog in use.
         stocks: Refreshed data in it.
         requested: Model and GPUs per node.
-        providers: Clouds, in the order in which they are told.
-        region: A refreshed region; types that it does not offer are passed over.
+        providers: Clouds, in output order.
+        region: A refreshed region; types that it does not offer are skipped.
     """
     model, count = requested
     return {
@@ -85,7 +85,7 @@ def find_document(
 def slices_document(
     entries: Sequence[Entry], stocks: Iterable[Stock], at_least_gb: float, region: str = ""
 ) -> CatalogSlicesDocument:
-    """Find the devices that are large enough."""
+    """Return the document of the devices with enough memory."""
     offered = [entry for entry in entries if not region or region not in entry.missing]
     return {
         "schemaVersion": 1,
@@ -98,10 +98,10 @@ def slices_document(
 
 
 def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogTypeDocument:
-    """Describe one type in full.
+    """Return the full document of one type.
 
     Args:
-        entries: The type; several of one name where GPUs are attached to a machine. At least one.
+        entries: The type; several of one name if GPUs are attached to a machine. At least one.
         stocks: Refreshed data in the catalog.
     """
     first = entries[0].machine
@@ -121,7 +121,7 @@ def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogT
 
 
 def _found(entries: Sequence[Entry], provider: str, requested: tuple[GpuModel, float], region: str) -> FoundPart:
-    """Choose among the machines that can be had; those that cannot are told beside the ones that lost."""
+    """Choose among the available machines; list the unavailable ones with those not chosen."""
     model, count = requested
     barred = {e.machine: why for e in entries if (why := _bar(e, region))}
     among = [e.machine for e in entries if e.machine not in barred]
@@ -144,7 +144,7 @@ def _found(entries: Sequence[Entry], provider: str, requested: tuple[GpuModel, f
 
 
 def _entry_of(machine: Machine, entries: Sequence[Entry]) -> Entry:
-    """Find where a machine comes from; of one that GPUs are attached to, where the GPUs do."""
+    """Return the entry of a machine; if GPUs are attached to it, the entry of the GPUs."""
     same = [e for e in entries if e.machine.model == machine.model and e.machine.gpus == machine.gpus]
     return next((e for e in same if e.machine.name == machine.name), same[0])
 
@@ -154,7 +154,7 @@ def _others(rejected: Sequence[tuple[Machine, str]]) -> list[OtherPart]:
 
 
 def _bar(entry: Entry, region: str) -> str:
-    """Describe what keeps this account, or this region, from having a machine; "" for nothing."""
+    """Return why this account, or this region, cannot use a machine; "" if it can."""
     if region and region in entry.missing:
         return f"is not offered in {region}"
     return f"not available to this account ({entry.restricted})" if entry.restricted else ""
@@ -165,12 +165,12 @@ def _why(requested: tuple[GpuModel, float], reasons: Sequence[str]) -> str:
     if not reasons:
         return f"the only one with {count:g} x {model}"
     if any(reason.startswith(("costs", "has no known price")) for reason in reasons):
-        return "the lowest known price of the ordinary and current ones"
-    return "the only ordinary and current one"
+        return "the lowest known price among ordinary, current types"
+    return "the only ordinary, current type"
 
 
 def _machine(entry: Entry, machine: Machine | None = None) -> MachinePart:
-    """Describe a machine; with `machine` one that its GPUs are attached to."""
+    """Describe a machine; with `machine`, one that its GPUs are attached to."""
     shown = machine or entry.machine
     return {
         "provider": shown.provider,

@@ -1,6 +1,6 @@
-"""Which types `catalog list` shows.
+"""Filters and order of `catalog list`.
 
-In scope: the filters and the order. Out of scope: how they are given on the command line (cli).
+Out of scope: the command-line options (cli).
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from gpukube.gpu.refreshed import Entry
 
 DEPLOYABLE: Final = ("current", "legacy", "preview", "unknown")
-"""Statuses that are shown when none is asked for."""
+"""Statuses shown by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What must hold of a type; an empty or absent filter holds of all.
+    """Conditions for a type; an empty or absent filter matches every type.
 
     Attributes:
-        providers: Of these clouds.
-        models: With one of these GPUs.
-        gpu_memory_gib: Each GPU, or the share, has at least so much.
-        mig: Whether it can be cut; a type where that is unconfirmed cannot.
+        providers: Clouds of the type.
+        models: GPU models, one of which it has.
+        gpu_memory_gib: Minimum memory of each GPU or share.
+        mig: Whether it supports MIG; an unconfirmed type does not.
         arch: CPU architecture.
-        max_price: US dollars per hour of a node, on demand; a type without a known price does not hold.
-        statuses: One of these.
-        region: Not one that a refresh of this region did not see.
+        max_price: Maximum on-demand price in US dollars per node and hour; a type without a known price does not match.
+        statuses: Allowed statuses.
+        region: Region; a type that a refresh of this region did not see does not match.
     """
 
     providers: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Filters:
     region: str = ""
 
     def holds(self, machine: Machine) -> bool:
-        """Judge a machine by everything but status and region."""
+        """Return whether a machine matches everything except status and region."""
         return (
             (not self.providers or machine.provider in self.providers)
             and (not self.models or machine.model in self.models)
@@ -59,14 +59,14 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The types to show, and how many were left out for which reason."""
+    """The types to show, and how many were omitted for which reason."""
 
     entries: tuple[Entry, ...]
     left_out: dict[str, int]
 
 
 def choose_entries(entries: Iterable[Entry], filters: Filters) -> Shown:
-    """Apply the filters; by cloud, then GPU, number and price."""
+    """Apply the filters; sort by cloud, GPU, count, and price."""
     requested = filters.statuses or DEPLOYABLE
     kept: list[Entry] = []
     left_out: dict[str, int] = {}

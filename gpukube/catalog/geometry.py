@@ -1,7 +1,7 @@
-"""The MIG geometry of a GPU -> the document of `gpukube catalog mig`.
+"""The document of `gpukube catalog mig`.
 
-In scope: reading what was asked, and the maker of the document. Out of scope: geometry itself (gpu.mig and its
-neighbors), how a document is shown (cli).
+In scope: parsing the options, and the document. Out of scope: MIG geometry itself (gpu.mig and its neighbors),
+rendering (cli).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def read_requested(words: Iterable[str]) -> dict[str, int]:
-    """Read PROFILE=N; the same profile twice adds up.
+    """Parse PROFILE=N; counts of the same profile add up.
 
     Raises:
         CatalogError: A word has another form.
@@ -44,10 +44,10 @@ def read_requested(words: Iterable[str]) -> dict[str, int]:
 
 
 def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
-    """Read PROFILE@START, as `nvidia-smi mig -lgi` shows instances and where they are placed.
+    """Parse PROFILE@START, as `nvidia-smi mig -lgi` shows instances and their placements.
 
     Raises:
-        CatalogError: A word has another form, no such instance can be there, or two take one place.
+        CatalogError: A word has another form, the placement does not exist, or two instances overlap.
     """
     live: list[Placement] = []
     for word in words:
@@ -58,7 +58,9 @@ def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
         if int(start) not in profile.starts:
             at = ", ".join(map(str, profile.starts))
             raise CatalogError(
-                f"no {name} begins at {start} of {model}", fix=f"write {name}@ and one of {at}", code="mig-layout"
+                f"{name} cannot start at {start} on {model}",
+                fix=f"use {name}@START with one of {at}",
+                code="mig-layout",
             )
         placed = Placement(profile, int(start))
         if taken := next((other for other in live if other.units & placed.units), None):
@@ -72,20 +74,20 @@ def read_live(model: GpuModel, words: Iterable[str]) -> tuple[Placement, ...]:
 def mig_document(
     model: GpuModel, requested: Mapping[str, int], live: Sequence[Placement], *, alike: bool
 ) -> CatalogMigDocument:
-    """Describe a GPU's geometry.
+    """Return the MIG geometry of a GPU as a document.
 
     Args:
-        model: The GPU; one that has MIG.
-        requested: Instances to have on the fewest GPUs; empty for none.
+        model: The GPU; must support MIG.
+        requested: Instances to place on the fewest GPUs; empty for none.
         live: Instances of one GPU.
-        alike: Whether one layout has to cut all GPUs, as in a pool.
+        alike: Whether all GPUs must have one layout, as in a pool.
 
     Raises:
-        CatalogError: The GPU has no MIG, or not such profiles, or no GPU holds what is wanted.
+        CatalogError: The GPU has no MIG or lacks a profile, or the instances do not fit.
     """
     known = profiles(model)
     if not known:
-        find_profile(model, "")  # says so
+        find_profile(model, "")  # raises the error
     return {
         "schemaVersion": 1,
         "kind": "CatalogMig",
@@ -134,4 +136,4 @@ def _fragment(model: GpuModel, live: Sequence[Placement]) -> FragmentPart:
 
 
 def _unread(word: str, example: str) -> CatalogError:
-    return CatalogError(f'"{word}" cannot be read', fix=f"write for example {example}", code="mig-question")
+    return CatalogError(f'"{word}" has the wrong form', fix=f"use a form such as {example}", code="mig-question")

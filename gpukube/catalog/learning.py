@@ -1,7 +1,7 @@
 """Names of new instance types for the commands that read specs.
 
-In scope: taking them from the file of refreshed data. Out of scope: prices, and what a model and a count mean;
-both stay as embedded for those commands (gpukube.gpu.machines.learn).
+In scope: reading them from the file of refreshed data. Out of scope: prices, and the meaning of model and count; for
+those commands both stay as embedded (gpukube.gpu.machines.learn).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def learn_refreshed(environ: Mapping[str, str], *, sandbox: bool) -> None:
-    """Make the types known that a refresh has found beyond the embedded table.
+    """Register the instance types that a refresh found beyond the embedded table.
 
-    A file that cannot be used teaches nothing; the catalog commands tell of it.
+    An unusable file is ignored; the catalog commands report it.
     """
     file = cache_file(environ, sandbox=sandbox)
     if not file.exists():

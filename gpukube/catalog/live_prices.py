@@ -1,9 +1,10 @@
-"""Asking the clouds what the machines of a plan cost now.
+"""Current prices of a plan's machines, read from the clouds.
 
-In scope: what is asked, at once and within a limit, and the notes. Out of scope: which price holds where
-(gpukube.core.prices), the calls (the providers).
+In scope: which prices to read, in parallel and within a time limit, and the notes. Out of scope: which price applies
+where (gpukube.core.prices), the calls (the providers).
 
-Prices are a help: no failure here fails a command. What could not be read is a note, and the catalog's price stands.
+Prices are optional: no failure here fails a command. A price that cannot be read becomes a note, and the catalog's
+price is used.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ if TYPE_CHECKING:
     from gpukube.gpu.machine import Machine
 
 PATIENCE_S: Final = 30.0
-"""For all prices together: Google's list of parts has tens of thousands of entries and takes some seconds."""
+"""Time limit for all prices: Google's price list has tens of thousands of entries and takes some seconds."""
 _EXCHANGE_S: Final = 15.0
 _AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class PoolToPrice:
-    """A pool to read the price of.
+    """A pool whose price to read.
 
     Attributes:
-        cluster: Where it is.
-        region: Of that cluster; "" when it is not known.
-        side: Its machine, and how that is bought.
+        cluster: Cluster of the pool.
+        region: Region of the cluster; "" if unknown.
+        side: Its machine, and how it is bought.
     """
 
     cluster: ClusterRef
@@ -62,13 +63,13 @@ def pools_to_price(plans: Iterable[ClusterPlan]) -> Iterator[PoolToPrice]:
 
 
 def read_prices(book: PriceBook, pools: Iterable[PoolToPrice], settings: Settings, clock: Clock) -> PriceBook:
-    """Add current prices from the clouds' price APIs, all read at the same time and each machine once.
+    """Add current prices from the clouds' price APIs, read in parallel and once per machine.
 
     Args:
         book: Known prices.
-        pools: What to read prices of.
-        settings: How clouds are reached.
-        clock: Of the run; its stop ends the calls.
+        pools: Pools whose prices to read.
+        settings: How to reach the clouds.
+        clock: Clock of the run; stopping it ends the calls.
 
     Raises:
         Stopped: The run was stopped.
@@ -85,8 +86,8 @@ def read_prices(book: PriceBook, pools: Iterable[PoolToPrice], settings: Setting
         else:
             live[key] = answer.prices
             notes += [f"{'/'.join(key)}: {note}" for note in answer.notes]
-            notes += [f"{'/'.join(key)}: no {missing} now" for missing in _missing(questions[key], answer)]
-    shown = [f"{note}; the catalog's price is shown" for note in notes]
+            notes += [f"{'/'.join(key)}: no current {missing}" for missing in _missing(questions[key], answer)]
+    shown = [f"{note}; showing the catalog's price" for note in notes]
     if settings.sandbox and live:
         shown.append("the sandbox's prices are invented")
     return replace(book, live=live, day=datetime.now(UTC).date().isoformat(), notes=tuple(shown))
@@ -103,9 +104,9 @@ def _questions(
         if item.side.machine is None or item.side.capacity not in ("on-demand", "spot"):
             continue
         if catalog is None or catalog.prices is None:
-            notes[f"{provider}: it has no prices to read"] = None
+            notes[f"{provider}: it has no price API"] = None
         elif not item.region:
-            notes[f"{item.cluster.key}: its region is not known without reading the cluster"] = None
+            notes[f"{item.cluster.key}: its region is unknown until the cluster is read"] = None
         else:
             of_region = machines.setdefault((provider, item.region), {})
             of_region[item.side.machine.name, item.side.capacity] = item.side.machine
@@ -122,19 +123,19 @@ def _questions(
 
 def _ask(question: PriceInquiry) -> LivePrices:
     catalog = load_provider(question.inquiry.provider).extras.catalog
-    assert catalog is not None  # noqa: S101 - only such clouds are asked
+    assert catalog is not None  # noqa: S101 - _questions keeps only such clouds
     assert catalog.prices is not None  # noqa: S101 - as above
     return catalog.prices(question)
 
 
 def _missing(question: PriceInquiry, answer: LivePrices) -> list[str]:
-    """Name what was asked for and is not sold, where nothing else explains it."""
+    """Return the requested prices that the answer lacks without an explanation in its notes."""
     if answer.notes:
         return []
     has = {(price.machine, price.spot) for price in answer.prices}
-    asked = [*((machine, False) for machine in question.on_demand), *((machine, True) for machine in question.spot)]
+    requested = [*((machine, False) for machine in question.on_demand), *((machine, True) for machine in question.spot)]
     return [
         f"{'spot price' if spot else 'price'} of {machine.name}"
-        for machine, spot in asked
+        for machine, spot in requested
         if (machine.name, spot) not in has
     ]

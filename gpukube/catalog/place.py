@@ -1,4 +1,4 @@
-"""Where the file of refreshed data is; apart from reading it (cache), which most runs have no need of."""
+"""Path of the file of refreshed data; separate from reading it (cache), which most runs do not need."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CACHE_DIR: Final = "GPUKUBE_CACHE_DIR"
-"""Environment variable that names another directory."""
+"""Environment variable that sets the directory."""
 
 
 def cache_file(environ: Mapping[str, str], *, sandbox: bool) -> Path:
-    """Name the file: in the user's cache directory, or where GPUKUBE_CACHE_DIR says."""
+    """Return the path: in the user's cache directory, or in GPUKUBE_CACHE_DIR."""
     if environ.get(CACHE_DIR):
         directory = Path(environ[CACHE_DIR])
     else:
-        from platformdirs import user_cache_path  # noqa: PLC0415 - not where the place is named
+        from platformdirs import user_cache_path  # noqa: PLC0415 - not needed if the directory is set
 
         directory = user_cache_path("gpukube")
     return directory / ("catalog-sandbox.json" if sandbox else "catalog.json")

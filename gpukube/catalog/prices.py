@@ -1,7 +1,7 @@
-"""The prices that are known on this machine without a call.
+"""Prices that are known on this machine without a call.
 
-In scope: taking them from the file of refreshed data. Out of scope: asking clouds (live_prices), and which
-price holds where (gpukube.core.prices).
+In scope: reading them from the file of refreshed data. Out of scope: querying clouds (live_prices), and which price
+applies where (gpukube.core.prices).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def known_prices(environ: Mapping[str, str], *, sandbox: bool) -> PriceBook:
-    """Read the prices that refreshes of the catalog have left; a file that cannot be used has none."""
+    """Return the prices from refreshes of the catalog; an unusable file has none."""
     file = cache_file(environ, sandbox=sandbox)
     if not file.exists():
         return EMBEDDED

@@ -1,9 +1,9 @@
-"""Refreshing the catalog from the clouds' own APIs.
+"""Refreshing the catalog from the clouds' APIs.
 
-In scope: which regions are asked, asking them at the same time, what becomes of answers and failures, and the
-document of it. Out of scope: calls and what answers mean (the providers), the file (cache.py).
+In scope: which regions to query, querying them in parallel, handling answers and failures, and the document. Out of
+scope: calls and the meaning of answers (the providers), the file (cache.py).
 
-One cloud's failure is its own: what was there before stays, and it is said why.
+One cloud's failure does not affect the others: its previous data stays, and the reason is reported.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one inquiry.
+    """Result of one inquiry.
 
     Attributes:
-        inquiry: The question.
-        stock: The data that holds now: new, or that of before; None where there is neither.
-        error: Why it is not new.
+        inquiry: The inquiry.
+        stock: The data to use: new or previous; None if there is neither.
+        error: Why there is no new data.
     """
 
     inquiry: Inquiry
@@ -50,16 +50,16 @@ class Outcome:
 def choose_inquiries(
     providers: Sequence[str], regions: Sequence[str], account: Account, settings: Settings
 ) -> tuple[Inquiry, ...]:
-    """Choose what to ask.
+    """Return the inquiries to make.
 
     Args:
-        providers: Clouds; () for all, or, where regions are named, for those whose regions they are.
-        regions: () for the one that each cloud's embedded prices are of.
-        account: In whose name.
-        settings: Of the run.
+        providers: Clouds; () for all, or, if regions are named, for the clouds of those regions.
+        regions: Regions; () for the region of each cloud's embedded prices.
+        account: Account of the requests.
+        settings: Settings of the run.
 
     Raises:
-        SpecError: No such cloud, or a region that is of none of them.
+        SpecError: A cloud does not exist, or a region belongs to none of the clouds.
     """
     known = catalogs()
     for name in providers:
@@ -78,7 +78,7 @@ def choose_inquiries(
             raise SpecError(
                 f'"{region}" is not a region of {one_of(meant)}',
                 where=Where("--region"),
-                fix=f"write a name such as {one_of(examples)}",
+                fix=f"use a name such as {one_of(examples)}",
                 code="region",
             )
     return tuple({(inquiry.provider, inquiry.region): inquiry for inquiry in found}.values())
@@ -89,12 +89,12 @@ def _regions(catalog: CloudCatalog, requested: Sequence[str]) -> Sequence[str]:
 
 
 def refresh(inquiries: Sequence[Inquiry], former: Sequence[Stock], now: str) -> tuple[Outcome, ...]:
-    """Ask all at the same time.
+    """Run all inquiries in parallel.
 
     Args:
-        inquiries: The questions.
-        former: Data of before.
-        now: ISO 8601 in UTC.
+        inquiries: The inquiries.
+        former: Previous data.
+        now: Time, ISO 8601 in UTC.
     """
     known = catalogs()
     tasks = {(i.provider, i.region): partial(known[i.provider].fetch, i) for i in inquiries}
@@ -112,7 +112,7 @@ def refresh(inquiries: Sequence[Inquiry], former: Sequence[Stock], now: str) -> 
 
 
 def _stock(inquiry: Inquiry, found: Findings, old: Stock | None, now: str) -> Stock:
-    """Date the new prices; where none could be read, take over those of before with their own dates."""
+    """Date the new prices; keep previous ones, with their dates, if none could be read."""
     dated = [replace(offer, price_date=now[:10]) if offer.price_usd_h is not None else offer for offer in found.offers]
     if not found.priced and old is not None:
         prices: Mapping[tuple[str, str, float], Offer] = {offer.key: offer for offer in old.offers}
@@ -135,14 +135,14 @@ def _with_price_of(old: Offer | None, offer: Offer) -> Offer:
 
 
 def joined(former: Sequence[Stock], outcomes: Sequence[Outcome]) -> tuple[Stock, ...]:
-    """Return what is to be kept: everything of before, and the new in place of its own."""
+    """Return the data to keep: previous data, replaced by new data for the same region."""
     kept = {(stock.provider, stock.region): stock for stock in former}
     kept |= {(o.stock.provider, o.stock.region): o.stock for o in outcomes if o.stock is not None and o.error is None}
     return tuple(kept.values())
 
 
 def refresh_exit_code(outcomes: Sequence[Outcome]) -> ExitCode:
-    """Choose the exit code: 0 all new, 3 some, and when none is, that of the first failure."""
+    """Return the exit code: 0 all new, 3 some, and if none is, that of the first failure."""
     failed = [outcome.error for outcome in outcomes if outcome.error is not None]
     if not failed:
         return ExitCode.DONE
@@ -150,7 +150,7 @@ def refresh_exit_code(outcomes: Sequence[Outcome]) -> ExitCode:
 
 
 def refresh_document(outcomes: Sequence[Outcome], file: str) -> CatalogRefreshDocument:
-    """Describe what a refresh did."""
+    """Return the document of a refresh."""
     return {
         "schemaVersion": 1,
         "kind": "CatalogRefresh",

@@ -1,6 +1,6 @@
-"""The clouds' part in the catalog: what the installed providers contribute.
+"""What the installed providers contribute to the catalog.
 
-In scope: asking them, and what follows of it for a machine. Out of scope: the shape of a contribution
+In scope: finding the contributions, and applying them to a machine. Out of scope: the shape of a contribution
 (gpukube.core.cloud_catalog), any cloud.
 """
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def catalog_of(provider: str) -> CloudCatalog | None:
-    """Return what a provider knows; None where it has no catalog, or is not installed."""
+    """Return a provider's catalog; None if it has none, or is not installed."""
     return load_provider(provider).extras.catalog if provider in provider_names() else None
 
 
 def catalogs() -> dict[str, CloudCatalog]:
-    """Return those of all installed providers that have one, by name."""
+    """Return the catalogs of all installed providers, by name."""
     found = {name: catalog_of(name) for name in provider_names()}
     return {name: catalog for name, catalog in found.items() if catalog is not None}
 
 
 def cuts_of(machine: Machine) -> Cuts:
-    """Describe what a machine's cloud makes of its GPUs; nothing where no package speaks for the cloud."""
+    """Return how a machine's cloud can partition its GPUs; empty if no package covers the cloud."""
     catalog = catalog_of(machine.provider)
     if catalog is None:
         return Cuts()

@@ -1,6 +1,6 @@
-"""Finding one instance type by its name, whatever its cloud.
+"""Lookup of one instance type by name, on any cloud.
 
-In scope: that search and its refusals. Out of scope: choosing a machine for a GPU (gpukube.gpu.selection).
+Out of scope: choosing a machine for a GPU (gpukube.gpu.selection).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _SUGGESTED = 4
 
 
 def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
-    """Find the rows of a type; a retired one too.
+    """Return the rows of a type, even if it is retired.
 
     Returns:
         One; several for GPUs that can be attached to the machine of this name.
 
     Raises:
-        CatalogError: instance-type (unknown; names the nearest), or instance-type-refused (says why).
+        CatalogError: instance-type (unknown; suggests the nearest), or instance-type-refused (with the reason).
     """
     if found := tuple(e for e in entries if e.machine.name == name):
         return found
@@ -44,14 +44,14 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
                 code="instance-type-refused",
             )
     raise CatalogError(
-        f'no cloud has a GPU instance type "{name}" in the catalog of {catalog_date()}',
+        f'no GPU instance type "{name}" in the catalog of {catalog_date()}',
         fix=_fix(entries, name),
         code="instance-type",
     )
 
 
 def _with_host(entries: Sequence[Entry], host: Host) -> tuple[Entry, ...]:
-    """Return the GPUs that fit on a machine which has none of its own."""
+    """Return the GPUs that can be attached to a machine that has none."""
     parts = [e for e in entries if e.machine.name == ATTACHED]
     fitting = [e for e in parts if host.vcpus <= MOST_VCPUS.get(str(e.machine.model), {}).get(e.machine.devices, 0)]
     return tuple(
@@ -62,9 +62,9 @@ def _with_host(entries: Sequence[Entry], host: Host) -> tuple[Entry, ...]:
 
 def _fix(entries: Sequence[Entry], name: str) -> str:
     if _is_gpu(name):
-        return f"write an instance type; those with this GPU: gpukube catalog list --model {name}"
+        return f"give an instance type; to list those with this GPU: gpukube catalog list --model {name}"
     names = nearest(name, {e.machine.name for e in entries if e.machine.status != "retired"})
-    return f"write {names[0]}, or a similar one: {', '.join(names[1:_SUGGESTED])}"
+    return f"did you mean {names[0]}? Similar types: {', '.join(names[1:_SUGGESTED])}"
 
 
 def _is_gpu(name: str) -> bool:

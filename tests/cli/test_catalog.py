@@ -84,7 +84,7 @@ def test_list_when_all_are_shown_then_every_price_has_its_region_and_day(gpukube
         (("find", "--gpu", "A100"), '"A100" matches 2 GPU models with different memory'),
         (("find", "--slice-memory", "1000"), "no GPU in the catalog has 1000 GB"),
         (("find", "--slice-memory", "0"), '"0" is not an amount of memory'),
-        (("show", "p4d.24xl"), 'no cloud has a GPU instance type "p4d.24xl"'),
+        (("show", "p4d.24xl"), 'no GPU instance type "p4d.24xl"'),
         (("show", "g4ad.xlarge"), "its GPUs are from AMD"),
         (("refresh", "--provider", "mars"), 'no catalog for "mars"'),
         (("refresh", "--region", "moon base"), '"moon base" is not a region of'),
@@ -238,7 +238,7 @@ def test_catalog_when_the_cache_is_broken_then_told_and_the_embedded_data_used(g
         cached(sandbox=False).write_text(text)
         shown = gpukube("catalog", "list", "--model", "T4", "-o", "json", sandbox=False)
         assert (shown.code, shown.json()["refreshed"]) == (0, [])
-        assert f"warning[catalogue-cache]: the file of refreshed data {why}" in shown.err
+        assert f"warning[catalogue-cache]: using the embedded data: the file of refreshed data {why}" in shown.err
         assert "Traceback" not in shown.err
 
 

@@ -209,5 +209,5 @@ def test_explain_when_a_foreign_plugin_is_live_then_it_is_named(gpukube: Gpukube
 def test_explain_when_the_clouds_own_plugin_is_live_then_it_is_no_stranger(gpukube: Gpukube) -> None:
     (part,) = told(gpukube, "a100mig", "-f", str(EXAMPLES / "gke-mig.yaml"), "--live", sandbox=True)
     (found,) = [fact["value"] for fact in part["facts"] if fact["fact"] == "advertiser"]
-    assert found.endswith("more like it: is the cloud's own for these nodes")
+    assert found.endswith("more like it: is the cloud's plugin for these nodes")
     assert part["refusals"] == []

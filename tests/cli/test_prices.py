@@ -91,4 +91,4 @@ def test_fit_when_prices_are_asked_for_then_those_of_now_or_why_not(
     document = gpukube("workload", "fit", pod, "-f", spec, "--live-prices", "-o", "json").json()
     Draft202012Validator(document_schema("fit")).validate(document)
     assert document["prices"][0]["rough"]  # the spec does not tell where an AKS cluster is
-    assert document["price"]["notes"][0].startswith("train-aks: its region is not known without reading the cluster")
+    assert document["price"]["notes"][0].startswith("train-aks: its region is unknown until the cluster is read")

@@ -1,8 +1,8 @@
 """What the engine found and did, as plain data: one shape for tables, JSON, YAML and Markdown.
 
-In scope: one maker per kind of document, the shapes they are held to, and the JSON Schemas made of the shapes.
-Out of scope: how a document is shown (cli). Nothing secret is in one: requests carry no credentials and their
-user data goes as a digest, native answers and kubeconfigs are not included.
+In scope: one module per kind of document, the shapes, and the JSON Schemas generated from them. Out of scope: rendering
+(cli). Documents contain no secrets: requests carry no credentials, user data is replaced by a digest, and native
+answers and kubeconfigs are not included.
 
-Nothing is gathered here: who makes one kind of document imports its maker alone.
+This package re-exports nothing, so that a caller imports only the document it needs.
 """

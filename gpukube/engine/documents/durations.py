@@ -1,4 +1,4 @@
-"""Estimated durations -> their parts of the document Plan."""
+"""Estimated durations as parts of the Plan document."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def duration_of_pool(plan: PoolPlan) -> DurationPart | None:
-    """Describe how long one pool would take; None where nothing happens, its cloud says nothing, or it has no end."""
+    """Return how long one pool would take; None if nothing happens, its cloud gives no estimate, or it has no end."""
     known = load_provider(plan.cluster.provider).extras.durations
     return _part(pool_duration(plan, known)) if known else None
 
 
 def duration_of_cluster(plan: ClusterPlan) -> DurationPart | None:
-    """Describe how long a cluster would take, whose pools wait for each other as far as its cloud wants it.
+    """Return how long a cluster would take, including how its pools wait for each other on its cloud.
 
-    None as of a pool, and where one of its pools has no end.
+    None under the conditions of `duration_of_pool`, and if one of its pools has no end.
     """
     provider = load_provider(plan.cluster.provider)
     known = provider.extras.durations

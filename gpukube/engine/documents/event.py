@@ -1,4 +1,4 @@
-"""An event of a run -> a line of the log."""
+"""An event of a run as a line of the event log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def event_document(event: Event) -> EventDocument:
-    """Describe one event of a run."""
+    """Return the document of one event."""
     moment = datetime.fromtimestamp(event.at, UTC).isoformat(timespec="milliseconds")
     return {
         "schemaVersion": 1,

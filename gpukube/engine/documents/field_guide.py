@@ -1,8 +1,7 @@
-"""What each cloud makes of a field of a pool: how faithfully, and what a change of it does to a live pool. Pure.
+"""How each cloud implements a pool field: fidelity, and the effect of a change on a live pool. Pure functions.
 
-In scope: the way from a field of the spec to the features and the updatability rows of the providers, and the
-document that `explain` shows. Out of scope: facts about a cloud (they are the providers'), what the format
-says of a field (spec.fieldguide).
+In scope: mapping a field of the spec to features and updatability rows of the providers, and the document that
+`explain` shows. Out of scope: facts about a cloud (the providers), descriptions of fields (spec.fieldguide).
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ _ALSO: Final[Mapping[tuple[str, ...], tuple[FieldPath, ...]]] = {
     ("sharing", "timeSlicing"): (_CONFIG,),
     ("sharing", "mps"): (_CONFIG,),
 }
-"""Field of a pool, with those below it -> comparable fields that it becomes, beside the one of its own name."""
+"""Pool field, including its subfields -> comparable fields that it becomes, besides the one of the same name."""
 
 
 def field_document(text: str, *, recursive: bool) -> FieldDocument:
-    """Explain a field.
+    """Return the explanation of a field.
 
     Args:
-        text: As spec.fieldguide.explain_field takes it.
-        recursive: Say of the fields below it what clouds make of them too, and of those below them.
+        text: Field, in the form that spec.fieldguide.explain_field accepts.
+        recursive: Also explain how clouds implement all fields below it.
 
     Raises:
         SpecError: no-field.
@@ -59,7 +58,7 @@ def field_document(text: str, *, recursive: bool) -> FieldDocument:
 
 
 def _part(page: FieldPage, clouds: list[Provider], *, with_fields: bool, recursive: bool) -> FieldPart:
-    """Describe a page; what clouds make of it only where it is told, and below only the next fields unless all."""
+    """Describe a page, with what clouds do if it is expanded; include only direct subfields unless recursive."""
     path = _in_pool(page.path)
     concerned = [cloud for cloud in clouds if cloud.name in _concerned(path, clouds)] if with_fields and path else []
     return {
@@ -73,7 +72,7 @@ def _part(page: FieldPage, clouds: list[Provider], *, with_fields: bool, recursi
         "description": page.description,
         "examples": list(page.examples),
         "providers": list(page.providers),
-        "fidelity": [found for cloud in concerned for found in _faiths(path, cloud)],
+        "fidelity": [found for cloud in concerned for found in _fidelities(path, cloud)],
         "changes": [found for cloud in concerned for found in _effects(path, page, cloud)],
         "fields": [
             _part(field, clouds, with_fields=recursive, recursive=recursive)
@@ -84,7 +83,7 @@ def _part(page: FieldPage, clouds: list[Provider], *, with_fields: bool, recursi
 
 
 def _in_pool(path: str) -> str:
-    """Return the path below a pool: sharing.mig for pools[].sharing.mig; "" for what is no field of a pool."""
+    """Return the path within a pool: sharing.mig for pools[].sharing.mig; "" if it is not a field of a pool."""
     for head in ("pools[].", "defaults."):
         if path.startswith(head):
             return path.removeprefix(head).replace("[]", "")
@@ -92,14 +91,14 @@ def _in_pool(path: str) -> str:
 
 
 def _concerned(path: str, clouds: list[Provider]) -> set[str]:
-    """Say on which clouds the field is read: one that is named by its path, or all."""
+    """Return the clouds that read the field: the one named by its path, or all."""
     names = {cloud.name for cloud in clouds}
     return names & set(path.split(".")) or names
 
 
-def _faiths(path: str, cloud: Provider) -> Iterator[Faith]:
+def _fidelities(path: str, cloud: Provider) -> Iterator[Faith]:
     abilities = cloud.abilities()
-    for feature in features_at(path) or (path,):  # a plain field is a feature by itself
+    for feature in features_at(path) or (path,):  # a plain field is its own feature
         if ability := abilities.get(feature):
             yield {
                 "provider": cloud.name,
@@ -111,7 +110,7 @@ def _faiths(path: str, cloud: Provider) -> Iterator[Faith]:
 
 
 def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
-    """Ask the provider what a change of the field does; the same answer once."""
+    """Yield what the provider does when the field changes; each distinct answer once."""
     seen: set[tuple[str, str]] = set()
     for field in _fields(FieldPath(*path.split("."))):
         rows = [(direction, _row(cloud, field, old, new)) for direction, old, new in _changes(path, page)]
@@ -132,13 +131,13 @@ def _effects(path: str, page: FieldPage, cloud: Provider) -> Iterator[Effect]:
 def _fields(path: FieldPath) -> tuple[FieldPath, ...]:
     found = [path, *(field for above, fields in _ALSO.items() if path.is_below(*above) for field in fields)]
     if path.is_below("capacity", "reserved"):
-        # What stands deeper in the spec, flexStart.maxRunDuration, is compared right below its cloud.
+        # A deeper field of the spec, such as flexStart.maxRunDuration, is compared directly below its cloud.
         found += [FieldPath(*path[:3]), FieldPath(*path[:3], path.key)]
     return tuple(dict.fromkeys(found))
 
 
 def _row(cloud: Provider, field: FieldPath, old: object, new: object) -> UpdateRow | None:
-    """Look a row up; None where the provider has none of that name, or only the one of any label."""
+    """Return the row of a field; None if the provider has no such row, or only the one for any label."""
     row = cloud.update_row(Change(field, old, new))
     if row.kind == "refused" or not row.source:
         return None
@@ -152,11 +151,11 @@ _VALUES: Final[dict[str, tuple[tuple[str, object, object], ...]]] = {
     "taints": (("", (), ("dedicated=x:NoSchedule",)), ("NoExecute", (), ("dedicated=x:NoExecute",))),
     "kubernetesVersion": (("newer", "1.33", "1.34"), ("older", "1.34", "1.33")),
 }
-"""Field of a pool -> changes that providers judge by their values: in which way, from what, to what."""
+"""Pool field -> changes that providers judge by value: direction, old value, new value."""
 
 
 def _changes(path: str, page: FieldPage) -> tuple[tuple[str, object, object], ...]:
-    """Choose values that stand for any: of numbers and lists both ways."""
+    """Return representative values: for numbers and lists, in both directions."""
     if path in _VALUES:
         return _VALUES[path]
     if page.type == "integer":

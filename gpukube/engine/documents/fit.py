@@ -1,4 +1,4 @@
-"""Where workloads go -> their document. Pure."""
+"""The document of `workload fit`. Pure functions."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from gpukube.workload.fit.demand import Unplaced
 
 _FIXES = {
-    "replica": "write maxSurge: 0 and maxUnavailable: 1 in its rollingUpdate, or strategy.type: Recreate",
-    "ray-head": "write upgradeStrategy.type: None",
-    "ray-worker": "write upgradeStrategy.type: None",
+    "replica": "set maxSurge: 0 and maxUnavailable: 1 in its rollingUpdate, or strategy.type: Recreate",
+    "ray-head": "set upgradeStrategy.type: None",
+    "ray-worker": "set upgradeStrategy.type: None",
 }
-"""Role -> what lets a roll-out end without further pods (apps/v1 DeploymentStrategy; KubeRay RayServiceUpgradeType)."""
+"""Role -> setting for a rollout without extra pods (apps/v1 DeploymentStrategy; KubeRay RayServiceUpgradeType)."""
 
 
 def fit_document(fit: Fit, *, live: bool, prices: PriceBook = EMBEDDED) -> FitDocument:
-    """Describe where workloads go.
+    """Return where workloads fit, as a document.
 
     Args:
-        fit: What was found.
+        fit: The placement.
         live: Whether live nodes were read.
-        prices: Those by which the pools were priced.
+        prices: Prices used for the pools.
     """
     pools = list(_prices(fit))
     nodes = [_node(use) for use in fit.nodes]
@@ -62,7 +62,7 @@ def fit_document(fit: Fit, *, live: bool, prices: PriceBook = EMBEDDED) -> FitDo
 
 
 def fit_exit_code(fit: Fit) -> ExitCode:
-    """0 when every pod has a place now or after a scale-up, 1 when some never will."""
+    """Return 0 if every pod fits now or after a scale-up, 1 if some never will."""
     return ExitCode.DONE if fit.fits else ExitCode.ERROR
 
 

@@ -1,4 +1,4 @@
-"""Live pools, and what pods take of their devices -> the documents of list and get."""
+"""The documents of `pool list` and `pool get`: live pools, and the devices that pods use."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     Usage = Mapping[str, Mapping[str, Mapping[str, int]]]
 
 _ENDED: Final = ("Succeeded", "Failed")
-"""Phases in which a pod has given its devices back (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
+"""Phases in which a pod has released its devices (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
 
 
 def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> ListDocument:
-    """Describe the live GPU pools of all owners.
+    """Return the live GPU pools of all owners, as a document.
 
     Args:
-        plans: Clusters as they were looked at.
-        usage: Cluster key -> node -> devices that pods request there; clusters that were not asked are left out.
+        plans: The clusters that were read.
+        usage: Cluster key -> node -> devices that pods request there; clusters that were not read are absent.
     """
     return {
         "schemaVersion": 1,
@@ -53,12 +53,12 @@ def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> L
 
 
 def pool_document(plans: Sequence[ClusterPlan], name: str, usage: Usage | None = None) -> PoolDocument:
-    """Describe one pool with all its fields and nodes, on every cluster that has it.
+    """Return one pool with all its fields and nodes, on every cluster that has it, as a document.
 
     Args:
-        plans: Clusters as they were looked at.
-        name: In the spec, or the cloud's.
-        usage: As for `list_document`.
+        plans: The clusters that were read.
+        name: Name in the spec, or in the cloud.
+        usage: See `list_document`.
 
     Raises:
         SpecError: No cluster that answered has such a pool.
@@ -114,7 +114,7 @@ def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage) -> LivePool:
 
 
 def _slices(allocatable: Mapping[str, int], gpus: float) -> float | None:
-    """Divide devices by physical GPUs; None while the nodes show none."""
+    """Return devices per physical GPU; None while the nodes advertise none."""
     devices = sum(allocatable.values())
     return round(devices / gpus, 2) if gpus and devices else None
 
@@ -132,10 +132,10 @@ def _pool_nodes(plan: ClusterPlan, pool: Observed) -> tuple[NodeView, ...]:
 
 
 def used_devices(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
-    """Sum the devices that pods request, by node.
+    """Return the devices that pods request, by node.
 
     Args:
-        pods: All pods of a cluster; those that are not placed, or have ended, take nothing.
+        pods: All pods of a cluster; pods that are not placed or have ended use nothing.
 
     Returns:
         Node -> resource -> devices.

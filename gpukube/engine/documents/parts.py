@@ -1,4 +1,4 @@
-"""What documents of several kinds are made of: findings, changes, calls, plain values."""
+"""Parts that several kinds of documents share: findings, changes, calls, plain values."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 WEIGHTS: Final[Mapping[Severity, Literal["note", "waiting", "broken"]]] = MappingProxyType(
     {"error": "broken", "warning": "waiting", "hint": "note"}
 )
-"""How documents write the severity of what is missing on nodes."""
+"""How documents spell the severity of what is missing on nodes."""
 
 Document = Mapping[str, object]
-"""Any document; its shape is in shapes/."""
+"""Any document; the shapes are in shapes/."""
 
 _USER_DATA: Final = frozenset({"userdata", "customdata", "startupscript"})
-"""Names of fields (letters only, lower case) that scripts of the user may stand in, with whatever secrets they hold."""
+"""Field names (letters only, lower case) that can contain users' scripts, including secrets."""
 
 
 def diagnostic_document(diagnostic: Finding, fields: Mapping[Where, str] = MappingProxyType({})) -> Diagnostic:
-    """Describe one finding.
+    """Return one finding as a document part.
 
     Args:
         diagnostic: The finding.
-        fields: The field of the spec that stands at its place, where that is known.
+        fields: Field of the spec by position, if known.
     """
     return {
         "severity": diagnostic.severity,
@@ -70,24 +70,24 @@ def diagnostic_document(diagnostic: Finding, fields: Mapping[Where, str] = Mappi
 def silenced_part(
     silenced: Iterable[Silenced | Ignored], fields: Mapping[Where, str] = MappingProxyType({})
 ) -> list[SilencedPart]:
-    """Describe what a spec or manifests accept; `fields` as for `diagnostic_document`."""
+    """Return the findings that a spec or manifests accept; `fields` as for `diagnostic_document`."""
     return [{"finding": diagnostic_document(one.finding, fields), "reason": one.reason} for one in silenced]
 
 
 def error_part(error: GpukubeError | None) -> list[Diagnostic] | None:
-    """Describe an error by all that it found."""
+    """Return all findings of an error."""
     return [diagnostic_document(d) for d in error.diagnostics] if error else None
 
 
 def position_of(where: Where) -> Position | None:
-    """Return the place in a file; None for resources and for values of the command line."""
+    """Return the position in a file; None for resources and for values of the command line."""
     return {"file": where.source, "line": where.line, "column": where.column} if where.line else None
 
 
 def change_part(classified: ClassifiedChange, locator: Locator | None = None) -> Change:
-    """Describe one changed field, with its place in the spec where that is known."""
+    """Return one changed field, with its position in the spec if known."""
     change = classified.change
-    # Of a label all labels, since gpukube adds some of its own.
+    # For a label, show all labels, since gpukube adds its own.
     return {
         "field": str(change.field),
         "old": plain(change.old),
@@ -103,7 +103,7 @@ def change_part(classified: ClassifiedChange, locator: Locator | None = None) ->
 
 
 def request_part(request: NativeRequest) -> Request:
-    """Describe a native call; user data goes as its digest, for it may hold secrets of the user's."""
+    """Return a native call; user data, which may contain secrets, is replaced by its digest."""
     return {"service": request.service, "operation": request.operation, "params": _digested(plain(request.params))}
 
 
@@ -123,17 +123,17 @@ def _digest(text: object) -> str:
 
 
 def gpu_part(machine: Machine | None) -> GpuModel | None:
-    """Describe the GPUs of a machine."""
+    """Return the GPUs of a machine."""
     return {"model": str(machine.model), "count": machine.gpus} if machine else None
 
 
 def node_range(nodes: Nodes) -> NodeRange:
-    """Describe how many nodes."""
+    """Return the number of nodes."""
     return {"count": nodes.count, "min": nodes.minimum, "max": nodes.maximum, "autoscaled": nodes.autoscaled}
 
 
 def live_range(observed: Observed) -> NodeRange | None:
-    """Describe how many nodes a live pool has and may have; None when its cloud does not say."""
+    """Return how many nodes a live pool has and may have; None if its cloud does not report it."""
     fields, nodes = observed.fields, observed.nodes
     fixed, least, most = fields.get(COUNT), fields.get(LEAST), fields.get(MOST)
     count = next((one for one in (nodes, fixed, least) if isinstance(one, int)), None)
@@ -145,7 +145,7 @@ def live_range(observed: Observed) -> NodeRange | None:
 
 
 def toleration_part(toleration: PodToleration) -> Toleration:
-    """Describe a toleration as it stands in a pod."""
+    """Return a toleration as it is written in a pod."""
     return {
         "key": toleration.key,
         "operator": toleration.operator,
@@ -154,13 +154,13 @@ def toleration_part(toleration: PodToleration) -> Toleration:
     }
 
 
-def part_of(value: DataclassInstance) -> Any:  # noqa: ANN401 - of the shape that has the fields of this dataclass
-    """Describe a value whose part of a document has its very fields: dataclasses as objects, tuples as lists."""
+def part_of(value: DataclassInstance) -> Any:  # noqa: ANN401 - the shape that matches this dataclass
+    """Convert a value whose document part has the same fields: dataclasses to objects, tuples to lists."""
     return plain(asdict(value))
 
 
 def counted(words: Iterable[str]) -> dict[str, int]:
-    """Count equal words, in the order they are first seen."""
+    """Count equal words, in order of first occurrence."""
     counts: dict[str, int] = {}
     for word in words:
         counts[word] = counts.get(word, 0) + 1
@@ -168,7 +168,7 @@ def counted(words: Iterable[str]) -> dict[str, int]:
 
 
 def plain(value: object) -> object:
-    """Turn tuples and mappings of any kind into lists and dicts, sets into sorted lists."""
+    """Convert tuples and mappings to lists and dicts, sets to sorted lists."""
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (set, frozenset)):

@@ -1,4 +1,4 @@
-"""Plans of clusters -> the documents Plan and Diff."""
+"""The documents Plan and Diff."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from gpukube.errors import Finding
 
 _PROMISED: Final = ("nodes", "sharing", "instanceType", "devicePlugin", "driver")
-"""First steps of fields whose change changes what the nodes promise: until then the live ones are not held to it."""
+"""Fields that change what nodes should advertise: until a change is applied, live nodes are not checked against it."""
 
 _OF_NODES: Final = frozenset({"node", "ready", "plugin-pod", "features", "geometry", "count", "stale-name"})
-"""Steps that nodes pass and fail by themselves; the others are drift, and stand with the release or the repairs."""
+"""Steps that individual nodes pass or fail; other steps are drift, shown with the release or the repairs."""
 
 
 class _Requested(TypedDict):
@@ -88,7 +88,7 @@ class _Requested(TypedDict):
     fidelity: dict[str, Fidelity]
 
 
-def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
+def plan_document(  # noqa: PLR0913 - arguments other than the plans are keyword-only
     plans: Sequence[ClusterPlan],
     warnings: Sequence[Finding],
     *,
@@ -97,15 +97,15 @@ def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
     not_read: Sequence[str] = (),
     prices: PriceBook = EMBEDDED,
 ) -> PlanDocument:
-    """Describe a plan, or with kind "Diff" the differences; with the findings on the spec, reported or silenced.
+    """Return a plan, or with kind "Diff" the differences, with the findings on the spec.
 
     Args:
-        plans: Of the clusters that were read.
+        plans: Plans of the clusters that were read.
         warnings: Findings on the spec.
-        kind: Of the document.
+        kind: Kind of the document.
         silenced: Findings that the spec accepts.
-        not_read: Clusters that were not, because no pool is on them.
-        prices: Beyond those of the embedded table.
+        not_read: Clusters that were not read because no pool is on them.
+        prices: Prices beyond the embedded table.
     """
     clusters = [_cluster(plan, prices) for plan in plans]
     if kind == "Plan":
@@ -123,7 +123,7 @@ def plan_document(  # noqa: PLR0913 - what is not of the plans is given by name
 
 
 def plan_totals(clusters: Sequence[ClusterPart], gpus: GpuSum, prices: PriceBook) -> Summary:
-    """Sum up the clusters of a plan; `gpus` is given, as live pools of other machines are not in the parts."""
+    """Sum up the clusters of a plan; `gpus` is separate because parts omit live pools of other machines."""
     releases = [cluster["release"]["action"] for cluster in clusters if cluster["release"]]
     unplanned = sum(len(cluster["unplanned"]) for cluster in clusters)
     return {
@@ -151,8 +151,8 @@ def plan_totals(clusters: Sequence[ClusterPart], gpus: GpuSum, prices: PriceBook
 
 def _gpu_sum(plans: Sequence[ClusterPlan]) -> GpuSum:
     pools = [pool for plan in plans for pool in plan.pools if pool.action != "conflict"]
-    beside = [(pool, pool.replacement.beside) for pool in pools if pool.replacement]
-    there = [*((pool, pool.observed) for pool in pools), *beside]
+    second_pools = [(pool, pool.replacement.beside) for pool in pools if pool.replacement]
+    there = [*((pool, pool.observed) for pool in pools), *second_pools]
     live = [_live_gpus(pool.cluster.provider, observed) for pool, observed in there if observed]
     known = [gpus for gpus in live if gpus is not None]
     expected = [pool.desired.target for pool in pools if pool.desired]
@@ -165,7 +165,7 @@ def _gpu_sum(plans: Sequence[ClusterPlan]) -> GpuSum:
 
 
 def add_gpus(counts: Iterable[float]) -> float:
-    """Add up GPUs, of which a node may have a third; rounded, so that the order does not matter."""
+    """Add up GPUs, including fractions; round, so that the order does not matter."""
     return round(sum(counts), 6)
 
 
@@ -202,7 +202,7 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
 
 
 def _add_durations(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart]) -> None:
-    from gpukube.engine.documents import durations  # noqa: PLC0415 - a diff has none
+    from gpukube.engine.documents import durations  # noqa: PLC0415 - a diff has no durations
 
     for plan, cluster in zip(plans, clusters, strict=True):
         cluster["duration"] = durations.duration_of_cluster(plan)
@@ -267,7 +267,7 @@ def _unplanned(desired: Desired) -> UnplannedPool:
 
 
 def _needs(plan: PoolPlan) -> list[str]:
-    """List the flags that an apply of this action must be given; none helps against a refused change."""
+    """Return the flags that apply needs for this action; no flag permits a refused change."""
     if plan.action == "replace":
         flags = replacement_needs(plan)
         return [*flags, "--allow-disruption"] if flags and plan.leaving and plan.leaving.needing else flags
@@ -285,7 +285,7 @@ def _needs(plan: PoolPlan) -> list[str]:
 
 
 def _adopt_from(plan: PoolPlan) -> list[str]:
-    """Name the owner in the copy of the marks, where the pool is another's by it and can be adopted at all."""
+    """Return --adopt-from if the copy of the labels names another owner and the pool can be adopted."""
     desired, observed = plan.desired, plan.observed
     if desired is None or observed is None or observed.copy is None:
         return []
@@ -317,7 +317,7 @@ def _declared_pool(desired: Desired) -> _Requested:
 
 
 def _undeclared_pool(plan: PoolPlan) -> _Requested:
-    """Describe a pool that is deleted by what lives."""
+    """Describe a pool that is deleted, from its live state."""
     machine = live_machine(plan.cluster.provider, plan.observed) if plan.observed else None
     return {
         "declared": None,
@@ -372,12 +372,12 @@ def _live(provider: str, observed: Observed) -> LiveState:
 
 
 def _health(plan: PoolPlan, seen: Snapshot | None) -> Health | None:
-    """Hold the live nodes to the promise, where it is the one they were made for."""
-    same = plan.action in ("no-op", "update")  # nodes to adopt do not carry our marks yet
+    """Check the live nodes against what they should advertise, if they were created for it."""
+    same = plan.action in ("no-op", "update")  # nodes to adopt do not have our labels yet
     moved = any(c.change.field[0] in _PROMISED for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None
-    from gpukube.cluster.proof.outcome import step_of  # noqa: PLC0415 - for a cluster that was looked into
+    from gpukube.cluster.proof.outcome import step_of  # noqa: PLC0415 - only for a cluster whose inside was read
     from gpukube.cluster.proof.verify import find_missing  # noqa: PLC0415 - as above
 
     found = [f for f in find_missing(plan.desired, seen) if step_of(f) in _OF_NODES]

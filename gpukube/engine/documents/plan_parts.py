@@ -1,4 +1,4 @@
-"""Quotas, drains, replacements and upgrades -> their parts of a plan."""
+"""Quotas, drains, replacements and upgrades as parts of a plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def quota_part(use: QuotaUse) -> Quota:
-    """Describe one quota."""
+    """Return one quota as a document part."""
     quota, reading = use.quota, use.reading
     return {
         "name": quota.name,
@@ -36,20 +36,20 @@ def quota_part(use: QuotaUse) -> Quota:
 
 
 def leaving_part(found: DrainForecast | None) -> LeavingPart | None:
-    """Describe what a drain would meet; None where nothing leaves, or it is not known."""
+    """Return what a drain would encounter; None if nothing leaves, or if it is unknown."""
     if found is None:
         return None
     return cast("LeavingPart", {"pods": found.pods, "seconds": found.seconds, **part_of(found)})
 
 
 def has_no_end(pool: PoolPart) -> bool:
-    """Return whether the drain of a pool that is replaced waits for what nothing brings about by itself."""
+    """Return whether the drain of a replaced pool waits for something that never happens on its own."""
     leaving = pool["leaving"]
     return pool["action"] == "replace" and leaving is not None and bool(leaving["blocked"])
 
 
 def replacement_part(plan: PoolPlan) -> ReplacementPart | None:
-    """Describe how a second pool would take the place of the live one; None where none would."""
+    """Return how a second pool would replace the live one; None if none would."""
     found = plan.replacement
     if found is None:
         return None
@@ -66,13 +66,13 @@ def replacement_part(plan: PoolPlan) -> ReplacementPart | None:
 
 
 def replacement_needs(plan: PoolPlan) -> list[str]:
-    """List the flag that a replace needs: the way that keeps GPUs, where it is open."""
+    """Return the flag that a replacement needs: the way that keeps GPUs, if possible."""
     surge = plan.replacement is not None and not plan.replacement.obstacles
     return ["--replace surge" if surge else "--replace recreate"]
 
 
 def upgrades_part(outlook: UpgradeOutlook | None) -> Upgrades | None:
-    """Describe what an upgrade brings and costs; None where nothing is newer, as far as is known."""
+    """Return what an upgrade changes and costs; None if nothing newer is known."""
     if outlook is None:
         return None
     live, offer, terms = outlook.live, outlook.offer, outlook.terms

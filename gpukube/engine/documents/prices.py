@@ -1,4 +1,4 @@
-"""What pools cost per hour -> the parts of documents. Pure; which price holds is found in gpukube.core.prices."""
+"""Hourly prices of pools as document parts. Pure; gpukube.core.prices chooses the price that applies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 LEFT_OUT: Final = ("disks", "network", "control planes", "taxes", "discounts")
-"""What no price here has in it."""
+"""What no price here includes."""
 
 
 class Prices(NamedTuple):
@@ -28,11 +28,11 @@ class Prices(NamedTuple):
 
 
 def region_of(cluster: ClusterRef, location: str = "") -> str:
-    """Return the region whose prices hold on a cluster; "" when neither the cloud nor the spec tells.
+    """Return the region whose prices apply to a cluster; "" if neither the cloud nor the spec names one.
 
     Args:
-        cluster: Of the spec.
-        location: What the cloud says of it; "" when it was not asked.
+        cluster: Cluster of the spec.
+        location: Location that the cloud reports; "" if it was not read.
     """
     catalog = load_provider(cluster.provider).extras.catalog
     if catalog is None:
@@ -42,21 +42,21 @@ def region_of(cluster: ClusterRef, location: str = "") -> str:
 
 
 def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | None:
-    """Describe what a pool costs before and after; None for one that is not ours.
+    """Return what a pool costs before and after; None for a pool of another owner.
 
     Args:
-        plan: Of the pool.
-        region: Of its cluster.
+        plan: Plan of the pool.
+        region: Region of its cluster.
         book: Prices.
     """
     if plan.action == "conflict":
         return None
-    there, wanted = before(plan), after(plan)
-    sides = [*there, *([wanted] if wanted else [])]
+    there, desired = before(plan), after(plan)
+    sides = [*there, *([desired] if desired else [])]
     nodes = [side.node(book, region) for side in sides]
     totals = [side.total(node) for side, node in zip(sides, nodes, strict=True)]
     was = _all_of(totals[: len(there)])
-    will = totals[-1] if wanted else NOTHING
+    will = totals[-1] if desired else NOTHING
     shown, machine = nodes[-1], sides[-1].machine
     device, per_device = _device(plan.desired, shown)
     return {
@@ -79,9 +79,9 @@ def price_sum(parts: Iterable[PoolPricePart | FitPricePart | None], book: PriceB
     """Add up the prices of pools.
 
     Args:
-        parts: Of the pools; None of those that are not ours, which are left out.
-        book: Where they are from.
-        unplanned: Pools of clusters that could not be read.
+        parts: Prices of the pools; None for pools of other owners, which are skipped.
+        book: Source of the prices.
+        unplanned: Number of pools on clusters that could not be read.
     """
     known = [part for part in parts if part is not None]
     found = [
@@ -91,7 +91,7 @@ def price_sum(parts: Iterable[PoolPricePart | FitPricePart | None], book: PriceB
 
 
 def add_prices(found: Sequence[Prices], notes: Sequence[str]) -> PriceSum:
-    """Add up what is known, and count what is not."""
+    """Add up the known prices, and count the unknown ones."""
     was, will = _total(price.before for price in found), _total(price.after for price in found)
     return {
         "usdPerHour": {"before": _part(was), "after": _part(will)},
@@ -107,13 +107,13 @@ def add_prices(found: Sequence[Prices], notes: Sequence[str]) -> PriceSum:
 
 
 def fit_price(cluster: str, offer: PoolOffer, up: int, needed: int) -> FitPricePart:
-    """Describe what a pool costs that workloads are placed on.
+    """Return what a pool that runs workloads costs.
 
     Args:
         cluster: Key of its cluster.
         offer: The pool.
         up: Nodes that are up.
-        needed: Nodes that it has in the end.
+        needed: Nodes that it needs in the end.
     """
     node = offer.price
 
@@ -136,7 +136,7 @@ def fit_price(cluster: str, offer: PoolOffer, up: int, needed: int) -> FitPriceP
 
 
 def usd_part(usd: Usd | None) -> UsdPart | None:
-    """Write an amount; None for an unknown one."""
+    """Return an amount as a document part; None if unknown."""
     return None if usd is None else _part(usd)
 
 
@@ -157,17 +157,17 @@ def _monthly(usd: Usd) -> UsdPart:
 
 
 def _all_of(prices: Sequence[Usd | None]) -> Usd | None:
-    """Add up prices; None where one of them is unknown."""
+    """Add up prices; None if one of them is unknown."""
     return None if None in prices else _total(prices)
 
 
 def _surges(plan: PoolPlan) -> bool:
-    """Return whether a second pool can take the place of the live one, or is about to."""
+    """Return whether a second pool can replace the live one, or is about to."""
     return plan.action == "replace" and plan.replacement is not None and not plan.replacement.obstacles
 
 
 def _device(desired: Desired | None, node: NodePrice) -> tuple[str, Usd | None]:
-    """Return the one kind of device that nodes promise, and its price."""
+    """Return the only kind of device that nodes should advertise, and its price."""
     promised = dict(desired.promise.per_node) if desired and desired.managed else {}
     if node.usd is None or len(promised) != 1:
         return "", None
@@ -176,8 +176,8 @@ def _device(desired: Desired | None, node: NodePrice) -> tuple[str, Usd | None]:
 
 
 def _unknown(sides: Sequence[Side], nodes: Sequence[NodePrice]) -> str:
-    """Return why a price is not known, of what shall be before what is."""
+    """Return why a price is unknown, checking the declared state before the live one."""
     for side, node in reversed(list(zip(sides, nodes, strict=True))):
         if side.total(node) is None:
-            return node.unknown or "the number of nodes is not known"
+            return node.unknown or "the number of nodes is unknown"
     return ""

@@ -1,7 +1,7 @@
-"""Why the owners of a pool are who they are, as a document: facts, the rows that matched, what is set, what else.
+"""Why a pool's driver and device plugin have their owners, as a document: facts, rules, settings, alternatives.
 
-In scope: explanations (plan.ownership) and what was seen of their clusters -> plain data. Out of scope:
-showing it.
+In scope: converting explanations (plan.ownership) and snapshots of their clusters to plain data. Out of scope:
+rendering.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 def owner_document(
     found: Sequence[Explained], seen: Mapping[str, Snapshot], against: Mapping[str, Sequence[Finding]]
 ) -> OwnerDocument:
-    """Tell why, per cluster.
+    """Return the reasons, per cluster.
 
     Args:
         found: The pool on each of its clusters.
-        seen: By cluster key, the clusters that were looked at.
-        against: By cluster key, what a plan of the live cluster has against it.
+        seen: Snapshot by key of the clusters that were read.
+        against: Errors of a plan of the live cluster, by cluster key.
     """
     parts = [
         _part(explained, seen.get(key), against.get(key, ()))
@@ -77,7 +77,7 @@ def _part(explained: Explained, seen: Snapshot | None, against: Sequence[Finding
 
 def _facts(decision: Decision) -> Iterator[Fact]:
     target, stack = decision.target, decision.stack
-    brings = "has the driver" if stack.driver == "cloud" else "has no driver"
+    driver = "has the driver" if stack.driver == "cloud" else "has no driver"
     runs = "runs the cloud's plugin" if stack.advertiser == "cloud" else "runs no plugin"
     requests = f"devicePlugin.owner {target.plugin_owner}, driver.owner {target.driver_owner}"
     yield {"fact": "asked", "value": requests, "source": str(target.locator.at("devicePlugin.owner"))}
@@ -86,7 +86,7 @@ def _facts(decision: Decision) -> Iterator[Fact]:
         "value": f"{target.machine.name}, {target.machine.gpus:g} x {target.machine.model}",
         "source": "catalog",
     }
-    yield {"fact": "nodes", "value": f"{stack.image} {brings} and {runs}", "source": stack.source}
+    yield {"fact": "nodes", "value": f"{stack.image} {driver} and {runs}", "source": stack.source}
     yield {"fact": "sharing", "value": _sharing(target), "source": str(target.locator.at("sharing"))}
     if target.sharing.mig:
         yield {"fact": "cut by", "value": _CUTTERS[cut_of(target, stack)], "source": stack.source}
@@ -111,7 +111,7 @@ def _sharing(target: Target) -> str:
 
 
 def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
-    """Describe what the cluster holds that bears on it."""
+    """Yield the facts from the cluster's snapshot."""
     if seen is None:
         yield {"fact": "cluster", "value": "not read; add --live", "source": "the spec"}
         return
@@ -130,12 +130,12 @@ def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
 
 
 def _strangers(seen: Snapshot, pools: Sequence[Desired]) -> Iterator[Fact]:
-    """Tell of advertisers that are not ours, those alike in one line: GKE has one for each size of machine."""
+    """Yield advertisers of other owners, similar ones on one line: GKE has one for each machine size."""
     served = any(pool.ownership.advertiser == "cloud" for pool in pools)
     alike: dict[tuple[str, str], list[ForeignAdvertiser]] = {}
     for item in find_advertisers(seen, pools):
         own = served and item.is_clouds_own
-        verdict = "could run on" if item.lands_on else "is the cloud's own for" if own else "does not run on"
+        verdict = "could run on" if item.lands_on else "is the cloud's plugin for" if own else "does not run on"
         alike.setdefault((item.kind, verdict), []).append(item)
     for (_, verdict), items in alike.items():
         more = f" and {len(items) - 1} more like it" if len(items) > 1 else ""
@@ -167,7 +167,7 @@ def _settings(decision: Decision, desired: Desired, seen: Snapshot | None) -> It
 
 
 def _message(found: Finding, decision: Decision) -> str:
-    """Leave out the pool's name, under which it is told."""
+    """Remove the pool's name, under which the message is shown."""
     return found.seen.removeprefix(f"{decision.target.where}: ")
 
 

@@ -1,4 +1,4 @@
-"""What was done -> the documents of create, apply, scale, delete, wait and verify."""
+"""The documents of create, apply, scale, delete, wait and verify."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 def report_document(reports: Sequence[ClusterReport], *, kind: str) -> ReportDocument:
-    """Describe what a command did.
+    """Return what a command did, as a document.
 
     Args:
-        reports: Of all clusters.
+        reports: Reports of all clusters.
         kind: One of ReportKind.
     """
     return {

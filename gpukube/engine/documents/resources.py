@@ -1,7 +1,7 @@
-"""Pools of a plan as the Terraform resources that they would be: what tools that read Terraform's plans price.
+"""Pools of a plan as the Terraform resources that they would be, for pricing tools that read Terraform plans.
 
-In scope: choosing them. Out of scope: the form of Terraform's plans (cli.formats.terraform), what a pool is in
-Terraform (the providers).
+In scope: choosing the pools. Out of scope: the format of Terraform plans (cli.formats.terraform), the resource
+arguments (the providers).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 
 class PlannedResource(TypedDict):
-    """A pool as it will be."""
+    """A pool in its planned state."""
 
     cluster: str
-    """Key in the spec."""
+    """Key of the cluster in the spec."""
     identity: Mapping[str, str]
-    """Where the cluster is, by the names of the spec."""
+    """Location of the cluster, with the spec's field names."""
     type: str
-    """Of the resource."""
+    """Terraform resource type."""
     name: str
-    """Of the resource: cluster and pool."""
+    """Terraform resource name: cluster and pool."""
     values: Mapping[str, object]
-    """Its arguments."""
+    """Arguments of the resource."""
 
 
 class PricedPlan(PlanDocument):
-    """A plan together with its pools as resources; never printed as it is."""
+    """A plan together with its pools as resources; never printed directly."""
 
     resources: Sequence[PlannedResource]
-    """In the order of the plan."""
+    """Resources in the order of the plan."""
 
 
 def planned_resources(plans: Sequence[ClusterPlan]) -> Iterator[PlannedResource]:
-    """Return the pools that the spec declares, of clouds whose pools Terraform has."""
+    """Yield the pools that the spec declares, for clouds whose pools Terraform supports."""
     for plan in plans:
         exporter = load_provider(plan.cluster.provider).extras.exporters.get("terraform")
         if exporter is None or exporter.resource is None:

@@ -1,6 +1,6 @@
-"""The published JSON Schemas of the documents, as shipped, and the shapes that they are made of.
+"""The published JSON Schemas of the documents, as shipped, and the shapes that they are generated from.
 
-They are made by `python -m tools.document_schemas`.
+`python -m tools.document_schemas` generates them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SHAPES: Final = {
 
 
 def document_shape(kind: str) -> type:
-    """Import the shape of a kind of documents, one of SCHEMA_NAMES."""
+    """Import the shape of a kind of document, one of SCHEMA_NAMES."""
     module, _, name = _SHAPES[SCHEMA_NAMES[kind]].partition(":")
     shape: type = getattr(import_module(f"{__package__}.shapes.{module}"), name)
     return shape

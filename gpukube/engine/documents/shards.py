@@ -1,4 +1,4 @@
-"""Runs of a part of a fleet -> what their documents say of it."""
+"""The shard information in documents of a run that covers part of a fleet."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def shard_part(prepared: Prepared, specs: Sequence[LoadedSpec], exit_code: int) -> ShardPart:
-    """Describe the shard that a run took.
+    """Return the shard that a run covered.
 
     Args:
-        prepared: With a shard among its filters.
-        specs: As loaded.
-        exit_code: Of the command.
+        prepared: Specs with a shard among the filters.
+        specs: Specs as loaded.
+        exit_code: Exit code of the command.
 
     Raises:
-        ValueError: The run took no shard.
+        ValueError: The run has no shard.
     """
     shard = prepared.filters.shard
     if shard is None:
@@ -40,21 +40,21 @@ def shard_part(prepared: Prepared, specs: Sequence[LoadedSpec], exit_code: int) 
 
 
 def spec_digest(specs: Sequence[LoadedSpec]) -> str:
-    """Return the digest of specs as loaded; names of files, comments and the layout do not count.
+    """Return the digest of specs as loaded; file names, comments and layout do not matter.
 
-    The order of keys does: clusters are planned and shown in it.
+    The order of keys does: it determines the order of clusters.
     """
     total = sha256()
     for spec in specs:
         root = spec.positions.root
-        # Defaults are merged under every pool already; a saved plan keeps the spec without them.
+        # Defaults are already merged into every pool; a saved plan stores the spec without them.
         data = {key: value for key, value in root.items() if key != "defaults"} if isinstance(root, dict) else root
         total.update(json.dumps(data).encode())
     return f"sha256:{total.hexdigest()}"
 
 
 def part_line(document: Document) -> str:
-    """Tell in one line of which part of a fleet a document is; "" of a whole one."""
+    """Return one line that names the part of a fleet in a document; "" if it is complete."""
     if "shard" in document:
         shard = cast("ShardPart", document["shard"])
         count = len(shard["clusters"]) or "none"
@@ -64,5 +64,5 @@ def part_line(document: Document) -> str:
 
 
 def missing_line(missing: Sequence[int], total: int) -> str:
-    """Return which shards are missing: "partial: 3 of 16 shards missing: 4, 9, 11"."""
+    """Return the missing shards: "partial: 3 of 16 shards missing: 4, 9, 11"."""
     return f"partial: {len(missing)} of {total} shards missing: {', '.join(map(str, missing))}"

@@ -1,4 +1,4 @@
-"""A document in one line: what would happen, or what is found, counted."""
+"""One-line summaries of documents: counts of planned actions or of findings."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ACTIONS: Final = {
     "conflict": "in conflict",
 }
 _NAMED: Final = 3
-"""Objects that are named; the others are counted."""
+"""Maximum number of objects named; the others are counted."""
 _RELEASES: Final = {"install": "to install", "upgrade": "to upgrade", "conflict": "in conflict"}
 
 
 def plan_summary(document: PlanDocument) -> str:
-    """Count what would happen: "1 to create, 2 unchanged, 1 release to install"."""
+    """Return the counts of planned actions: "1 to create, 2 unchanged, 1 release to install"."""
     summary = document["summary"]
     message = [f"{count} {_ACTIONS[action]}" for action, count in summary["actions"].items()]
     message += [f"{_plural(count, 'release')} {_RELEASES[action]}" for action, count in summary["releases"].items()]
@@ -41,7 +41,7 @@ def plan_summary(document: PlanDocument) -> str:
 
 
 def validation_summary(document: ValidationDocument | LintDocument) -> str:
-    """Count what is found: "ok: 2 pools on 1 cluster, 1 finding silenced", "1 error, 2 warnings"."""
+    """Return the counts of findings: "ok: 2 pools on 1 cluster, 1 finding silenced", "1 error, 2 warnings"."""
     silenced = [f"{_plural(len(document['silenced']), 'finding')} silenced"] if document["silenced"] else []
     unjudged = _unjudged(document["notJudged"]) if document["kind"] == "Lint" else ""
     if document["valid"]:
@@ -57,7 +57,7 @@ def validation_summary(document: ValidationDocument | LintDocument) -> str:
 
 
 def _unjudged(objects: list[str]) -> str:
-    """Name objects that no rule could judge: "; not judged: LimitRange/gpus (nvidia.com/gpu)"."""
+    """Return the objects that no rule could check: "; not judged: LimitRange/gpus (nvidia.com/gpu)"."""
     more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
     return f"; not judged: {', '.join(objects[:_NAMED])}{more}" if objects else ""
 

@@ -1,4 +1,4 @@
-"""What is found in specs and manifests -> the documents of `validate` and `workload lint`."""
+"""The documents of `validate` and `workload lint`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def validation_document(found: Validation) -> ValidationDocument:
-    """Describe what is found about specs."""
+    """Return the findings on specs as a document."""
     reported = _by_severity(found.findings, found.fields)
     return {
         "schemaVersion": 1,
@@ -35,7 +35,7 @@ def validation_document(found: Validation) -> ValidationDocument:
 
 
 def lint_document(found: Linted) -> LintDocument:
-    """Describe what is found in manifests."""
+    """Return the findings on manifests as a document."""
     reported = _by_severity(found.findings, found.fields)
     return {
         "schemaVersion": 1,

@@ -1,1 +1,1 @@
-"""What gpukube may need to do, as policies: of the clouds, and of the clusters' Kubernetes RBAC."""
+"""The permissions that gpukube needs, as policies of the clouds and as Kubernetes RBAC of the clusters."""

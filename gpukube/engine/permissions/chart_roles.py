@@ -1,10 +1,10 @@
-"""What the roles allow that the two charts create.
+"""Permissions of the roles that the two charts create.
 
-Kubernetes lets nobody create a role that allows more than they may do themselves (RBAC's escalation check), so whoever
-installs a chart needs these rules too. The way around, the verbs escalate and bind, would allow everything.
+Kubernetes lets nobody create a role that allows more than their own permissions (RBAC's escalation check), so whoever
+installs a chart needs these rules too. The alternative, the verbs escalate and bind, would allow everything.
 
 Source: the objects of the rendered charts nvidia-device-plugin 0.20.0 with node-feature-discovery 0.19.0, and
-gpu-operator v26.7.0, each rule as it is there; a test compares them.
+gpu-operator v26.7.0, each rule copied unchanged; a test compares them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class RoleRule:
-    """One rule of a role: verbs and resources, separated by blanks, in one API group; of these objects where named."""
+    """One rule of a role: space-separated verbs and resources in one API group; for named objects only, if named."""
 
     verbs: str
     resources: str

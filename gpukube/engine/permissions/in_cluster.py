@@ -1,10 +1,10 @@
-"""The Kubernetes RBAC that gpukube and the Helm in it need inside a cluster.
+"""The Kubernetes RBAC that gpukube and its Helm need inside a cluster.
 
-In scope: the table, and the roles that are made of it. Out of scope: what the charts' own roles allow
-(`chart_roles`), how a cloud's identity becomes a user of its clusters (`Extras.in_cluster`).
+In scope: the table, and the roles generated from it. Out of scope: the permissions of the charts' own roles
+(`chart_roles`), how a cloud identity becomes a user of its clusters (`Extras.in_cluster`).
 
-The verbs are those of the calls of `cluster.kube`, and of Helm's own: of its storage of releases in Secrets
-(helm.sh/helm pkg/storage/driver/secrets.go), of server-side apply, and of its waiting for hooks.
+The verbs are those that `cluster.kube` calls, and those of Helm itself: its storage of releases in Secrets
+(helm.sh/helm pkg/storage/driver/secrets.go), server-side apply, and waiting for hooks.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _EVICTION: Final = "docs: kubernetes.io/docs/concepts/scheduling-eviction/api-ev
 _ESCALATION: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/rbac, privilege escalation prevention"
 
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
-"""What names of files cannot hold, or should not: a cluster that is given by its address has that for a key."""
+"""Characters that file names should not contain: the key of a cluster given by address has some."""
 
 PLUGIN: Final = "for pools with the device-plugin chart"
 OPERATOR: Final = "for pools with the GPU Operator"
-RELEASE: Final = "for pools with a Helm release of gpukube's"
+RELEASE: Final = "for pools with gpukube's Helm release"
 
 
 @dataclass(frozen=True, slots=True)
 class KubeRule:
-    """One rule, and why it is needed; the attributes of Permission mean the same here.
+    """One rule, and why it is needed; the other attributes are those of Permission.
 
     Attributes:
         rule: What it allows.
-        ours: Whether it holds in gpukube's namespace only; else in the whole cluster.
+        ours: Whether it applies only to gpukube's namespace instead of the whole cluster.
     """
 
     rule: RoleRule
@@ -64,12 +64,12 @@ class KubeRule:
     without: str = ""
 
 
-_COMPARE: Final = "to compare the objects of gpukube's release with what it was installed with"
-_INSTALL: Final = "to install, change and remove the chart"
-_OWNERS: Final = "to name the workloads whose pods a drain moves, and to see that these are made again"
-_UNREAD: Final = "the plan says what it could not read"
+_COMPARE: Final = "to compare the objects of gpukube's release with the installed ones"
+_INSTALL: Final = "to install, change, and remove the chart"
+_OWNERS: Final = "to name the workloads whose pods a drain moves, and to see that the pods are recreated"
+_UNREAD: Final = "the plan lists what it could not read"
 
-_references = partial(KubeRule, purpose="to find what names a pool that is replaced", without=_UNREAD)
+_references = partial(KubeRule, purpose="to find references to a pool that is replaced", without=_UNREAD)
 _here = partial(KubeRule, ours=True)  # in gpukube's own namespace
 _release = partial(KubeRule, source=_CHARTS, level="apply", when=RELEASE)
 _release_here = partial(_release, ours=True)
@@ -77,7 +77,7 @@ _release_here = partial(_release, ours=True)
 RULES: Final = (
     KubeRule(RoleRule("list", "nodes"), "to compare nodes with their pools"),
     KubeRule(RoleRule("list", "daemonsets deployments", "apps"),
-        "to find drivers and device plugins, also those of others"),
+        "to find drivers and device plugins, including those not installed by gpukube"),
     KubeRule(RoleRule("list", "pods"),
         "to find the pods of nodes that are replaced or drained, and pods that wait for GPUs"),
     KubeRule(RoleRule("list", "clusterpolicies", "nvidia.com"), "to find a GPU Operator"),
@@ -85,7 +85,7 @@ RULES: Final = (
         "to find DRA drivers that hand out the same GPUs"),
     KubeRule(RoleRule("get list", "clusterroles clusterrolebindings", _RBAC), _COMPARE),
     KubeRule(RoleRule("list", "poddisruptionbudgets", "policy"),
-        "to say which pods cannot leave nodes that are replaced or drained"),
+        "to find pods that cannot leave nodes that are replaced or drained"),
     _references(RoleRule("list", "statefulsets", "apps")),
     KubeRule(RoleRule("list", "replicasets", "apps"), _OWNERS, without=f"{_UNREAD}, and nothing is drained"),
     KubeRule(RoleRule("list", "replicationcontrollers"), _OWNERS, without=f"{_UNREAD}, and their pods are not drained"),
@@ -93,17 +93,17 @@ RULES: Final = (
     _references(RoleRule("list", "jobsets", "jobset.x-k8s.io")),
     _references(RoleRule("list", "rayclusters", "ray.io")),
     _references(RoleRule("list", "resourceflavors", "kueue.x-k8s.io")),
-    KubeRule(RoleRule("list", "resourcequotas"), "to find quotas that keep GPU pods away",
-        without="the doctor skips checks of quotas"),
+    KubeRule(RoleRule("list", "resourcequotas"), "to find quotas that block GPU pods",
+        without="the doctor skips its quota checks"),
     KubeRule(RoleRule("list", "runtimeclasses", "node.k8s.io"),
-        "to see whether what the pods of the stack name is there", without="the doctor skips that check"),
-    KubeRule(RoleRule("list", "events"), "to say why pods of a plugin are not created, or GPU pods do not start",
-        without="the doctor does not say why"),
+        "to check that the RuntimeClasses that the stack's pods name exist", without="the doctor skips that check"),
+    KubeRule(RoleRule("list", "events"), "to find why pods of a plugin are not created, or GPU pods do not start",
+        without="the doctor does not report the reason"),
     KubeRule(RoleRule("list", "namespaces"),
         "to see which namespaces pods may select: gpukube workload fit on live clusters",
         without="only that command fails"),
-    _here(RoleRule("get", "namespaces"), "to look for gpukube's namespace and its labels"),
-    _here(RoleRule("list", "secrets"), "to read the state of gpukube's release, which Helm keeps there", source=_HELM),
+    _here(RoleRule("get", "namespaces"), "to find gpukube's namespace and its labels"),
+    _here(RoleRule("list", "secrets"), "to read the state of gpukube's release, which Helm stores there", source=_HELM),
     _here(RoleRule("get list", "configmaps serviceaccounts resourcequotas pods"), _COMPARE),
     _here(RoleRule("get list", "daemonsets deployments", "apps"), _COMPARE),
     _here(RoleRule("get list", "roles rolebindings", _RBAC), _COMPARE),
@@ -112,32 +112,32 @@ RULES: Final = (
     KubeRule(RoleRule("create", "pods/eviction"), "to drain nodes: pool drain, delete, --replace surge",
         source=_EVICTION, level="apply"),
     _release_here(RoleRule("get create update delete", "secrets"),
-        "to record what was installed, which Helm keeps there", source=_HELM),
+        "to record the release, which Helm stores there", source=_HELM),
     _release_here(RoleRule("create patch delete", "configmaps serviceaccounts"), _INSTALL),
-    _release_here(RoleRule("watch", "serviceaccounts"), "to wait for what the charts' own jobs need"),
+    _release_here(RoleRule("watch", "serviceaccounts"), "to wait for the service accounts of the charts' own jobs"),
     _release_here(RoleRule("create patch delete", "daemonsets deployments", "apps"),
-        "to install, change and remove the chart, and to restart the plugin"),
+        "to install, change, and remove the chart, and to restart the plugin"),
     _release_here(RoleRule("create patch delete", "roles rolebindings", _RBAC), _INSTALL),
     _release(RoleRule("create patch delete watch", "clusterroles clusterrolebindings", _RBAC),
-        "to install, change and remove the chart; they cannot allow more than these rules",
+        "to install, change, and remove the chart; these roles cannot allow more than these rules",
         source=f"{_CHARTS}; {_ESCALATION}"),
     _release(RoleRule("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
-        "to install the types of node-feature-discovery and of the GPU Operator"),
+        "to install the custom resources of node-feature-discovery and the GPU Operator"),
     _release_here(RoleRule("get list watch create patch delete", "jobs", "batch"),
-        "to run the charts' own clean-up and upgrade jobs, and to wait for them"),
+        "to run the charts' own cleanup and upgrade jobs, and to wait for them"),
     _here(RoleRule("create patch delete", "resourcequotas"),
         "to allow the operator's critical pods in its namespace on GKE",
         source="docs: NVIDIA/cloud-native-docs, gpu-operator/google-gke (quota)", level="apply", when=OPERATOR),
     KubeRule(RoleRule("get create patch delete", "clusterpolicies", "nvidia.com"),
-        "to tell the GPU Operator what to run", source=_CHARTS, level="apply", when=OPERATOR),
-    _here(RoleRule("list create delete", "jobs", "batch"), "to run a probe, and to remove it", when=EXTRAS["probe"]),
-    _here(RoleRule("get", "pods/log"), "to read what a probe has seen", when=EXTRAS["probe"]),
+        "to configure the GPU Operator", source=_CHARTS, level="apply", when=OPERATOR),
+    _here(RoleRule("list create delete", "jobs", "batch"), "to run a probe and delete it", when=EXTRAS["probe"]),
+    _here(RoleRule("get", "pods/log"), "to read the output of a probe", when=EXTRAS["probe"]),
 )  # fmt: skip
 
 
 def _chart_rows(rules: Iterable[RoleRule], title: str, when: str, *, ours: bool) -> Iterator[KubeRule]:
     for rule in rules:
-        purpose, source = f"the roles that {title} creates allow it", f"{_CHARTS}; {_ESCALATION}"
+        purpose, source = f"the roles that {title} creates allow the same", f"{_CHARTS}; {_ESCALATION}"
         yield KubeRule(rule, purpose, source, ours=ours, level="apply", when=when)
 
 
@@ -151,7 +151,7 @@ TABLE: Final = (
 
 
 def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject) -> CloudPolicy:
-    """Write the roles of one cluster, their bindings, and gpukube's namespace, without which a role cannot be there."""
+    """Return the roles of one cluster, their bindings, and gpukube's namespace, which namespaced roles require."""
     rows = tuple(_chosen(item, scope))
     name, file = f"gpukube-{scope.level}", f"kubernetes-{_UNSAFE.sub('-', item.cluster.key)}-{scope.level}.yaml"
     everywhere, ours = ([row.rule for row in rows if row.ours is ours] for ours in (False, True))
@@ -190,7 +190,7 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
 
 
 def rule_permission(row: KubeRule) -> Permission:
-    """Describe a rule as a permission: verbs and resources, and each pair as kubectl auth can-i takes it."""
+    """Return a rule as a permission: verbs and resources, and each pair in the form of kubectl auth can-i."""
     rule, where = row.rule, f" in {NAMESPACE}" if row.ours else ""
     kinds = [f"{resource}.{rule.group}" if rule.group else resource for resource in rule.resources.split()]
     return Permission(
@@ -222,7 +222,7 @@ def _role(kind: str, metadata: Mapping[str, str], rules: Sequence[RoleRule]) -> 
 
 
 def _merged(rules: Sequence[RoleRule]) -> list[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[str, ...]]]:
-    """Join the verbs of each resource, and then the resources of a group that have the same verbs."""
+    """Merge the verbs of each resource, then the resources of a group that have the same verbs."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for rule in rules:
         for resource in rule.resources.split():
@@ -249,11 +249,11 @@ def _notes(item: ClusterPools, scope: PolicyScope, subject: KubeSubject) -> Iter
     if scope.level != "apply":
         return
     if not item.desired:
-        yield "no pool is declared here: what a Helm release of gpukube's needs is not included"
+        yield "no pool is declared here: permissions for gpukube's Helm release are not included"
     if versions := sorted({pool.target.chart_version for pool in item.desired if pool.target.chart_version}):
         yield (
-            f"the rules for the charts' own roles are those of {DEVICE_PLUGIN.version} and {GPU_OPERATOR.version}: "
+            f"the rules for the charts' own roles match {DEVICE_PLUGIN.version} and {GPU_OPERATOR.version}: "
             f"compare them with chart {', '.join(versions)}"
         )
     if any(pool.ownership.advertiser == "operator" for pool in item.desired):
-        yield "whoever installs the GPU Operator may do almost everything in the cluster, as its own role does"
+        yield "whoever installs the GPU Operator can do almost everything in the cluster, as its own role can"

@@ -1,7 +1,7 @@
-"""The policies that specs need, of all their clouds; made without a call.
+"""The policies that specs need, for all their clouds, built without any call.
 
-In scope: gathering them, the document, the text of their files. Out of scope: what stands in them (the
-providers' `policies`, and `in_cluster`).
+In scope: collecting them, the document, the text of their files. Out of scope: their content (the providers'
+`policies`, and `in_cluster`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def describe_policies(
     prepared: Prepared, level: PolicyLevel, extras: Collection[Extra], directory: str = ""
 ) -> PermissionsDocument:
-    """Describe every policy that allows what gpukube does with these specs, and nothing more.
+    """Return every policy needed for what gpukube does with these specs, and nothing more.
 
     Args:
-        prepared: What the specs declare, or addresses of clusters alone.
-        level: For commands that only read, or for those that change something too.
-        extras: Further command lines.
-        directory: Where the files are written; "" for nowhere.
+        prepared: What the specs declare, or only addresses of clusters.
+        level: plan for commands that only read, apply for those that also change something.
+        extras: Additional commands.
+        directory: Directory of the files; "" for none.
     """
     ordered = sorted(prepared.clusters.values(), key=lambda cluster: cluster.provider)
     found: list[PolicyPart] = []
@@ -57,7 +57,7 @@ def describe_policies(
 
 
 def file_text(name: str, documents: Sequence[Mapping[str, object]]) -> str:
-    """Write the file of a policy, as its ending says: JSON, or YAML with any number of documents."""
+    """Return the text of a policy file by its extension: JSON, or YAML with any number of documents."""
     if name.endswith(".json"):
         return json.dumps(documents[0], indent=2) + "\n"
     return yaml.safe_dump_all(documents, sort_keys=False, default_flow_style=None, width=100)

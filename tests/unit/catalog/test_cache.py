@@ -73,8 +73,8 @@ def whole(**changes: object) -> str:
         ("{}", "was not written by gpukube"),
         ('{"format": 1}', "was not written by gpukube"),
         ('{"format": "1", "stocks": []}', "was not written by gpukube"),
-        ('{"format": 0, "stocks": []}', "has format 0; this gpukube reads format 1"),
-        ('{"format": 2, "other": []}', "has format 2; this gpukube reads format 1"),
+        ('{"format": 0, "stocks": []}', "has format 0, but this gpukube reads format 1"),
+        ('{"format": 2, "other": []}', "has format 2, but this gpukube reads format 1"),
         (whole()[:-9], "was not written by gpukube"),
         (whole(price_usd_h="cheap"), "was not written by gpukube"),
         (whole(arch="mips"), "was not written by gpukube"),
@@ -90,7 +90,7 @@ def test_cache_when_broken_or_of_another_version_then_told_once_and_passed_over(
     cached = read_cache(file)
     (found,) = cached.findings
     assert (cached.stocks, found.code, found.severity) == ((), "catalogue-cache", "warning")
-    assert found.seen == f"the file of refreshed data {why}; the embedded data is used"
+    assert found.seen == f"using the embedded data: the file of refreshed data {why}"
     assert found.fix == "gpukube catalog refresh, or remove the file"
 
 
@@ -124,7 +124,7 @@ def test_cache_when_a_later_gpukube_has_a_newer_table_then_told_and_passed_over(
     assert [found.code for found in cached.findings] == ([] if is_kept else ["catalogue-outdated"])
     if not is_kept:
         assert cached.findings[0].seen == (
-            "the data of eks us-east-1 is of 2026-01-01; the embedded data is newer and used"
+            "using the embedded data: the data for eks us-east-1 is older, from 2026-01-01"
         )
         assert cached.findings[0].fix == "gpukube catalog refresh --provider eks --region us-east-1"
 

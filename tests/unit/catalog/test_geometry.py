@@ -57,10 +57,10 @@ def test_wanted_when_written_otherwise_then_refused(word: str) -> None:
 
 
 LIVE: dict[str, tuple[list[str], str, str]] = {
-    "no place": (["1g.5gb"], "mig-question", '"1g.5gb" cannot be read'),
-    "no number": (["1g.5gb@a"], "mig-question", '"1g.5gb@a" cannot be read'),
+    "no place": (["1g.5gb"], "mig-question", '"1g.5gb" has the wrong form'),
+    "no number": (["1g.5gb@a"], "mig-question", '"1g.5gb@a" has the wrong form'),
     "no profile": (["1g.6gb@0"], "mig-profile", '"1g.6gb" is not a MIG profile of A100-40GB'),
-    "a place where none begins": (["3g.20gb@1"], "mig-layout", "no 3g.20gb begins at 1 of A100-40GB"),
+    "a place where none begins": (["3g.20gb@1"], "mig-layout", "3g.20gb cannot start at 1 on A100-40GB"),
     "a place that is taken": (["3g.20gb@0", "1g.5gb@2"], "mig-layout", "1g.5gb@2 overlaps 3g.20gb@0"),
 }
 

@@ -75,7 +75,7 @@ def test_prices_when_the_cloud_does_not_answer_then_a_note_with_the_reason(answe
     never.set()
     assert notes[0].startswith("eks/eu-west-1: prices could not be read: ")
     assert "timed out while reading prices" in notes[0]
-    assert notes[0].endswith("; the catalog's price is shown")
+    assert notes[0].endswith("; showing the catalog's price")
     assert source == "embedded"
 
 
@@ -91,7 +91,7 @@ def test_prices_when_a_machine_is_missing_from_the_answer_then_named(answers: Ca
     answers(lambda _: LivePrices((LivePrice(P4D.name, 30.0),)))
     notes, source = ask(wanted(), wanted("spot"), wanted("reserved"))
     assert source == "live"
-    assert notes == ("eks/eu-west-1: no spot price of p4d.24xlarge now; the catalog's price is shown",)
+    assert notes == ("eks/eu-west-1: no current spot price of p4d.24xlarge; showing the catalog's price",)
 
 
 def test_prices_when_a_machine_is_wanted_twice_then_asked_for_once(answers: Callable[..., None]) -> None:
@@ -109,9 +109,9 @@ def test_prices_when_a_machine_is_wanted_twice_then_asked_for_once(answers: Call
 
 def test_prices_when_nobody_can_be_asked_then_a_note(answers: Callable[..., None]) -> None:
     answers(None)
-    assert ask(wanted())[0] == ("eks: it has no prices to read; the catalog's price is shown",)
+    assert ask(wanted())[0] == ("eks: it has no price API; showing the catalog's price",)
     answers(lambda _: pytest.fail("it is not known where"))
-    assert ask(wanted(region=""))[0][0].startswith("train: its region is not known")
+    assert ask(wanted(region=""))[0][0].startswith("train: its region is unknown")
 
 
 def test_prices_when_the_run_is_stopped_then_it_ends(answers: Callable[..., None]) -> None:

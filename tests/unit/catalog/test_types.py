@@ -27,16 +27,16 @@ def test_type_when_gpus_are_attached_then_those_that_fit_on_the_machine() -> Non
 @pytest.mark.parametrize(
     ("name", "code", "said", "fix"),
     [
-        ("standard_nd96asr_v4", "instance-type", "no cloud has a GPU instance type", "write Standard_ND96asr_v4"),
-        ("p4d.24xl", "instance-type", "in the catalog of 2026", "write p4d.24xlarge"),
-        ("g4ad.xlarge", "instance-type-refused", "is not in the catalog", "write g4dn.xlarge"),
-        ("Standard_NV6", "instance-type-refused", "is not in the catalog", "write Standard_"),
-        ("n1-custom-128-65536", "instance-type", "no cloud has", "write "),
+        ("standard_nd96asr_v4", "instance-type", "no GPU instance type", "did you mean Standard_ND96asr_v4"),
+        ("p4d.24xl", "instance-type", "in the catalog of 2026", "did you mean p4d.24xlarge"),
+        ("g4ad.xlarge", "instance-type-refused", "is not in the catalog", "did you mean g4dn.xlarge"),
+        ("Standard_NV6", "instance-type-refused", "is not in the catalog", "did you mean Standard_"),
+        ("n1-custom-128-65536", "instance-type", "no GPU instance type", "did you mean "),
         (
             "A100",
             "instance-type",
-            "no cloud has",
-            "write an instance type; those with this GPU: gpukube catalog list --model",
+            "no GPU instance type",
+            "give an instance type; to list those with this GPU: gpukube catalog list --model",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_merge_when_files_are_missing_or_cut_off_then_the_rest_marked_as_partial
     code, out, err = merge(*files, "-o", "json")
     assert (code, json.loads(out)["merged"]["missing"]) == (1, [1, 2])
     assert f"{files[0]}: warning[report-cut]: it is empty\n    fix: " in err
-    assert f"{files[1]}: warning[report-cut]: it is cut off: " in err
+    assert f"{files[1]}: warning[report-cut]: it is truncated: " in err
     assert "error[merge-missing]: partial: 2 of 3 shards missing: 1, 2\n    fix: run these shards again" in err
     code, out, _ = merge(files[2])
     assert (code, out.splitlines()[-1]) == (1, "partial: 2 of 3 shards missing: 1, 2")
@@ -112,7 +112,7 @@ def test_merge_when_one_file_is_foreign_then_four_though_others_are_right(files:
     files[1].write_text('{"items": []}')
     code, out, err = merge(*files)
     assert (code, out) == (4, "")
-    assert "2.json: error[report-document]: it is not a document of gpukube" in err
+    assert "2.json: error[report-document]: it is not a gpukube document" in err
     code, out, err = merge(files[0], files[1].with_name("none.json"))
     assert (code, out) == (4, "")
     assert "none.json: error[report-file]: it cannot be read: no such file" in err

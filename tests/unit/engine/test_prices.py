@@ -133,7 +133,7 @@ def test_price_when_unknown_then_the_words_say_why() -> None:
         "0 -> ? USD/h: reserved capacity has no list price"
     )
     unsaid = part(plan("no-op", T4, there=live("p", T4, None)))
-    assert price_words(unsaid).endswith("(eastus, 2026-06-18): the number of nodes is not known")
+    assert price_words(unsaid).endswith("(eastus, 2026-06-18): the number of nodes is unknown")
 
 
 def test_sum_when_some_prices_are_unknown_then_a_lower_bound_and_how_many() -> None:
