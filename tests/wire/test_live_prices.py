@@ -97,7 +97,9 @@ def test_price_when_gpus_are_attached_then_the_machine_is_in_it(sandbox: Sandbox
     assert price(asked(sandbox, [item]), item).most == pytest.approx(2 * 0.35 + 8 * 0.03 + 30 * 0.004)
     custom = require_machine("gke", "n1-custom-8-32768", (parse_model("T4"), 2))
     book = asked(sandbox, [wanted(custom, "on-demand", "us-central1")])
-    assert book.notes[0].startswith("gke/us-central1: no current price of n1-custom-8-32768; showing the catalog's price")
+    assert book.notes[0].startswith(
+        "gke/us-central1: no current price of n1-custom-8-32768; showing the catalog's price"
+    )
 
 
 def test_calls_when_of_few_machines_then_for_these_alone(sandbox: SandboxInfo) -> None:

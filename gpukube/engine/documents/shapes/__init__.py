@@ -1,5 +1,5 @@
-"""The shapes of all documents, as types: the type checker holds the makers to them, the JSON Schemas are made of them.
+"""The shapes of all documents, as types: makers are type-checked against them, JSON Schemas generated from them.
 
-A text below a key is that key's description in the schema (`python -m tools.document_schemas` writes them). From
-`schemaVersion` 1 on the meaning of a key never changes and no key goes away; new ones may come.
+The text below a key is its description in the schema (`python -m tools.document_schemas` writes them). From
+`schemaVersion` 1 on, the meaning of a key never changes and no key is removed; new ones may be added.
 """

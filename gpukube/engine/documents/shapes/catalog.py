@@ -1,33 +1,33 @@
-"""The shapes of what `gpukube catalog` says."""
+"""The shapes of the documents of `gpukube catalog`."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Diagnostic,
     GpuModel,
 )
 
 
 class PricePart(TypedDict):
-    """A price: for Linux, one node or one device, without tax. It is no offer, and proves no capacity."""
+    """A price: Linux, one node or one device, without tax. It is no quote, and no proof of capacity."""
 
     usdPerHour: float
     """US dollars per hour."""
     region: str
-    """Where it holds."""
+    """Region that it applies to."""
     date: str
     """The day it was read, YYYY-MM-DD."""
 
 
 class StockPart(TypedDict):
-    """Data of a refresh that is in use."""
+    """Refreshed data in use."""
 
     provider: str
     """Cloud."""
     region: str
-    """The region that was asked."""
+    """Region that was read."""
     date: str
     """The day it was read, YYYY-MM-DD."""
     types: int
@@ -40,43 +40,43 @@ class MachinePart(TypedDict):
     provider: str
     """Cloud."""
     instanceType: str
-    """As the cloud spells it; n1-* is a GPU that is attached to a machine of that series."""
+    """Type as the cloud spells it; n1-* is a GPU attached to a machine of that series."""
     gpu: GpuModel
     """Its GPUs."""
     gpuMemoryGiB: float
     """Nominal memory of each GPU, or of the share."""
     vcpus: int | None
-    """Of one node."""
+    """vCPUs of one node."""
     memoryGiB: float | None
     """Main memory of one node."""
     arch: Literal["amd64", "arm64"]
     """CPU architecture."""
     mig: bool | None
-    """Whether its owner can cut the GPUs on this cloud; null where that is not confirmed, and refused."""
+    """Whether MIG is available on this cloud; null if that is unconfirmed, and then rejected."""
     accelerator: str
     """Accelerator type of Google Cloud; empty elsewhere."""
     localSsdGiB: float | None
-    """Disks that come with it."""
+    """Local disks of the machine."""
     status: Literal["current", "legacy", "preview", "retired", "unknown"]
-    """retired is refused; preview is used only when named; legacy and unknown are used with a warning."""
+    """retired is rejected; preview is used only if named; legacy and unknown are used with a warning."""
     notes: str
-    """What to know besides."""
+    """Additional notes."""
     successor: str
-    """What to use in place of a retired type; empty where not known."""
+    """Replacement for a retired type; empty if unknown."""
     price: PricePart | None
-    """On demand."""
+    """On-demand price."""
     spot: PricePart | None
-    """As spot."""
+    """Spot price."""
     source: Literal["embedded", "refreshed"]
-    """Whether a refresh has seen it."""
+    """Whether the data comes from a refresh."""
     date: str
-    """Day of that refresh, or of the embedded table."""
+    """Date of that refresh, or of the embedded table."""
     regions: list[str]
     """Refreshed regions that offer it."""
     missing: list[str]
-    """Refreshed regions of its cloud that do not."""
+    """Refreshed regions of its cloud that do not offer it."""
     restricted: str
-    """Why this account cannot have it there; empty when nothing is said against it."""
+    """Why this account cannot use it there; empty if nothing is known against it."""
 
 
 class CatalogListDocument(TypedDict):
@@ -89,41 +89,41 @@ class CatalogListDocument(TypedDict):
     embedded: str
     """Date of the embedded table, YYYY-MM-DD."""
     refreshed: list[StockPart]
-    """Refreshed data in use; empty when all is embedded."""
+    """Refreshed data in use; empty if everything is embedded."""
     region: str
-    """Region that was asked for; empty for none."""
+    """Requested region; empty for none."""
     machines: list[MachinePart]
-    """By cloud, GPU and price."""
+    """Types by cloud, GPU and price."""
     leftOut: dict[str, int]
-    """Reason -> how many types fit the filters and are not shown."""
+    """Reason -> number of types that match the filters but are not shown."""
 
 
 class OtherPart(TypedDict):
-    """A machine that fits and was not chosen."""
+    """A machine that fits but was not chosen."""
 
     instanceType: str
-    """As the cloud spells it."""
+    """Type as the cloud spells it."""
     why: str
-    """What speaks against it."""
+    """Why it was not chosen."""
 
 
 class FoundPart(TypedDict):
-    """What one cloud has."""
+    """What one cloud offers."""
 
     provider: str
     """Cloud."""
     machine: MachinePart | None
-    """The machine that `gpu: {model, count}` means; null when there is none."""
+    """The machine that `gpu: {model, count}` selects; null if there is none."""
     why: str
-    """Why this one, or why none."""
+    """Why this machine was chosen, or why there is none."""
     rejected: list[OtherPart]
-    """The others with these GPUs."""
+    """Other machines with these GPUs."""
     candidates: list[MachinePart]
-    """Where there is none: what comes nearest."""
+    """The closest matches, if there is no machine."""
 
 
 class CatalogFindDocument(TypedDict):
-    """The instance type of each cloud for a GPU model and a number."""
+    """The instance type of each cloud for a GPU model and count."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
@@ -132,9 +132,9 @@ class CatalogFindDocument(TypedDict):
     embedded: str
     """Date of the embedded table, YYYY-MM-DD."""
     refreshed: list[StockPart]
-    """Refreshed data in use; empty when all is embedded."""
+    """Refreshed data in use; empty if everything is embedded."""
     asked: GpuModel
-    """What was looked for."""
+    """The query."""
     clouds: list[FoundPart]
     """Each cloud."""
 
@@ -147,21 +147,21 @@ class SlicePart(TypedDict):
     profile: str
     """MIG profile; empty otherwise."""
     memoryGB: float
-    """Nominal, the number in the name; usable memory is a little less."""
+    """Nominal memory, the number in the name; usable memory is slightly less."""
     perNode: int
     """Devices of one node."""
     resources: dict[Literal["single", "mixed"], str]
-    """MIG strategy -> what a pod asks for; without MIG it is the same whatever the strategy."""
+    """MIG strategy -> resource that a pod requests; without MIG it is the same for every strategy."""
     confidence: str
     """How well the profile's geometry is known; empty without MIG."""
     price: PricePart | None
-    """Of one device on demand: that of the node divided by its devices."""
+    """On-demand price of one device: the node's price divided by its devices."""
     machine: MachinePart
     """The machine."""
 
 
 class CatalogSlicesDocument(TypedDict):
-    """Devices with at least so much GPU memory."""
+    """Devices with at least this much GPU memory."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
@@ -170,39 +170,39 @@ class CatalogSlicesDocument(TypedDict):
     embedded: str
     """Date of the embedded table, YYYY-MM-DD."""
     refreshed: list[StockPart]
-    """Refreshed data in use; empty when all is embedded."""
+    """Refreshed data in use; empty if everything is embedded."""
     atLeastGB: float
-    """What was asked for."""
+    """Requested minimum memory."""
     slices: list[SlicePart]
-    """Smallest first, then the cheapest; one per cloud, GPU and kind."""
+    """Devices, smallest first, then cheapest; one per cloud, GPU and kind."""
 
 
 class ProfilePart(TypedDict):
     """One MIG profile of a machine's GPU."""
 
     name: str
-    """As NVIDIA writes it."""
+    """Name in NVIDIA's spelling."""
     memoryGB: int
     """The number in the name."""
     perGpu: int
-    """Instances of one GPU."""
+    """Instances per GPU."""
     perNode: int
-    """Instances of one node."""
+    """Instances per node."""
     available: bool
-    """Whether this cloud makes it on this machine."""
+    """Whether this cloud supports it on this machine."""
     resources: dict[Literal["single", "mixed"], str]
-    """MIG strategy -> what a pod asks for; empty where the cloud does not make it."""
+    """MIG strategy -> resource that a pod requests; empty if the cloud does not support the profile."""
     confidence: str
     """How well the geometry is known."""
 
 
 class FactPart(TypedDict):
-    """Something to know of a machine on its cloud."""
+    """A fact about a machine on its cloud."""
 
     text: str
     """The fact."""
     source: str
-    """Where it is documented."""
+    """Source of the fact."""
 
 
 class CatalogTypeDocument(TypedDict):
@@ -215,54 +215,54 @@ class CatalogTypeDocument(TypedDict):
     embedded: str
     """Date of the embedded table, YYYY-MM-DD."""
     refreshed: list[StockPart]
-    """Refreshed data in use; empty when all is embedded."""
+    """Refreshed data in use; empty if everything is embedded."""
     machines: list[MachinePart]
-    """The type; several where GPUs of several models or numbers can be attached."""
+    """The type; several entries if GPUs of different models or counts can be attached."""
     computeCapability: str
-    """Of the GPU; empty where there are several."""
+    """Compute capability of the GPU; empty if there are several."""
     resources: dict[str, int]
-    """What one node shows while its GPUs are neither cut nor shared."""
+    """Resources of one node without MIG and sharing."""
     profiles: list[ProfilePart]
     """MIG profiles of the GPU, smallest first."""
     mixes: list[list[str]]
-    """The fullest mixes of plain profiles on one GPU, whether this cloud makes them or not."""
+    """The fullest mixes of plain profiles on one GPU, whether or not this cloud supports them."""
     facts: list[FactPart]
-    """Drivers, images, sharing."""
+    """Facts about drivers, images, sharing."""
 
 
 class RefreshedPart(TypedDict):
-    """What a refresh did for one region."""
+    """Result of a refresh for one region."""
 
     provider: str
     """Cloud."""
     region: str
-    """The region that was asked."""
+    """Region that was read."""
     refreshed: bool
-    """Whether its data is new; otherwise the former stays."""
+    """Whether its data is new; otherwise the previous data stays."""
     types: int
-    """GPU instance types it holds now."""
+    """GPU instance types in its data."""
     prices: int
-    """How many of them have a price that was read live, now or before."""
+    """Number of them with a price that was read from the cloud, now or earlier."""
     added: list[str]
-    """Types that the embedded table does not know."""
+    """Types that are not in the embedded table."""
     notes: list[str]
-    """What could not be read, and what stands in for it."""
+    """What could not be read, and what is used instead."""
     kept: str
-    """Day of the data that stays after a failure; empty where there is none."""
+    """Date of the previous data that stays after a failure; empty if there is none."""
     errors: list[Diagnostic]
-    """Why it failed; empty when it did not."""
+    """Why it failed; empty if it did not."""
 
 
 class CatalogRefreshDocument(TypedDict):
-    """What a refresh did."""
+    """Result of a refresh."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
     kind: Literal["CatalogRefresh"]
     """`catalog refresh`."""
     exitCode: int
-    """Of the command."""
+    """Exit code of the command."""
     file: str
-    """Where the data is kept."""
+    """File that contains the data."""
     clouds: list[RefreshedPart]
     """Each region."""

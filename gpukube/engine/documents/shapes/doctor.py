@@ -1,10 +1,10 @@
-"""The shape of what the doctor says."""
+"""The shape of the doctor's document."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Diagnostic,
     MergedPart,
     ScopePart,
@@ -13,39 +13,39 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 
 
 class AilmentPart(TypedDict):
-    """One thing that is wrong."""
+    """One problem."""
 
     check: str
     """The check that found it; stable and documented in docs/doctor.md."""
     rule: str
-    """Number of the rule of `workload lint` that finds the same mistake in manifests, GPK719; empty where none does."""
+    """Number of the `workload lint` rule for the same mistake in manifests, such as GPK719; empty if there is none."""
     title: str
-    """What that check looks for."""
+    """What the check looks for."""
     severity: Literal["error", "warning"]
-    """error: keeps GPUs from being used, or will; warning: costs or risks something."""
+    """error: GPUs cannot be used, or soon will not be; warning: a cost or a risk."""
     where: str
     """Node, object or pool."""
     seen: str
-    """What is wrong, with the value seen."""
+    """What is wrong, including the observed value."""
     evidence: list[str]
-    """Further lines that were seen."""
+    """Further observed lines."""
     consequence: str
-    """What comes of it."""
+    """What happens if it is not fixed."""
     remedy: str
     """The exact command, or what to write."""
     link: str
-    """Where this is documented."""
+    """Documentation of the problem."""
     fix: str | None
-    """What --fix would do about it; null where somebody has to decide."""
+    """What --fix would do; null if a person must decide."""
 
 
 class SkippedPart(TypedDict):
-    """A check that could not be made."""
+    """A check that was skipped."""
 
     check: str
-    """Its id."""
+    """Id of the check."""
     reading: str
-    """What could not be read for it."""
+    """The reading that failed."""
 
 
 class PatientPart(TypedDict):
@@ -54,11 +54,11 @@ class PatientPart(TypedDict):
     cluster: str
     """Its key."""
     made: int
-    """How many checks were made."""
+    """Number of checks that ran."""
     ailments: list[AilmentPart]
-    """What they found, errors first."""
+    """Problems found, errors first."""
     skipped: list[SkippedPart]
-    """Checks that could not be made."""
+    """Checks that were skipped."""
     mended: list[str]
     """What --fix did."""
     unmended: list[Diagnostic]
@@ -68,21 +68,21 @@ class PatientPart(TypedDict):
 
 
 class DoctorDocument(TypedDict):
-    """What the doctor says of all clusters."""
+    """Findings of the doctor for all clusters."""
 
     schemaVersion: Literal[1]
-    """Changes when the meaning of a key does."""
+    """Changes if the meaning of a key changes."""
     kind: Literal["Doctor"]
-    """Of this document."""
+    """Kind of this document."""
     exitCode: int
-    """Of the command."""
+    """Exit code of the command."""
     summary: dict[str, int]
-    """Severity -> ailments."""
+    """Severity -> number of problems."""
     clusters: list[PatientPart]
     """Each cluster."""
     shard: NotRequired[ShardPart]
-    """Which part of a fleet this is; only of a run with --shard."""
+    """Part of a fleet that this covers; only in a run with --shard."""
     merged: NotRequired[MergedPart]
-    """Of which shards this was put together; only of what `report merge` writes."""
+    """Shards that this was merged from; only in output of `report merge`."""
     scope: NotRequired[ScopePart]
-    """What the run was of."""
+    """What the run covered."""

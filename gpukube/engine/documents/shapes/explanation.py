@@ -1,75 +1,75 @@
-"""The shapes of what `explain` says: why the owners of a pool are who they are, and what a field is."""
+"""The shapes of what `explain` shows: the owners of a pool's driver and device plugin, and the meaning of a field."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from gpukube.core.values import UpdateKind  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.core.values import UpdateKind  # noqa: TC001 - the schema generator reads these at run time
 
 
 class Fact(TypedDict):
-    """Something the solver went by."""
+    """A fact that the solver used."""
 
     fact: str
-    """What it is about: asked, machine, nodes, sharing, release, advertiser."""
+    """Subject: asked, machine, nodes, sharing, release, advertiser."""
     value: str
     """What was found."""
     source: str
-    """Where: a place in the spec, a public source, objects of the cluster."""
+    """Source: a position in the spec, a public source, objects of the cluster."""
 
 
 class Row(TypedDict):
     """A row of the solver's tables that matched."""
 
     table: Literal["release", "driver", "plugin"]
-    """Which table."""
+    """Name of the table."""
     row: str
-    """Its name; stable."""
+    """Name of the row; stable."""
     says: str
-    """What follows from it."""
+    """Its conclusion."""
     source: str
     """Public source of the rule."""
 
 
 class Setting(TypedDict):
-    """Something that is set to make it so."""
+    """A setting that implements the decision."""
 
     kind: Literal["label", "field", "value"]
-    """A label of the nodes, a field of the request, a value of the chart."""
+    """label: of the nodes; field: of the request; value: of the chart."""
     name: str
-    """Its name or path."""
+    """Name or path of the setting."""
     value: object
-    """What it is set to."""
+    """Its value."""
     why: str
-    """What for."""
+    """Its purpose."""
 
 
 class Refusal(TypedDict):
-    """Why it cannot be."""
+    """A reason why the decision is impossible."""
 
     code: str
     """Stable name of the problem (docs/codes.md)."""
     message: str
     """What is wrong."""
     why: str
-    """The rule behind it; empty where it is plain."""
+    """The rule behind it; empty if obvious."""
     fix: str
     """What to do."""
 
 
 class Alternative(TypedDict):
-    """What another devicePlugin.owner would come to."""
+    """The result of another devicePlugin.owner."""
 
     asked: str
-    """The devicePlugin.owner that would be asked for."""
+    """The other devicePlugin.owner."""
     devicePlugin: str | None
-    """Who would advertise then; null where it is refused."""
+    """Who would advertise then; null if it is rejected."""
     row: str
     """The row that would match."""
     says: str
-    """What follows from it, or why it is refused."""
+    """Its conclusion, or why it is rejected."""
     fix: str
-    """What to do where it is refused."""
+    """What to do if it is rejected."""
 
 
 class OwnerPart(TypedDict):
@@ -80,62 +80,62 @@ class OwnerPart(TypedDict):
     pool: str
     """Name in the spec."""
     looked: bool
-    """Whether the cluster itself was looked at (--live)."""
+    """Whether the cluster itself was read (--live)."""
     driver: str | None
-    """Who installs the driver; null where the pool is refused."""
+    """Who installs the driver; null if the pool is rejected."""
     devicePlugin: str | None
-    """Who advertises nvidia.com/*: chart, operator, cloud or none; null where the pool is refused."""
+    """Who advertises nvidia.com/*: chart, operator, cloud or none; null if the pool is rejected."""
     reason: str
     """The answer in one line."""
     facts: list[Fact]
-    """What the answer stands on."""
+    """Facts that the answer is based on."""
     rows: list[Row]
     """The rows that matched, one for each table."""
     settings: list[Setting]
-    """What makes it so."""
+    """Settings that implement it."""
     refusals: list[Refusal]
-    """What stands against it."""
+    """Reasons against it."""
     alternatives: list[Alternative]
-    """What else could be asked for."""
+    """Other possible owners."""
 
 
 class OwnerDocument(TypedDict):
     """A pool on all its clusters."""
 
     schemaVersion: Literal[1]
-    """Changes when the meaning of a key does."""
+    """Changes if the meaning of a key changes."""
     kind: Literal["OwnerExplanation"]
-    """What this is."""
+    """Kind of this document."""
     pools: list[OwnerPart]
     """The pool on each of its clusters."""
 
 
 class Faith(TypedDict):
-    """How faithfully one cloud does one feature."""
+    """How faithfully one cloud implements one feature."""
 
     provider: str
     """The cloud."""
     feature: str
-    """The feature that the field asks for."""
+    """The feature that the field requests."""
     fidelity: Literal["exact", "emulated", "missing"]
-    """Whether the cloud does it, or gpukube by a substitute."""
+    """Whether the cloud supports it, or gpukube provides a substitute."""
     substitute: str
-    """What is done instead, where it is emulated; else empty."""
+    """The substitute, if emulated; otherwise empty."""
     reason: str
     """Why."""
 
 
 class Effect(TypedDict):
-    """What a change of the field does to a live pool on one cloud."""
+    """The effect of a change of the field on a live pool on one cloud."""
 
     provider: str
     """The cloud."""
     direction: str
-    """Which change (more, fewer), where that makes a difference; else empty."""
+    """Direction of the change (more, fewer), if it matters; otherwise empty."""
     kind: UpdateKind
-    """disruptive: in place, but pods suffer; replace: by a new pool."""
+    """disruptive: in place, but pods are disrupted; replace: with a new pool."""
     sentence: str
-    """What happens, for people."""
+    """Human-readable effect."""
     source: str
     """Public source of the fact."""
 
@@ -144,37 +144,37 @@ class FieldPart(TypedDict):
     """One field, and those below it."""
 
     field: str
-    """Its path, pools[].sharing.mig."""
+    """Path of the field, pools[].sharing.mig."""
     type: str
-    """What it takes."""
+    """Type of its values."""
     required: bool
-    """Whether it must be written."""
+    """Whether it is required."""
     default: object
-    """What stands for it when it is not; null for the cloud's choice."""
+    """Value if it is omitted; null for the cloud's choice."""
     choices: list[str]
-    """The only words it takes; empty when others are possible."""
+    """The only allowed values; empty if there are others."""
     known: list[str]
-    """Words that the catalog offers."""
+    """Known values from the catalog."""
     limits: str
     """Range, length or form."""
     description: str
     """What it means."""
     examples: list[object]
-    """Values as they would be written."""
+    """Example values."""
     providers: list[str]
-    """The clouds it is for, where not all."""
+    """Clouds that it applies to, if not all."""
     fidelity: list[Faith]
-    """What each cloud makes of it."""
+    """How each cloud implements it."""
     changes: list[Effect]
-    """What a change of it does on each cloud."""
+    """The effect of a change on each cloud."""
     fields: list[FieldPart]
     """Fields below it."""
 
 
 class FieldDocument(FieldPart):
-    """The field that was asked for."""
+    """The requested field."""
 
     schemaVersion: Literal[1]
-    """Changes when the meaning of a key does."""
+    """Changes if the meaning of a key changes."""
     kind: Literal["FieldExplanation"]
-    """What this is."""
+    """Kind of this document."""

@@ -1,131 +1,131 @@
-"""The shape of what `gpukube workload fit` says."""
+"""The shape of the document of `gpukube workload fit`."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from gpukube.engine.documents.shapes.parts import Position  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import Position  # noqa: TC001 - the schema generator reads these at run time
 from gpukube.engine.documents.shapes.prices import FitPricePart, PriceSum  # noqa: TC001 - as above
 
 
 class PodRequestPart(TypedDict):
-    """What one pod requests, its containers, sidecars and init containers put together."""
+    """What one pod requests: its containers, sidecars and init containers combined."""
 
     cpu: str
-    """Processors, as a quantity."""
+    """CPU, as a quantity."""
     memory: str
-    """Main memory, as a quantity."""
+    """Memory, as a quantity."""
     devices: dict[str, int]
     """Extended resources."""
 
 
 class RoomPart(TypedDict):
-    """What is left of a node; null is unknown, never zero."""
+    """What is free on a node; null is unknown, never zero."""
 
     cpu: str | None
-    """Processors, as a quantity."""
+    """CPU, as a quantity."""
     memory: str | None
-    """Main memory, as a quantity."""
+    """Memory, as a quantity."""
     pods: int | None
-    """How many more pods it takes."""
+    """Number of further pods that it accepts."""
     devices: dict[str, int]
     """Extended resources."""
 
 
 class PoolReasonPart(TypedDict):
-    """Why pods have no place in a pool."""
+    """Why pods do not fit in a pool."""
 
     pool: str
     """Key of the cluster and name of the pool."""
     why: list[str]
-    """Each of them keeps the pods away."""
+    """Reasons; each of them alone prevents scheduling."""
 
 
 class EditPart(TypedDict):
-    """The one change with which all pods have a place; it was tried."""
+    """The single change that would place every pod; gpukube tried it."""
 
     where: str
-    """What is changed: an object of the files, or a pool of the spec."""
+    """What to change: an object of the files, or a pool of the spec."""
     text: str
     """What to write."""
 
 
 class RollOutPart(TypedDict):
-    """What a roll-out, or the upgrade of a RayService, needs beside the pods that run."""
+    """What a rollout, or the upgrade of a RayService, needs in addition to the running pods."""
 
     pods: int
-    """Further pods."""
+    """Additional pods."""
     places: int
-    """How many of them have a place."""
+    """Number of them that fit."""
     blocked: bool
-    """Whether it would never end."""
+    """Whether it would never finish."""
     fix: str
-    """What lets it end; empty where it does."""
+    """What would let it finish; empty if it does."""
 
 
 class PlacePart(TypedDict):
     """Pods of a workload on a node."""
 
     node: str
-    """Its name, as among the nodes."""
+    """Name of the node."""
     pods: int
-    """How many."""
+    """Number of pods."""
 
 
 class FittedPart(TypedDict):
-    """Equal pods of a workload: those of one template."""
+    """Identical pods of a workload, from one template."""
 
     object: str
     """Kind and name: RayCluster/train."""
     group: str
-    """Worker group, or replicated job; empty where there is none."""
+    """Worker group, or replicated job; empty if there is none."""
     namespace: str
-    """As written; empty for that of the context."""
+    """Namespace as written; empty for that of the context."""
     role: Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray-submitter", "embedded"]
-    """What the pods are to the object."""
+    """Role of the pods in the object."""
     position: Position | None
-    """Where the template begins."""
+    """Start of the template."""
     cluster: str
     """Key of the cluster that the object was placed on."""
     requests: PodRequestPart
-    """Of each pod."""
+    """Requests of each pod."""
     least: int
-    """Pods that it always has."""
+    """Minimum number of pods."""
     most: int | None
-    """Pods that an autoscaler may give it; null without a limit."""
+    """Maximum number of pods with autoscaling; null for no limit."""
     state: Literal["now", "after-scale-up", "never", "elsewhere"]
-    """The worst that is said of one of its pods."""
+    """The worst state of any of its pods."""
     now: int
-    """Pods that schedule on nodes that are up."""
+    """Pods that fit on nodes that are up."""
     afterScaleUp: int
-    """Pods that schedule on nodes which an autoscaler starts."""
+    """Pods that fit on nodes that an autoscaler would start."""
     never: int
-    """Pods for which there is no place."""
+    """Pods that never fit."""
     elsewhere: int
-    """Pods without devices that no known node takes: they need a CPU node that the spec does not know."""
+    """Pods without devices that fit on no known node: they need a CPU node outside the spec."""
     places: list[PlacePart]
-    """Where its pods are."""
+    """Nodes of its pods."""
     reasons: list[PoolReasonPart]
-    """Why pods have no place, the pool that suits them best first."""
+    """Why pods do not fit, best-matching pool first."""
     edit: EditPart | None
-    """What would change that; null where nothing has to, or no single change was found."""
+    """A change that would place them; null if none is needed, or no single change was found."""
     rollOut: RollOutPart | None
-    """Null where it needs no further pods, or its pods have no places themselves."""
+    """Null if it needs no additional pods, or if its own pods do not fit."""
 
 
 class NotPlacedPart(TypedDict):
-    """Pods that were not placed."""
+    """Pods that could not be placed."""
 
     object: str
     """Kind and name."""
     group: str
-    """Worker group, or replicated job; empty where there is none."""
+    """Worker group, or replicated job; empty if there is none."""
     position: Position | None
-    """Where the object begins."""
+    """Start of the object."""
     why: str
-    """There are none, or nobody here can say where they would go."""
+    """There are no pods, or their placement is unknown."""
     hasPods: bool
-    """Whether there are, or may be, pods: then the workloads do not fit as far as is known."""
+    """Whether there are, or may be, pods: the workloads then do not fit, as far as is known."""
 
 
 class OnNodePart(TypedDict):
@@ -134,60 +134,60 @@ class OnNodePart(TypedDict):
     object: str
     """Kind and name."""
     group: str
-    """Worker group, or replicated job; empty where there is none."""
+    """Worker group, or replicated job; empty if there is none."""
     pods: int
-    """How many."""
+    """Number of pods."""
 
 
 class FilledNodePart(TypedDict):
-    """A node that has pods of the workloads."""
+    """A node with pods of the workloads."""
 
     name: str
-    """Made up for nodes that are not there: whole-1 is the first of pool whole."""
+    """Name; invented for nodes that do not exist yet: whole-1 is the first of pool whole."""
     cluster: str
     """Key of the cluster."""
     pool: str
-    """Name of the pool in the spec; empty for a node that the spec does not know."""
+    """Name of the pool in the spec; empty for a node outside the spec."""
     zone: str
-    """Its zone; empty where it is not known."""
+    """Zone of the node; empty if unknown."""
     new: bool
     """Whether an autoscaler has to start it."""
     pods: list[OnNodePart]
-    """Those of the workloads."""
+    """Pods of the workloads."""
     others: int
-    """Pods that were there before."""
+    """Other pods that already run there."""
     left: RoomPart
-    """What is left."""
+    """Free resources."""
     binds: str
-    """Resource that keeps one more of these pods away; empty when one more would fit."""
+    """Resource that prevents one more of these pods; empty if one more would fit."""
     stranded: dict[str, int]
-    """Devices that are left and that no pod of the workloads can have."""
+    """Free devices that no pod of the workloads can use."""
     usdPerHour: float | None
-    """Price of the node; null where it is unknown."""
+    """Price of the node; null if unknown."""
 
 
 class FitDocument(TypedDict):
-    """Where workloads go on the pools of a spec."""
+    """Where workloads fit on the pools of a spec."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
     kind: Literal["Fit"]
     """`workload fit`."""
     exitCode: int
-    """Of the command."""
+    """Exit code of the command."""
     live: bool
-    """Whether live nodes and what runs there were read; otherwise pools have their smallest size and are empty."""
+    """Whether live nodes and their pods were read; otherwise pools have their minimum size and are empty."""
     fits: bool
-    """Whether every pod has a place now or after a scale-up, as far as the spec knows."""
+    """Whether every pod fits now or after a scale-up, as far as the spec shows."""
     workloads: list[FittedPart]
-    """In the order of the files."""
+    """Workloads in the order of the files."""
     notPlaced: list[NotPlacedPart]
-    """What was not placed at all."""
+    """Pods that could not be placed."""
     nodes: list[FilledNodePart]
-    """Those with pods of the workloads."""
+    """Nodes with pods of the workloads."""
     usdPerHour: float | None
-    """Price of these nodes; null where that of one is unknown."""
+    """Price of these nodes; null if that of one is unknown."""
     prices: list[FitPricePart]
-    """Of the pools that have nodes now or afterwards, whether workloads go there or not."""
+    """Prices of the pools that have nodes now or afterwards, whether or not workloads use them."""
     price: PriceSum
-    """Of these pools together."""
+    """Total price of these pools."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Diagnostic,
     GpuModel,
     MergedPart,
@@ -14,7 +14,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are
 
 
 class LivePool(TypedDict):
-    """A pool as it lives."""
+    """A live pool."""
 
     cluster: str
     """Key in the spec."""
@@ -23,33 +23,33 @@ class LivePool(TypedDict):
     name: str
     """The cloud's name."""
     pool: str
-    """Name in its spec by its mark; empty when it has none."""
+    """Name in its spec according to its label; empty if it has none."""
     owner: str
-    """Owner by its mark; empty when it has none."""
+    """Owner according to its label; empty if it has none."""
     status: str
-    """The cloud's own word."""
+    """Status as the cloud spells it."""
     state: Literal["ready", "busy", "failed", "deleting"]
-    """The same in ours."""
+    """The same in gpukube's terms."""
     failure: str
-    """The cloud's last failure message; empty when there is none."""
+    """The cloud's last failure message; empty if there is none."""
     instanceType: str
-    """The cloud's name."""
+    """Type as the cloud spells it."""
     gpu: GpuModel | None
-    """GPUs of each node; null when the machine is not in the catalog."""
+    """GPUs of each node; null if the machine is not in the catalog."""
     nodeCount: int | None
-    """Present count; null when the cloud does not say."""
+    """Current number of nodes; null if the cloud does not report it."""
     autoscaling: list[int | None]
-    """Fewest and most nodes; nulls when the size is fixed."""
+    """Minimum and maximum number of nodes; nulls if the size is fixed."""
     protected: bool
-    """Whether the live mark refuses replace and delete."""
+    """Whether the live label forbids replacing and deleting it."""
     gpus: float | None
-    """Physical GPUs on all nodes; null when count or machine is not known."""
+    """Physical GPUs on all nodes; null if count or machine is unknown."""
     allocatable: dict[str, int] | None
-    """Devices by resource name; null when not known, as for pools without a mark."""
+    """Devices by resource name; null if unknown, as for pools without a label."""
     used: dict[str, int] | None
-    """Devices that pods on the nodes request; null when not known."""
+    """Devices that pods on the nodes request; null if unknown."""
     slicesPerGpu: float | None
-    """Allocatable devices per physical GPU: MIG instances, replicas, or both; null when not known."""
+    """Allocatable devices per physical GPU: MIG instances, replicas, or both; null if unknown."""
 
 
 class ListedCluster(TypedDict):
@@ -60,11 +60,11 @@ class ListedCluster(TypedDict):
     provider: str
     """Cloud."""
     error: list[Diagnostic] | None
-    """Why it could not be looked at."""
+    """Why it could not be read."""
     unknown: str
-    """Why its inside is not known; empty when it is."""
+    """Why the inside of the cluster is unknown; empty if it is known."""
     pools: list[LivePool]
-    """Pools with GPUs, and pools that carry our marks."""
+    """Pools with GPUs, and pools with gpukube's labels."""
 
 
 class ListDocument(TypedDict):
@@ -75,20 +75,20 @@ class ListDocument(TypedDict):
     kind: Literal["PoolList"]
     """`pool list`."""
     clusters: list[ListedCluster]
-    """In the order of the spec."""
+    """Clusters in the order of the spec."""
     shard: NotRequired[ShardPart]
-    """Which part of a fleet this is; only of a run with --shard."""
+    """Part of a fleet that this covers; only in a run with --shard."""
     merged: NotRequired[MergedPart]
-    """Of which shards this was put together; only of what `report merge` writes."""
+    """Shards that this was merged from; only in output of `report merge`."""
     scope: NotRequired[ScopePart]
-    """What the run was of."""
+    """What the run covered."""
 
 
 class LiveNode(TypedDict):
     """A node of a pool."""
 
     name: str
-    """Its name."""
+    """Name of the node."""
     ready: bool
     """Whether the kubelet reports Ready."""
     devices: dict[str, int]
@@ -101,9 +101,9 @@ class PoolDetail(LivePool):
     """A pool with all its fields and nodes."""
 
     fields: dict[str, object]
-    """In the terms of the spec, flat."""
+    """Fields in the terms of the spec, flat."""
     nodes: list[LiveNode]
-    """Its nodes; empty when the inside of the cluster is not known."""
+    """Nodes of the pool; empty if the inside of the cluster is unknown."""
 
 
 class PoolDocument(TypedDict):
@@ -116,4 +116,4 @@ class PoolDocument(TypedDict):
     pools: list[PoolDetail]
     """One per cluster."""
     errors: list[list[Diagnostic]]
-    """Of clusters that could not be looked at."""
+    """Errors of clusters that could not be read."""

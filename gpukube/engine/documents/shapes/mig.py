@@ -1,4 +1,4 @@
-"""The shape of what `gpukube catalog mig` says."""
+"""The shape of the document of `gpukube catalog mig`."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ class MigProfilePart(TypedDict):
     """One MIG profile of a GPU."""
 
     name: str
-    """As NVIDIA writes it."""
+    """Name in NVIDIA's spelling."""
     memoryGB: int
     """The number in the name."""
     memoryMiB: int | None
-    """What the driver reports of it; null when no report was seen."""
+    """Memory that the driver reports; null if no report is known."""
     perGpu: int
-    """Instances of one GPU."""
+    """Instances per GPU."""
     resource: str
-    """What a pod asks for under strategy mixed."""
+    """Resource that a pod requests under strategy mixed."""
     elsewhere: dict[str, str]
-    """Other GPU -> what the same fraction is called there."""
+    """Other GPU -> name of the same fraction there."""
     confidence: str
     """How well the geometry is known."""
 
 
 class CutPart(TypedDict):
-    """GPUs that are cut alike."""
+    """GPUs with the same layout."""
 
     gpus: int
-    """How many."""
+    """Number of GPUs."""
     layout: list[str]
-    """Instances of one GPU, those hardest to place first."""
+    """Instances of one GPU, hardest to place first."""
     left: dict[str, int]
-    """Profile -> how many of it still fit beside, each by itself; empty for a full GPU."""
+    """Profile -> number that still fits in addition, each on its own; empty for a full GPU."""
     mayBlock: bool
-    """Whether instances made one by one in this order may be placed so that the last finds no room."""
+    """Whether instances created one by one in this order may be placed so that the last does not fit."""
 
 
 class PackingPart(TypedDict):
-    """How wanted instances are had."""
+    """GPUs for the requested instances."""
 
     wanted: dict[str, int]
     """Profile -> instances."""
     alike: bool
-    """Whether one layout cuts all GPUs, as in a pool; then there may be more instances than were wanted."""
+    """Whether all GPUs have one layout, as in a pool; there may then be more instances than requested."""
     gpus: int
-    """The fewest GPUs."""
+    """Minimum number of GPUs."""
     cuts: list[CutPart]
-    """How they are cut."""
+    """Layouts of the GPUs."""
 
 
 class FragmentPart(TypedDict):
-    """A GPU with instances on it."""
+    """A GPU with live instances."""
 
     live: list[str]
     """PROFILE@START of each instance."""
     left: dict[str, int]
-    """Profile -> how many of it still fit, each by itself."""
+    """Profile -> number that still fits, each on its own."""
     stranded: list[str]
-    """Profiles that would fit if the same instances were placed anew."""
+    """Profiles that would fit if the same instances were placed again."""
 
 
 class CatalogMigDocument(TypedDict):
-    """The MIG geometry of one GPU, and what was asked about it."""
+    """The MIG geometry of one GPU, and the results for --want and --live."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
@@ -71,10 +71,10 @@ class CatalogMigDocument(TypedDict):
     model: str
     """The GPU."""
     profiles: list[MigProfilePart]
-    """Smallest first."""
+    """Profiles, smallest first."""
     mixes: list[list[str]]
     """The fullest mixes of plain profiles on one GPU."""
     packing: PackingPart | None
-    """How the wanted instances are had; null when none were named."""
+    """GPUs for the requested instances; null if none were requested."""
     fragment: FragmentPart | None
-    """A GPU as it is; null when none was described."""
+    """A GPU with live instances; null if none were given."""

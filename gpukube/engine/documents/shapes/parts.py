@@ -1,4 +1,4 @@
-"""What documents of several kinds are made of: places, findings, changes, calls, devices."""
+"""Parts that several kinds of documents share: positions, findings, changes, calls, devices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Literal, TypedDict
 
 
 class Position(TypedDict):
-    """A place in a file of the user."""
+    """A position in a user's file."""
 
     file: str
-    """As it was named on the command line; - for standard input."""
+    """File as named on the command line; - for standard input."""
     line: int
     """1-based."""
     column: int
@@ -17,85 +17,85 @@ class Position(TypedDict):
 
 
 class Diagnostic(TypedDict):
-    """A finding for people."""
+    """A finding."""
 
     severity: Literal["error", "warning", "hint"]
-    """Errors stop a run before anything is changed; warnings do not; a hint is about what works and costs."""
+    """Errors stop a run before anything changes; warnings do not; a hint marks what works but costs more."""
     id: str
-    """Number of the rule, such as GPK103, documented in docs/diagnostics; empty where only a live run can say it."""
+    """Number of the rule, such as GPK103, documented in docs/diagnostics; empty if only a live run can report it."""
     code: str
     """Stable and documented in docs/codes.md."""
     where: str
     """file:line:column, or a resource such as train-aks/a100mig."""
     position: Position | None
-    """The same as parts, where it is a place in a file."""
+    """The same position in parts, if it is in a file."""
     field: str
-    """Path of the field of the spec that stands there, such as pools[0].nodes.count; empty where it is not known."""
+    """Path of the spec field at that position, such as pools[0].nodes.count; empty if unknown."""
     message: str
-    """What is wrong, with the value seen."""
+    """What is wrong, including the observed value."""
     why: str
-    """The rule behind it; empty where it is plain."""
+    """The rule behind it; empty if obvious."""
     fix: str
     """What to write or run."""
 
 
 class ScopePart(TypedDict):
-    """What a run was of: with it a comment on a pull request is found again, and each run has its own."""
+    """What a run covered: it identifies the run's comment on a pull request."""
 
     owners: list[str]
-    """metadata.name of its specs; empty without a spec."""
+    """metadata.name of the specs; empty without a spec."""
     filters: list[str]
-    """--cluster and --pool of the run; empty when it was of the whole spec."""
+    """--cluster and --pool of the run; empty if it covered the whole spec."""
 
 
 class SilencedPart(TypedDict):
     """A finding that the spec accepts."""
 
     finding: Diagnostic
-    """As it would be told."""
+    """The finding as it would be reported."""
     reason: str
-    """What the spec says about it."""
+    """The reason that the spec gives."""
 
 
 class Toleration(TypedDict):
-    """A toleration, as it stands in a pod."""
+    """A toleration as it is written in a pod."""
 
     key: str
-    """Of the taint."""
+    """Key of the taint."""
     operator: Literal["Exists", "Equal"]
-    """Exists: whatever its value."""
+    """Exists: any value."""
     value: str
-    """Of the taint; empty with Exists."""
+    """Value of the taint; empty with Exists."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-    """Of the taint."""
+    """Effect of the taint."""
 
 
 class Change(TypedDict):
     """One field of a pool that differs."""
 
     field: str
-    """In the terms of the spec: nodes.count, labels[team]."""
+    """Field in the terms of the spec: nodes.count, labels[team]."""
     old: object
-    """Live value; null where it is absent."""
+    """Live value; null if absent."""
     new: object
-    """Declared value; null where it is absent."""
+    """Declared value; null if absent."""
     kind: Literal["in-place", "disruptive", "replace", "refused"]
-    """What the change does: disruptive is in place, but running pods suffer."""
+    """Effect of the change; disruptive: in place, but running pods are disrupted."""
     sentence: str
-    """The same for people."""
+    """Human-readable effect."""
     declared: Position | None
-    """Where the spec declares the field, or its nearest parent that is written."""
+    """Position of the field in the spec, or of its nearest parent that is written."""
 
 
 class Request(TypedDict):
-    """A native call, exactly as it would be sent; the texts of user data are replaced by their digests."""
+    """A native call, exactly as it would be sent; user data is replaced by its digest."""
 
     service: str
     """Provider."""
     operation: str
     """Operation of the cloud's SDK."""
     params: object
-    """Arguments in the cloud's own names."""
+    """Arguments with the cloud's own names."""
 
 
 class GpuModel(TypedDict):
@@ -104,11 +104,11 @@ class GpuModel(TypedDict):
     model: str
     """Name in the catalog."""
     count: float
-    """Per node; a fraction where a machine has a share of a GPU."""
+    """GPUs per node; a fraction if a machine has a share of a GPU."""
 
 
 class NodeRange(TypedDict):
-    """How many nodes, as pool totals."""
+    """Number of nodes, as totals of the pool."""
 
     count: int
     """Fixed size, or the size at creation of an autoscaled pool."""
@@ -117,34 +117,34 @@ class NodeRange(TypedDict):
     max: int
     """Most."""
     autoscaled: bool
-    """Whether the cloud's autoscaler owns the number."""
+    """Whether the cloud's autoscaler controls the number."""
 
 
 class ShardPart(TypedDict):
-    """Which part of a fleet a document is of."""
+    """The part of a fleet that a document covers."""
 
     index: int
-    """Of the shard, from 1."""
+    """Number of the shard, from 1."""
     total: int
-    """How many shards there are."""
+    """Total number of shards."""
     spec: str
     """Digest of the whole spec, with defaults, variables and --set."""
     clusters: dict[str, int]
-    """Clusters of this shard by key -> their places among those of all shards, from 1; empty when none is in it."""
+    """Clusters of this shard by key -> their positions among those of all shards, from 1; empty if it has none."""
     of: int
-    """How many clusters all shards have together."""
+    """Number of clusters of all shards."""
     exitCode: int
-    """Of the command."""
+    """Exit code of the command."""
 
 
 class MergedPart(TypedDict):
-    """Of which shards a document was put together."""
+    """The shards that a document was merged from."""
 
     total: int
-    """How many shards there are."""
+    """Total number of shards."""
     missing: list[int]
-    """Shards whose documents are missing, from 1; empty when the document is whole."""
+    """Shards whose documents are missing, from 1; empty if the document is complete."""
     spec: str
     """Digest of the whole spec, as in the documents of the shards."""
     exitCode: int
-    """Of the command that merged: 1 when shards are missing, else what one command without shards would have had."""
+    """Exit code of the merge: 1 if shards are missing, else that of a single command without shards."""

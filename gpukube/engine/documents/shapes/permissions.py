@@ -1,4 +1,4 @@
-"""The shape of what `gpukube doctor --print-policy` prints."""
+"""The shape of the document of `gpukube doctor --print-policy`."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ class PermissionPart(TypedDict):
     """One permission of a policy."""
 
     name: str
-    """As the cloud writes it; of Kubernetes, verbs and resource."""
+    """Permission as the cloud spells it; for Kubernetes, verbs and resource."""
     calls: list[str]
     """Operations that need it."""
     purpose: str
-    """What gpukube does by it."""
+    """What gpukube uses it for."""
     level: Literal["plan", "apply"]
-    """plan: for reading; apply: for changes."""
+    """plan: reading; apply: changes."""
     when: str
     """Which specs or command lines need it; empty for all."""
     without: str
-    """What is different without it; empty where the command fails."""
+    """What is different without it; empty if the command fails."""
     source: str
     """Public source."""
 
 
 class PolicyPart(TypedDict):
-    """One policy: a file, and where it belongs."""
+    """One policy: a file, and what it applies to."""
 
     cloud: str
     """Name of the provider, or kubernetes."""
     place: str
     """Account, subscription, project or cluster."""
     title: str
-    """What it is."""
+    """What it covers."""
     clusters: list[str]
     """Keys of the clusters that it covers."""
     file: str
-    """Name that --out gives to its file."""
+    """Name of its file with --out."""
     documents: list[dict[str, object]]
-    """What the file holds."""
+    """Content of the file."""
     commands: list[str]
-    """Lines of a shell that hand the file to the cloud and grant it; IDENTITY stands for whom."""
+    """Shell commands that create and grant it; replace IDENTITY with the recipient."""
     permissions: list[PermissionPart]
     """What it allows, and why."""
     notes: list[str]
-    """What it does not cover, or covers more widely than gpukube needs."""
+    """What it does not cover, or covers more broadly than gpukube needs."""
 
 
 class PermissionsDocument(TypedDict):
     """The policies that specs need."""
 
     schemaVersion: Literal[1]
-    """Changes when the meaning of a key does."""
+    """Changes if the meaning of a key changes."""
     kind: Literal["Permissions"]
-    """Of this document."""
+    """Kind of this document."""
     level: Literal["plan", "apply"]
-    """plan: commands that only read; apply: those that change something too."""
+    """plan: commands that only read; apply: commands that also change something."""
     extras: list[str]
-    """Further command lines that are allowed: live-prices, upgrade, probe, migrate-release, catalog."""
+    """Additional commands that are allowed: live-prices, upgrade, probe, migrate-release, catalog."""
     directory: str
-    """Where --out wrote the files; empty for nowhere."""
+    """Directory of the files of --out; empty without it."""
     policies: list[PolicyPart]
     """Each policy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Change,
     Diagnostic,
     GpuModel,
@@ -28,115 +28,115 @@ from gpukube.engine.documents.shapes.prices import PoolPricePart, PriceSum  # no
 
 
 class Loss(TypedDict):
-    """What goes away with a pool that is replaced or deleted, or suffers from a disruptive change."""
+    """What is lost if a pool is replaced or deleted, or disrupted by a change."""
 
     nodes: int | None
-    """Live nodes that go or suffer; null when neither the cloud nor the cluster says how many there are."""
+    """Live nodes that are deleted or disrupted; null if neither the cloud nor the cluster reports the number."""
     of: int | None
-    """Live nodes among which the cloud chooses those; null when all are meant, or their number is not known."""
+    """Live nodes among which the cloud chooses those; null if all are affected, or the number is unknown."""
     gpus: float | None
-    """Physical GPUs on them; null when the machine is not in the catalog."""
+    """Physical GPUs on them; null if the machine is not in the catalog."""
     pods: list[str] | None
-    """Running pods that would be moved, namespace/name, those of DaemonSets left out; with `of` those of all nodes,
-    some of which stay. null when not known."""
+    """Running pods that would move, namespace/name, without those of DaemonSets; with `of`, those of all nodes, some of
+    which stay. null if unknown."""
 
 
 class Devices(TypedDict):
     """Devices by resource name (nvidia.com/gpu, nvidia.com/mig-1g.5gb), before and after."""
 
     now: dict[str, int] | None
-    """Allocatable on the live nodes; null when the inside of the cluster is not known."""
+    """Allocatable on the live nodes; null if the inside of the cluster is unknown."""
     perNode: dict[str, int]
-    """Promised by each node; empty for a pool that is deleted."""
+    """Expected on each node; empty for a pool that is deleted."""
     min: dict[str, int]
-    """Promised by the fewest nodes."""
+    """Expected with the minimum number of nodes."""
     max: dict[str, int]
-    """Promised by the most nodes."""
+    """Expected with the maximum number of nodes."""
 
 
 class Fidelity(TypedDict):
-    """How a cloud does a feature that it does not do exactly as declared."""
+    """How a cloud implements a feature that it does not support exactly as declared."""
 
     fidelity: Literal["exact", "emulated", "missing"]
-    """emulated: by a substitute."""
+    """emulated: with a substitute."""
     substitute: str
-    """What stands in."""
+    """The substitute."""
     reason: str
     """Why."""
 
 
 class LiveState(TypedDict):
-    """The live pool as its cloud sees it."""
+    """The live pool as its cloud reports it."""
 
     status: str
-    """The cloud's own word."""
+    """Status as the cloud spells it."""
     state: Literal["ready", "busy", "failed", "deleting"]
-    """The same in ours."""
+    """The same in gpukube's terms."""
     failure: str
-    """The cloud's last failure message; empty when there is none."""
+    """The cloud's last failure message; empty if there is none."""
     nodes: int | None
-    """Present count; null when the cloud does not say."""
+    """Current number of nodes; null if the cloud does not report it."""
     size: NodeRange | None
-    """Its own size: the bounds of its autoscaler, or the fixed number; null when the cloud does not say."""
+    """Live size: the bounds of its autoscaler, or the fixed number; null if the cloud does not report it."""
     zones: list[str]
-    """Its zones; empty when the cloud does not say."""
+    """Zones of the pool; empty if the cloud does not report them."""
     instanceType: str
-    """The cloud's name; empty when it does not say."""
+    """Type as the cloud spells it; empty if it does not report it."""
     gpu: GpuModel | None
-    """GPUs of each node; null when the machine is not in the catalog."""
+    """GPUs of each node; null if the machine is not in the catalog."""
     owner: str
-    """Owner by its mark; empty when it has none."""
+    """Owner according to its label; empty if it has none."""
     protected: bool
-    """Whether the live mark refuses replace and delete."""
+    """Whether the live label forbids replacing and deleting it."""
 
 
 class HealthFinding(TypedDict):
-    """Something about live nodes that is not as promised."""
+    """Something about live nodes that differs from what is expected."""
 
     where: str
     """Node or object."""
     step: str
-    """Which step is missing."""
+    """The step that is missing."""
     weight: Literal["note", "waiting", "broken"]
-    """note: hinders nothing; waiting: usually passes by itself; broken: does not."""
+    """note: harmless; waiting: usually passes on its own; broken: does not."""
     seen: str
-    """What was seen."""
+    """What was observed."""
     fix: str
-    """What to run; empty when waiting is all there is to do."""
+    """Command to run; empty if waiting is enough."""
 
 
 class Health(TypedDict):
-    """Live nodes against the promise. Shown, never a difference: nodes boot and reboot; `pool verify` judges them."""
+    """Health of live nodes. Shown, but never a difference: nodes boot and reboot; `pool verify` checks them."""
 
     status: Literal["well", "waiting", "broken"]
-    """waiting: usually passes by itself; broken: does not."""
+    """waiting: usually passes on its own; broken: does not."""
     findings: list[HealthFinding]
-    """What is not as promised."""
+    """What differs from what is expected."""
 
 
 class PoolPart(TypedDict):
     """What would happen to one pool."""
 
     pool: str
-    """Name in the spec, or the live mark of a pool that is deleted."""
+    """Name in the spec, or according to the live label of a pool that is deleted."""
     name: str
     """The cloud's name."""
     action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
-    """What would happen; conflict: something stands in the way that gpukube does not touch."""
+    """What would happen; conflict: gpukube does not touch what is in the way."""
     why: str
-    """One line, for no-op too."""
+    """One line, also for no-op."""
     needs: list[str]
-    """Flags without which `pool apply` refuses this action."""
+    """Flags that `pool apply` requires for this action."""
     declared: Position | None
-    """Where the spec declares the pool."""
+    """Position of the pool in the spec."""
     instanceType: str | None
-    """The cloud's name; null when it is not known."""
+    """Type as the cloud spells it; null if unknown."""
     gpu: GpuModel | None
-    """GPUs of each node; null when the machine is not in the catalog."""
+    """GPUs of each node; null if the machine is not in the catalog."""
     nodes: NodeRange | None
     """Declared size; null for a pool that is deleted."""
     zones: list[str]
-    """Declared zones; empty: the cloud's choice."""
+    """Declared zones; empty for the cloud's choice."""
     devices: Devices
     """Devices before and after."""
     driver: str | None
@@ -144,59 +144,59 @@ class PoolPart(TypedDict):
     devicePlugin: str | None
     """Who advertises nvidia.com/* on the nodes; null for a pool that is deleted."""
     managed: bool
-    """Whether gpukube sees to it that the nodes advertise GPUs; false where the spec leaves the plugin to others: no
-    device is promised then."""
+    """Whether gpukube ensures that the nodes advertise GPUs; false if the spec leaves the plugin to others: no device
+    is expected then."""
     configEntry: str | None
-    """Key of the plugin configuration; empty when the advertiser is not ours."""
+    """Key of the plugin configuration; empty if the advertiser is not gpukube's."""
     ownership: str | None
-    """Why driver and plugin are owned so."""
+    """Why driver and plugin have these owners."""
     tolerations: list[Toleration]
-    """What pods that ask for its devices need and nothing adds for them; empty for a pool that is deleted."""
+    """Tolerations that pods requesting its devices need and that nothing adds; empty for a pool that is deleted."""
     fidelity: dict[str, Fidelity]
-    """Features of this pool that its cloud does not do exactly, by name."""
+    """Features of this pool that its cloud does not support exactly, by name."""
     live: LiveState | None
-    """The pool as it lives; null when nothing is there."""
+    """The live pool; null if there is none."""
     loss: Loss | None
-    """What it costs; null for actions that cost nothing."""
+    """What is lost; null for actions that lose nothing."""
     leaving: LeavingPart | None
-    """What the drain of the live nodes would meet; null where no pool is replaced, or the cluster was not read."""
+    """Forecast for draining the live nodes; null if no pool is replaced, or the cluster was not read."""
     price: PoolPricePart | None
-    """List prices per hour, before and after; null for a pool that is not ours."""
+    """List prices per hour, before and after; null for a pool of another owner."""
     changes: list[Change]
     """Fields that differ."""
     replacement: ReplacementPart | None
-    """How a second pool would take its place; null for other actions than replace."""
+    """How a second pool would replace it; null for actions other than replace."""
     duration: Duration | None
-    """How long it would take, an estimate; null where nothing happens to it, and in a Diff."""
+    """Estimated duration; null if nothing happens to it, and in a Diff."""
     health: Health | None
-    """Live nodes against the promise; null when there is nothing to compare, or the promise itself changes."""
+    """Health of live nodes; null if there is nothing to compare, or if the expectation itself changes."""
     requests: list[Request]
     """The exact calls, in order."""
     diagnostics: list[Diagnostic]
     """Warnings, and the errors that would stop the run."""
     upgrades: Upgrades | None
-    """What is newer for the live nodes; null when nothing is, as far as was read."""
+    """What is newer than the live nodes; null if nothing newer was read."""
 
 
 class UnplannedPool(TypedDict):
-    """A declared pool of a cluster that could not be planned: what the spec alone tells."""
+    """A declared pool of a cluster that could not be planned: only data from the spec."""
 
     pool: str
     """Name in the spec."""
     name: str
     """The cloud's name."""
     declared: Position | None
-    """Where the spec declares it."""
+    """Position of the pool in the spec."""
     instanceType: str
-    """The cloud's name."""
+    """Type as the cloud spells it."""
     gpu: GpuModel | None
     """GPUs of each node."""
     nodes: NodeRange
     """Declared size."""
     zones: list[str]
-    """Declared zones; empty: the cloud's choice."""
+    """Declared zones; empty for the cloud's choice."""
     managed: bool
-    """As of pools that could be planned."""
+    """See PoolPart."""
     devices: Devices
     """Devices that it would have; `now` is null."""
 
@@ -207,58 +207,58 @@ class ValueChange(TypedDict):
     path: str
     """Dotted."""
     old: object
-    """Live; null where it is absent."""
+    """Live value; null if absent."""
     new: object
-    """Wanted; null where it is absent."""
+    """Desired value; null if absent."""
 
 
 class Drift(TypedDict):
-    """One field of an object in the cluster that is not as the release made it."""
+    """A field of an object in the cluster that differs from what the release created."""
 
     object: str
     """Kind and name."""
     field: str
-    """Dotted, items of lists by their key; empty when the whole object is gone."""
+    """Dotted path, list items by their key; empty if the whole object is missing."""
     old: object
-    """Live; null where it is absent."""
+    """Live value; null if absent."""
     new: object
-    """As the release made it; null where it made none."""
+    """Value that the release created; null if it created none."""
 
 
 class Release(TypedDict):
-    """The one Helm release of a cluster."""
+    """The Helm release of a cluster."""
 
     action: Literal["install", "upgrade", "none", "conflict", "unknown"]
     """What would happen to it."""
     why: str
-    """One line, for none too."""
+    """One line, also for none."""
     name: str
-    """Of the release."""
+    """Name of the release."""
     namespace: str
-    """Where it is."""
+    """Namespace of the release."""
     chart: str
     """Name of the chart."""
     version: str
-    """Chart version after."""
+    """Chart version afterwards."""
     entries: list[str]
-    """Plugin configurations after, by key."""
+    """Plugin configurations afterwards, by key."""
     changes: list[ValueChange]
     """Values that differ."""
     drift: list[Drift]
-    """Objects of the release that were changed by hand or are gone, and would be restored."""
+    """Objects of the release that were changed or deleted by hand, and would be restored."""
 
 
 class NodeRepair(TypedDict):
-    """One label or taint of a live node that is not as declared, and would be set again."""
+    """A label or taint of a live node that differs from the spec, and would be restored."""
 
     node: str
     """Name of the node."""
     pool: str
-    """Pool, as the spec names it."""
+    """Name of the pool in the spec."""
     field: str
-    """As fields of pools are named: labels[team], taints[dedicated:NoSchedule]."""
+    """Field, named like those of pools: labels[team], taints[dedicated:NoSchedule]."""
     old: str | None
-    """On the node; null where it is not there."""
+    """Value on the node; null if absent."""
     new: str
     """Declared."""
 
@@ -269,11 +269,11 @@ class Undeclared(TypedDict):
     name: str
     """The cloud's name."""
     pool: str
-    """By its mark."""
+    """Name according to its label."""
     owner: str
-    """By its mark."""
+    """Owner according to its label."""
     needs: list[str]
-    """Flags with which `pool apply` would delete it."""
+    """Flags that `pool apply` needs to delete it."""
 
 
 class ClusterPart(TypedDict):
@@ -286,29 +286,29 @@ class ClusterPart(TypedDict):
     name: str
     """The cloud's name."""
     kubernetesVersion: str | None
-    """Of the control plane; null when it could not be asked, as the next two."""
+    """Version of the control plane; null if it could not be read, like the next two."""
     location: str | None
     """Region or zone."""
     status: str | None
-    """The cloud's own word."""
+    """Status as the cloud spells it."""
     error: list[Diagnostic] | None
     """Why it could not be planned at all."""
     unknown: str
-    """Why its inside is not known; empty when it is. Nothing is proposed there then."""
+    """Why the inside of the cluster is unknown; empty if it is known. Nothing is planned there if it is unknown."""
     release: Release | None
-    """The Helm release; null when the inside is not known."""
+    """The Helm release; null if the inside of the cluster is unknown."""
     nodeRepairs: list[NodeRepair]
     """Labels and taints of nodes that drifted."""
     pools: list[PoolPart]
     """Declared pools, then those to delete."""
     unplanned: list[UnplannedPool]
-    """Declared pools of which only the spec is known, because the cluster could not be planned."""
+    """Declared pools with data from the spec only, because the cluster could not be planned."""
     undeclared: list[Undeclared]
-    """Pools of this owner that are live and not declared, and stay."""
+    """Live pools of this owner that are not declared, and stay."""
     duration: Duration | None
-    """How long its pools would take, an estimate; null where nothing happens to them, and in a Diff."""
+    """Estimated duration for its pools; null if nothing happens to them, and in a Diff."""
     quotas: list[Quota]
-    """Quotas of the cloud that its pools need more of; empty where none is needed, and in a Diff, which reads none."""
+    """Cloud quotas that its pools need more of; empty if none is needed, and in a Diff, which reads none."""
     diagnostics: list[Diagnostic]
     """Findings that concern more than one pool."""
 
@@ -317,36 +317,36 @@ class GpuSum(TypedDict):
     """Physical GPUs of the pools of this plan."""
 
     before: float | None
-    """On live nodes; null when a count or machine is not known, or a cluster could not be read."""
+    """On live nodes; null if a count or machine is unknown, or a cluster could not be read."""
     min: float
-    """After, with the fewest nodes."""
+    """Afterwards, with the minimum number of nodes."""
     max: float
-    """After, with the most nodes."""
+    """Afterwards, with the maximum number of nodes."""
 
 
 class Summary(TypedDict):
-    """The whole in numbers."""
+    """Totals."""
 
     actions: dict[str, int]
-    """Pools by action; actions that no pool has are left out."""
+    """Pools by action; actions without pools are omitted."""
     unplanned: int
-    """Declared pools of clusters that could not be planned; counted nowhere else."""
+    """Declared pools of clusters that could not be planned; not counted elsewhere."""
     releases: dict[str, int]
-    """Releases by action, none and unknown left out."""
+    """Releases by action, without none and unknown."""
     nodeRepairs: int
     """Drifted labels and taints of nodes."""
     undeclared: int
     """Live pools of the owner that are not declared."""
     clusters: int
-    """Clusters looked at."""
+    """Clusters that were read."""
     clustersFailed: int
     """Clusters that could not be planned."""
     clustersUnknown: int
-    """Clusters whose inside is not known."""
+    """Clusters whose inside is unknown."""
     duration: Duration | None
-    """Of the cluster that would take longest: clusters do not wait for each other. null as there."""
+    """Duration of the slowest cluster: clusters do not wait for each other. null as for clusters."""
     gpus: GpuSum
-    """Physical GPUs; pools that are not ours left out."""
+    """Physical GPUs, without pools of other owners."""
     price: PriceSum
     """List prices per hour, before and after."""
 
@@ -359,20 +359,20 @@ class PlanDocument(TypedDict):
     kind: Literal["Plan", "Diff"]
     """Plan: `pool plan`; Diff: `pool plan diff`."""
     differs: bool
-    """Whether anything declared differs from what is live, inside the clusters too where that is known."""
+    """Whether anything declared differs from what is live, including inside the clusters as far as known."""
     summary: Summary
-    """The whole in numbers."""
+    """Totals."""
     clusters: list[ClusterPart]
-    """In the order of the spec."""
+    """Clusters in the order of the spec."""
     notRead: list[str]
-    """Clusters of the spec that no pool of this plan is on, by key: they were not called."""
+    """Keys of clusters in the spec that have no pool of this plan: they were not read."""
     warnings: list[Diagnostic]
     """Findings on the spec itself."""
     silenced: list[SilencedPart]
     """Findings that the spec accepts."""
     shard: NotRequired[ShardPart]
-    """Which part of a fleet this is; only of a run with --shard."""
+    """Part of a fleet that this covers; only in a run with --shard."""
     merged: NotRequired[MergedPart]
-    """Of which shards this was put together; only of what `report merge` writes."""
+    """Shards that this was merged from; only in output of `report merge`."""
     scope: NotRequired[ScopePart]
-    """What the run was of."""
+    """What the run covered."""

@@ -1,10 +1,10 @@
-"""The shapes of parts that only plans and diffs have: durations, quotas, drains, replacements, upgrades."""
+"""The shapes of parts that occur only in plans and diffs: durations, quotas, drains, replacements, upgrades."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Diagnostic,
     Request,
 )
@@ -14,85 +14,85 @@ class DurationTerm(TypedDict):
     """One part of a duration."""
 
     name: str
-    """What takes it."""
+    """What takes this time."""
     leastSeconds: float
-    """When nothing waits."""
+    """Duration if nothing waits."""
     mostSeconds: float
-    """When it takes as long as it may without failing."""
+    """Maximum duration without a failure."""
     source: str
-    """Public source, or that it is an estimate."""
+    """Public source, or a note that it is an estimate."""
 
 
 class Duration(TypedDict):
-    """How long something would take: an estimate, and no promise."""
+    """Estimated duration; not guaranteed."""
 
     leastSeconds: float
-    """The sum of the parts, when nothing waits."""
+    """Sum of the parts, if nothing waits."""
     mostSeconds: float
-    """The sum of the parts, when each takes as long as it may."""
+    """Sum of the maximum durations of the parts."""
     longest: str
-    """The part that most of it goes to."""
+    """The longest part."""
     terms: list[DurationTerm]
-    """The parts, one after the other; of a cluster those of the pools that its end waits for."""
+    """The consecutive parts; for a cluster, those of the pools that determine its end."""
 
 
 class Quota(TypedDict):
-    """One quota of a cloud that pools of the plan need more of."""
+    """A cloud quota that pools of the plan need more of."""
 
     name: str
-    """As the cloud's API has it."""
+    """Name in the cloud's API."""
     title: str
-    """As its pages call it."""
+    """Name in the cloud's console and documentation."""
     place: str
-    """Whose it is and where: account, subscription or project, and region."""
+    """Scope of the quota: account, subscription or project, and region."""
     unit: str
-    """What it counts: vCPUs or GPUs."""
+    """Unit that it counts: vCPUs or GPUs."""
     needed: float
-    """Beyond what is used, by all pools of the plan in that place with as many nodes as they may have."""
+    """Amount beyond current use, for all pools of the plan in that scope at their maximum size."""
     pools: list[str]
     """These pools, as cluster/pool."""
     used: float | None
-    """By everybody in the account; null when not known."""
+    """Use by everything in the account; null if unknown."""
     limit: float | None
-    """null when not known."""
+    """Limit; null if unknown."""
     short: bool
-    """Whether less is left than needed, as far as is known."""
+    """Whether less is left than needed, as far as known."""
     unknown: str
-    """Why used or limit is not known; empty when both are."""
+    """Why used or limit is unknown; empty if both are known."""
     fix: str
-    """What raises it far enough; empty when it does."""
+    """How to raise it far enough; empty if it is sufficient."""
     raiseBy: str
-    """A command, where {value} stands for the new limit, or a page; whether or not it does."""
+    """A command, with {value} for the new limit, or a page; set even if the quota is sufficient."""
     source: str
-    """Public source that this quota counts."""
+    """Public source for this quota's counting."""
 
 
 class KeptPodPart(TypedDict):
-    """A pod that does not leave at once."""
+    """A pod that does not leave immediately."""
 
     pod: str
-    """As namespace/name."""
+    """namespace/name."""
     node: str
-    """Where it runs."""
+    """Node that it runs on."""
     why: str
     """What keeps it, what it needs, or why it cannot run on the new pool."""
     fix: str
-    """What to do; empty where it goes by itself."""
+    """What to do; empty if it leaves on its own."""
     budgets: list[str]
-    """Disruption budgets that cover it, as namespace/name."""
+    """Disruption budgets that cover it, namespace/name."""
 
 
 class TurnsPart(TypedDict):
-    """A disruption budget that lets its pods go in turns."""
+    """A disruption budget that lets its pods leave in turns."""
 
     budget: str
-    """As namespace/name."""
+    """namespace/name."""
     pods: int
-    """Its pods on the nodes."""
+    """Number of its pods on the nodes."""
     allowed: int
-    """How many may go at once now."""
+    """Number of pods that may leave at once now."""
     seconds: float
-    """About how long all of them take."""
+    """Approximate duration for all of them."""
 
 
 class GangPart(TypedDict):
@@ -101,116 +101,115 @@ class GangPart(TypedDict):
     name: str
     """Kind and namespace/name."""
     pods: int
-    """Its pods on the nodes."""
+    """Number of its pods on the nodes."""
     note: str
-    """What leaving costs it; empty when it is not known."""
+    """What leaving costs it; empty if unknown."""
 
 
 class QueuePart(TypedDict):
-    """A queue of Kueue whose workloads run on the pool; it is not touched."""
+    """A Kueue queue whose workloads run on the pool; gpukube does not change it."""
 
     name: str
-    """As namespace/name."""
+    """namespace/name."""
     hold: str
     """The command that holds it."""
     resume: str
-    """The command that lets it go on."""
+    """The command that resumes it."""
 
 
 class PinPart(TypedDict):
-    """A selector that names the pool, and finds nothing once it is gone."""
+    """A selector that names the pool, and matches nothing once the pool is deleted."""
 
     object: str
     """Kind and namespace/name."""
     field: str
-    """Where it stands."""
+    """Path of the field."""
     label: str
-    """As key=value."""
+    """key=value."""
 
 
 class LeavingPart(TypedDict):
-    """What the drain of a pool's nodes would meet."""
+    """Forecast for draining a pool's nodes."""
 
     pods: int
     """Pods that must leave."""
     seconds: float
-    """About how long disruption budgets make it take; 0 when none does."""
+    """Approximate delay by disruption budgets; 0 if there is none."""
     blocked: list[KeptPodPart]
-    """Pods that nothing lets go by itself."""
+    """Pods that never leave on their own."""
     waiting: list[KeptPodPart]
-    """Pods that go later."""
+    """Pods that leave later."""
     needing: list[KeptPodPart]
     """Pods that leave only with --allow-disruption."""
     turns: list[TurnsPart]
-    """Budgets that make it wait."""
+    """Budgets that delay the drain."""
     gangs: list[GangPart]
     """Pods that leave together."""
     queues: list[QueuePart]
-    """Queues of Kueue that should be held meanwhile."""
+    """Kueue queues that should be held meanwhile."""
     homeless: list[KeptPodPart]
-    """Pods that the new pool could not run."""
+    """Pods that cannot run on the new pool."""
     pins: list[PinPart]
     """Selectors that name the pool."""
     unread: list[str]
-    """What could not be read, so that some of this may be missing."""
+    """What could not be read, so that this forecast may be incomplete."""
 
 
 class ReplacementPart(TypedDict):
-    """How `--replace surge` would replace a pool, and how far a replacement is that was begun."""
+    """How `--replace surge` would replace a pool, and the progress of a replacement that has started."""
 
     surge: bool
-    """Whether nothing that is known speaks against two pools at once."""
+    """Whether nothing known prevents two pools at once."""
     obstacles: list[Diagnostic]
-    """Why two pools cannot exist at once; empty where they can, or do."""
+    """Why two pools cannot exist at once; empty if they can, or do."""
     unknown: list[str]
-    """What could not be found out about that."""
+    """What could not be determined about that."""
     oldPool: str
-    """The cloud's name of the pool that goes."""
+    """The cloud's name of the pool that is deleted."""
     newPool: str
-    """The cloud's name of the pool that comes."""
+    """The cloud's name of the pool that is created."""
     underWay: bool
-    """Whether the new pool exists already: `pool apply --replace surge` goes on with it."""
+    """Whether the new pool already exists: `pool apply --replace surge` continues with it."""
     step: Literal["create", "prove", "drain", "delete"]
-    """What is done next: the new pool is created, its GPUs are proven, the old pool is drained, or deleted."""
+    """Next step: create the new pool, verify its GPUs, drain the old pool, or delete it."""
     requests: list[Request]
-    """The exact calls of the cloud that are left, in order; between the last two the pods leave by calls of the
-    cluster."""
+    """The exact remaining calls of the cloud, in order; between the last two, calls of the cluster evict the pods."""
 
 
 class Newer(TypedDict):
-    """One thing that nodes run, and what they could run."""
+    """A version of the live nodes, and the available one."""
 
     live: str
-    """In the cloud's words; empty when it does not say, or has none of its own."""
+    """Version as the cloud spells it; empty if it reports none."""
     available: str | None
-    """What an upgrade would bring; null when it is not known, or there is nothing to choose."""
+    """Version after an upgrade; null if unknown, or if there is no choice."""
 
 
 class Upgrades(TypedDict):
-    """What an upgrade of the live nodes would bring, and what it does to them and their pods."""
+    """What an upgrade of the live nodes changes, and its effect on them and their pods."""
 
     planned: bool
-    """Whether this plan does it (--upgrade); otherwise `image.available` is not read."""
+    """Whether this plan upgrades (--upgrade); otherwise `image.available` is not read."""
     kubernetes: Newer
-    """Version of the nodes; the cluster's, or the spec's."""
+    """Kubernetes version: live, of the nodes; available, of the cluster or the spec."""
     image: Newer
-    """Node image or release, which brings the driver where the cloud installs it."""
+    """Node image or release, which includes the driver if the cloud installs it."""
     unknown: str
-    """Why the newest image is not known; empty when it is, or was not asked for."""
+    """Why the newest image is unknown; empty if it is known, or was not requested."""
     automatic: str
-    """Who upgrades these nodes without being asked; empty for nobody."""
+    """What upgrades these nodes automatically; empty if nothing does."""
     obstacle: str
-    """Why the pool cannot be upgraded; empty when it can."""
+    """Why the pool cannot be upgraded; empty if it can."""
     extraNodes: int | None
-    """Nodes that the cloud adds meanwhile at the most; they need quota and machines. null when not known."""
+    """Maximum number of nodes that the cloud adds meanwhile; they need quota and machines. null if unknown."""
     nodes: str
     """How the nodes are replaced."""
     drainMinutes: int
-    """How long a node may take to drain."""
+    """Maximum minutes for draining a node."""
     overdue: Literal["fails", "stops", "skips", "forces"]
-    """If pods are still there then, the upgrade fails and is taken back, stops half-way, leaves that node as it is, or
-    deletes the pods."""
+    """If pods are still there then, the upgrade fails and is rolled back, stops half-way, skips that node, or deletes
+    the pods."""
     pods: str
-    """The same in a sentence."""
+    """The same in one sentence."""
     blocked: list[str] | None
-    """Pods that their disruption budgets never let go, namespace/name; null where budgets were not read."""
+    """Pods that their disruption budgets never release, namespace/name; null if budgets were not read."""

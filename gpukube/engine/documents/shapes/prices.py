@@ -1,4 +1,4 @@
-"""The shape of prices in documents: list prices per hour, in US dollars. None of them is a bill."""
+"""The shape of prices in documents: hourly list prices in US dollars. None of them is a bill."""
 
 from __future__ import annotations
 
@@ -6,96 +6,96 @@ from typing import Literal, TypedDict
 
 
 class UsdPart(TypedDict):
-    """US dollars between two bounds; they are equal where one number is known."""
+    """US dollars between two bounds, which are equal if the amount is fixed."""
 
     min: float
-    """With the fewest nodes, at the lowest price."""
+    """With the minimum number of nodes, at the lowest price."""
     max: float
-    """With the most nodes, at the highest price."""
+    """With the maximum number of nodes, at the highest price."""
 
 
 class PriceChange(TypedDict):
-    """What a pool costs per hour; null is unknown, and never zero."""
+    """What a pool costs per hour; null is unknown, never zero."""
 
     before: UsdPart | None
-    """With the nodes that it has now; zero when nothing is there."""
+    """With the current nodes; zero if there is no pool."""
     after: UsdPart | None
-    """With the nodes that are declared; zero when it is deleted."""
+    """With the declared nodes; zero if it is deleted."""
 
 
 class PoolPricePart(TypedDict):
-    """The price of a pool's machines. Disks, network, control planes, taxes and discounts are not in it."""
+    """The price of a pool's machines. Disks, network, control planes, taxes and discounts are not included."""
 
     usdPerHour: PriceChange
-    """Of all nodes."""
+    """Price of all nodes."""
     whileBothRun: UsdPart | None
-    """Of a replace: old and new pool together, while both run with --replace surge; null otherwise, or when one of the
-    two prices is unknown."""
+    """For a replacement: old and new pool together, while both run with --replace surge; null otherwise, or if one of
+    the two prices is unknown."""
     perNode: UsdPart | None
-    """Of one node after; of one that goes where the pool is deleted."""
+    """Price of one node afterwards; of a current one if the pool is deleted."""
     perGpuHour: UsdPart | None
-    """Of one physical GPU of it."""
+    """Price of one physical GPU."""
     perDevice: UsdPart | None
-    """Of one device of it: a GPU, an instance, a share. Null where nodes have several kinds of devices, or none."""
+    """Price of one device: a GPU, an instance, a share. Null if nodes have several kinds of devices, or none."""
     device: str
-    """Resource name of that device; empty when perDevice is null."""
+    """Resource name of that device; empty if perDevice is null."""
     spot: bool
     """Whether these are spot prices, which change at any time."""
     source: Literal["", "embedded", "refreshed", "live"]
-    """embedded: of gpukube's own table; refreshed: `gpukube catalog refresh`; live: asked now; empty: unknown."""
+    """embedded: gpukube's own table; refreshed: `gpukube catalog refresh`; live: read now; empty: unknown."""
     asOf: str
-    """Day on which it was read, YYYY-MM-DD; empty when unknown."""
+    """Date on which it was read, YYYY-MM-DD; empty if unknown."""
     place: str
-    """Region, or zones, for which the price holds; empty when unknown."""
+    """Region, or zones, that the price applies to; empty if unknown."""
     rough: bool
-    """Whether the price of another region stands in, before or after."""
+    """Whether the price of another region is used, before or after."""
     unknown: str
-    """Why a price is not known; empty when all are."""
+    """Why a price is unknown; empty if all are known."""
 
 
 class PriceSums(TypedDict):
     """Sums of the known prices."""
 
     before: UsdPart
-    """Of the live pools."""
+    """Total of the live pools."""
     after: UsdPart
-    """Of the declared pools."""
+    """Total of the declared pools."""
 
 
 class UnknownPrices(TypedDict):
-    """How many pools are not in the sums, because their price is not known."""
+    """Number of pools that the totals omit because their price is unknown."""
 
     before: int
-    """Of the live pools."""
+    """Live pools."""
     after: int
-    """Of the declared pools."""
+    """Declared pools."""
 
 
 class FitPricePart(TypedDict):
-    """The price of a pool that workloads go to, with the nodes that it has and then needs."""
+    """The price of a pool that workloads use, with its current nodes and those it then needs."""
 
     cluster: str
     """Key of the cluster."""
     pool: str
     """Name of the pool in the spec."""
     nodes: NodeChange
-    """How many."""
+    """Number of nodes."""
     usdPerHour: PriceChange
-    """Of all its nodes."""
+    """Price of all its nodes."""
     perNode: UsdPart | None
-    """Of one node; null when unknown."""
+    """Price of one node; null if unknown."""
     spot: bool
-    """As of pools of a plan, as all that follows."""
+    """See PoolPricePart, also for the following keys."""
     source: Literal["", "embedded", "refreshed", "live"]
-    """Where the price is from."""
+    """Source of the price."""
     asOf: str
-    """Day on which it was read."""
+    """Date on which it was read."""
     place: str
-    """Region, or zones, for which it holds."""
+    """Region, or zones, that it applies to."""
     rough: bool
-    """Whether the price of another region stands in."""
+    """Whether the price of another region is used."""
     unknown: str
-    """Why it is not known; empty when it is."""
+    """Why it is unknown; empty if it is known."""
 
 
 class NodeChange(TypedDict):
@@ -104,21 +104,21 @@ class NodeChange(TypedDict):
     before: int
     """Nodes that are up."""
     after: int
-    """With those that an autoscaler starts."""
+    """Nodes including those that an autoscaler starts."""
 
 
 class PriceSum(TypedDict):
-    """What the pools cost together. With an unknown price the sum is a lower bound."""
+    """Total cost of the pools. With an unknown price the total is a lower bound."""
 
     usdPerHour: PriceSums
-    """Of the pools whose price is known; pools that are not ours left out."""
+    """Totals of the pools whose price is known, without pools of other owners."""
     usdPerMonth: PriceSums
     """The same for 730 hours."""
     unknown: UnknownPrices
-    """Pools that are not in the sums."""
+    """Pools that the totals omit."""
     rough: bool
-    """Whether prices of other regions are among them."""
+    """Whether prices of other regions are included."""
     leavesOut: list[str]
-    """What is not in any of these prices."""
+    """What none of these prices includes."""
     notes: list[str]
     """Which prices could not be read, and why."""

@@ -1,10 +1,10 @@
-"""The shape of reports on what was done, of the answer of validate, and of lines of the event log."""
+"""The shape of reports on what was done, of results of validate, and of lines of the event log."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - schemas are made of these when that tool runs
+from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Change,
     Diagnostic,
     MergedPart,
@@ -23,145 +23,145 @@ class Finding(TypedDict):
     where: str
     """Node or object."""
     step: str
-    """Which step."""
+    """Name of the step."""
     weight: Literal["note", "waiting", "broken"]
-    """note: hinders nothing; waiting: usually passes by itself; broken: does not."""
+    """note: harmless; waiting: usually passes on its own; broken: does not."""
     seen: str
-    """What was seen."""
+    """What was observed."""
     means: str
-    """What that usually comes from; empty when it is plain."""
+    """The usual cause; empty if obvious."""
     fix: str
-    """What to run; empty when waiting is all there is to do."""
+    """Command to run; empty if waiting is enough."""
 
 
 class Check(TypedDict):
-    """One thing of a node, as it should be and as it is."""
+    """A comparison on a node: expected and observed value."""
 
     what: str
-    """For people: a label, a taint, a condition, a pod."""
+    """Human-readable subject: a label, a taint, a condition, a pod."""
     expected: str
-    """As it should be; empty for absent."""
+    """Expected value; empty for absent."""
     seen: str
-    """As it is; empty for absent."""
+    """Observed value; empty for absent."""
     holds: bool
-    """Whether they agree; what does not need not hinder anything."""
+    """Whether they match; a mismatch need not be a problem."""
 
 
 class Probe(TypedDict):
-    """What a pod with one device of the pool saw."""
+    """Result of a pod with one device of the pool."""
 
     status: Literal["passed", "failed", "skipped"]
-    """skipped is no failure: there was nothing to ask without starting a node, or no device free."""
+    """skipped is not a failure: the probe would have started a node, or no device was free."""
     says: str
     """One line."""
     resource: str
-    """What the pod asked for."""
+    """Resource that the pod requested."""
     image: str
-    """What it ran."""
+    """Image that it ran."""
     node: str
-    """Where it ran; empty when it did not."""
+    """Node that it ran on; empty if it did not run."""
     output: list[str]
-    """What nvidia-smi -L wrote."""
+    """Output of nvidia-smi -L."""
     findings: list[Finding]
-    """What is wrong with that."""
+    """Problems with the output."""
 
 
 class NodeProof(TypedDict):
     """One node: devices by resource name."""
 
     node: str
-    """Its name."""
+    """Name of the node."""
     expected: dict[str, int]
     """Promised."""
     allocatable: dict[str, int]
     """Seen."""
     findings: list[Finding]
-    """What is missing on it."""
+    """Steps that are missing on it."""
     checks: list[Check]
-    """What else was compared."""
+    """Other comparisons."""
 
 
 class Proof(TypedDict):
-    """What the live nodes of a pool show."""
+    """State of the live nodes of a pool."""
 
     status: Literal["proven", "waiting", "broken", "empty", "unmanaged"]
-    """empty: no nodes, as the bounds allow, in a cluster that is ready for them; unmanaged: the nodes are as declared,
-    and no device is due, because the spec leaves the device plugin to others."""
+    """empty: no nodes, within bounds, in a cluster that is ready for them; unmanaged: the nodes are as declared, and no
+    device is expected, because the spec leaves the device plugin to others."""
     summary: str
     """One line."""
     expected: dict[str, list[int]]
-    """Resource -> devices promised by the fewest and by the most nodes."""
+    """Resource -> devices expected with the minimum and with the maximum number of nodes."""
     allocatable: dict[str, int]
-    """Resource -> devices seen on all nodes."""
+    """Resource -> devices observed on all nodes."""
     nodes: list[NodeProof]
     """Each node."""
     findings: list[Finding]
-    """What is missing of the pool as a whole."""
+    """Steps that are missing for the pool as a whole."""
     probe: Probe | None
-    """What a pod saw; null when none was asked for."""
+    """Result of the probe; null if none was requested."""
 
 
 class PoolOutcome(TypedDict):
-    """What became of one pool."""
+    """Outcome of one pool."""
 
     pool: str
     """Name in the spec."""
     name: str
     """The cloud's name."""
     outcome: Literal["done", "unchanged", "started", "unknown", "differs", "failed", "not-attempted"]
-    """started: the cloud has taken it and goes on, and its end was not waited for; unknown: the run ended while a call
-    was in flight, which the cloud may have taken or not; differs: is ours, unlike the spec, and was left alone;
-    not-attempted: no request that changes it was sent."""
+    """started: the cloud accepted the request and continues, but the run did not wait; unknown: the run ended during
+    a call that the cloud may or may not have processed; differs: gpukube's pool differs from the spec, but was not
+    changed; not-attempted: no request that changes it was sent."""
     message: str
     """One line."""
     changes: list[Change]
-    """Differences: those that were made, or that were left alone."""
+    """Differences that were applied, or that remain."""
     proof: Proof | None
-    """What the nodes show; null when it was not looked at."""
+    """State of the nodes; null if they were not read."""
     error: list[Diagnostic] | None
-    """Why it failed, or is not waited for any longer, with the remedy."""
+    """Why it failed, or why the run stopped waiting, with the fix."""
     resume: str
-    """Command that takes it up again; empty when there is nothing to resume."""
+    """Command that resumes it; empty if there is nothing to resume."""
     tolerations: list[Toleration]
-    """Of a pool that was made or adopted: what pods that ask for its devices need and nothing adds for them."""
+    """For a created or adopted pool: tolerations that pods requesting its devices need and that nothing adds."""
 
 
 class ClusterOutcome(TypedDict):
-    """What became of one cluster."""
+    """Outcome of one cluster."""
 
     cluster: str
     """Key in the spec."""
     release: str
-    """One line on the Helm release; empty when it was not looked at."""
+    """One line on the Helm release; empty if it was not read."""
     error: list[Diagnostic] | None
-    """What stopped the work on the cluster: before any pool was touched, or after all were done."""
+    """What stopped the work on the cluster: before any pool was changed, or after all were done."""
     pools: list[PoolOutcome]
-    """In the order of the spec."""
+    """Pools in the order of the spec."""
 
 
 class ReportDocument(TypedDict):
-    """What a command did."""
+    """Result of a command."""
 
     schemaVersion: Literal[2]
-    """The meaning of a key never changes within a version; new keys may come. 2 since outcomes can be unknown."""
+    """The meaning of a key never changes within a version; new keys may come. 2 because outcomes can be unknown."""
     kind: ReportKind
     """The command."""
     exitCode: int
-    """Of the process, unless it was interrupted (130)."""
+    """Exit code of the process, unless it was interrupted (130)."""
     summary: dict[str, int]
-    """Pools by outcome; outcomes that no pool has are left out."""
+    """Pools by outcome; outcomes without pools are omitted."""
     clusters: list[ClusterOutcome]
-    """In the order of the spec."""
+    """Clusters in the order of the spec."""
     shard: NotRequired[ShardPart]
-    """Which part of a fleet this is; only of a run with --shard."""
+    """Part of a fleet that this covers; only in a run with --shard."""
     merged: NotRequired[MergedPart]
-    """Of which shards this was put together; only of what `report merge` writes."""
+    """Shards that this was merged from; only in output of `report merge`."""
     scope: NotRequired[ScopePart]
-    """What the run was of."""
+    """What the run covered."""
 
 
 class ValidationDocument(TypedDict):
-    """What is to be said about specs without any cloud."""
+    """Findings on specs, without any cloud."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
@@ -172,21 +172,21 @@ class ValidationDocument(TypedDict):
     clusters: int
     """Declared."""
     pools: int
-    """Declared, counted once per cluster; where there are errors, those that have none."""
+    """Declared pools, counted once per cluster; if there are errors, those without errors."""
     errors: list[Diagnostic]
-    """What cannot work; with --strict also what would be warnings."""
+    """What cannot work; with --strict also warnings."""
     warnings: list[Diagnostic]
-    """What may be meant otherwise."""
+    """What may be unintended."""
     hints: list[Diagnostic]
-    """What works and costs more than it has to."""
+    """What works but costs more than necessary."""
     silenced: list[SilencedPart]
     """Warnings and hints that the spec accepts."""
     files: list[str]
-    """Files that were read, as they were named; - for standard input."""
+    """Files that were read, as named on the command line; - for standard input."""
 
 
 class LintDocument(TypedDict):
-    """What is found in manifests of workloads."""
+    """Findings in workload manifests."""
 
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
@@ -195,23 +195,23 @@ class LintDocument(TypedDict):
     valid: bool
     """Whether there are no errors."""
     manifests: int
-    """Kubernetes objects, those of lists included."""
+    """Kubernetes objects, including those in lists."""
     templates: int
     """Pod templates in them."""
     resources: int
-    """Limits and requests of NVIDIA's resources in them that are outside of pod templates."""
+    """Limits and requests of NVIDIA resources outside of pod templates."""
     notJudged: list[str]
-    """Objects that name devices where no rule knows what they mean, with those names."""
+    """Objects with device names that no rule can interpret, with those names."""
     errors: list[Diagnostic]
-    """What is refused or can never run; with --strict also what would be warnings."""
+    """What is rejected or can never run; with --strict also warnings."""
     warnings: list[Diagnostic]
-    """What probably fails, or costs more than is meant."""
+    """What probably fails, or costs more than intended."""
     hints: list[Diagnostic]
-    """What works and could be better."""
+    """What works but could be better."""
     silenced: list[SilencedPart]
-    """What comments and annotations of the manifests accept."""
+    """Findings that comments and annotations of the manifests accept."""
     files: list[str]
-    """Files that were read, as they were named; - for standard input."""
+    """Files that were read, as named on the command line; - for standard input."""
 
 
 class EventDocument(TypedDict):
@@ -220,14 +220,14 @@ class EventDocument(TypedDict):
     schemaVersion: Literal[1]
     """The meaning of a key never changes within a version; new keys may come."""
     kind: Literal["Event"]
-    """Always this."""
+    """Always Event."""
     at: str
     """RFC 3339, UTC, milliseconds."""
     cluster: str
     """Key in the spec."""
     pool: str | None
-    """Name in the spec; null when it concerns the whole cluster."""
+    """Name in the spec; null if it concerns the whole cluster."""
     phase: str
-    """Where the work is: check, release, create, update, delete, wait, verify, done, failed; others may come."""
+    """Phase of the work: check, release, create, update, delete, wait, verify, done, failed; others may come."""
     message: str
     """One line."""
