@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpukube_sandbox.kube.cluster import GpuShape, Taint
+from gpukube_sandbox.kube.controllers.disruptions import DELETION_TIMEOUT_S, Disruptions
 from gpukube_sandbox.kube.store.eviction import evict
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.objects import JsonObject, annotations_of, conditions, name_of, spec, status
@@ -254,6 +255,8 @@ def test_budget_when_its_pods_have_no_scale_then_its_numbers_fail_and_a_noted_po
         (name,) = pods(bench)
         left = {**status(noted), "disruptionsAllowed": 0, "disruptedPods": {name: bench.cluster.store.now()}}
         bench.cluster.store.update(CORE["poddisruptionbudgets"], {**noted, "status": left}, part="status")
+        due = await Disruptions(bench.cluster.api, bench.clock).reconcile()
+        assert due == pytest.approx(bench.clock.now() + DELETION_TIMEOUT_S, abs=1)
         await bench.wait(60)
         assert status(bench.get("poddisruptionbudgets", "share"))["disruptionsAllowed"] == 0
         await bench.wait(90)

@@ -44,23 +44,23 @@ class Disruptions:
         self._clock = clock
 
     async def reconcile(self) -> float | None:
-        """Update the status of every budget and quota; return the seconds until an evicted pod counts again."""
+        """Update the status of every budget and quota; return the time when an evicted pod counts again."""
         budgets = await self._api.list("poddisruptionbudgets")
         quotas = await self._api.list("resourcequotas")
         if not budgets and not quotas:
             return None
         pods = await self._api.list("pods")
         owners = {meta(obj)["uid"]: obj for plural in _SCALED for obj in await self._api.list(plural)}
-        waits = []
+        due = []
         for budget in budgets:
             own = [pod for pod in pods if covers(budget, pod)]
-            waits += [wait for wait in [await self._count(budget, own, owners)] if wait]
+            due += [time for time in [await self._count(budget, own, owners)] if time is not None]
         for quota in quotas:
             hard: dict[str, str] = spec(quota).get("hard") or {}
             used = usage([pod for pod in pods if namespace_of(pod) == namespace_of(quota)], hard)
             amounts = {name: canonical(str(amount)) for name, amount in used.items()}
             await self._write("resourcequotas", quota, {"hard": hard, "used": amounts})
-        return min(waits, default=None)
+        return min(due, default=None)
 
     async def _count(
         self, budget: JsonObject, pods: Sequence[JsonObject], owners: Mapping[str, JsonObject]
@@ -90,7 +90,7 @@ class Disruptions:
         if gone := [name for name in noted if name not in left]:
             numbers["disruptedPods"] = dict.fromkeys(gone)  # null deletes them in a merge patch
         await self._write("poddisruptionbudgets", budget, numbers)
-        return min(left.values(), default=None)
+        return now + min(left.values()) if left else None
 
     async def _write(self, plural: str, obj: JsonObject, numbers: JsonObject) -> None:
         """Patch the differences; a condition keeps its last transition time."""
