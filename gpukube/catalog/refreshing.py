@@ -70,13 +70,15 @@ def choose_inquiries(
                 fix=f"choose {one_of(nearest(name, known))}",
                 code="no-catalogue",
             )
-    meant = {name: known[name] for name in (providers or known)}
-    found = [Inquiry(name, region, account, settings) for name in meant for region in _regions(meant[name], regions)]
+    selected = {name: known[name] for name in (providers or known)}
+    found = [
+        Inquiry(name, region, account, settings) for name in selected for region in _regions(selected[name], regions)
+    ]
     for region in regions:
-        if not any(catalog.has_region(region) for catalog in meant.values()):
-            examples = (f"{catalog.region_example} ({name})" for name, catalog in meant.items())
+        if not any(catalog.has_region(region) for catalog in selected.values()):
+            examples = (f"{catalog.region_example} ({name})" for name, catalog in selected.items())
             raise SpecError(
-                f'"{region}" is not a region of {one_of(meant)}',
+                f'"{region}" is not a region of {one_of(selected)}',
                 where=Where("--region"),
                 fix=f"use a name such as {one_of(examples)}",
                 code="region",

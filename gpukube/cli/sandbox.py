@@ -31,10 +31,8 @@ IDLE_MINUTES = 240.0
 KUBE_TIMEOUT_S = 60.0
 """Timeout of the Kubernetes API: one process serves all clusters, so a busy machine is slow but always answers."""
 
-app = typer.Typer(help="Emulated clouds on loopback: no account, no cost, real wire protocols.", no_args_is_help=True)
-fault_app = typer.Typer(
-    help="Make requests and operations in the sandbox fail, to see how gpukube handles it.", no_args_is_help=True
-)
+app = typer.Typer(help="Run emulated clouds on loopback: no account, no cost.", no_args_is_help=True)
+fault_app = typer.Typer(help="Make requests and operations in the sandbox fail.", no_args_is_help=True)
 app.add_typer(fault_app, name="fault")
 
 SpeedOption = Annotated[float, typer.Option("--speed", min=1, max=10000, help="How many times faster time runs.")]
@@ -224,7 +222,7 @@ def enter() -> Shelter:
 def up(
     choices: Choices, *, speed: SpeedOption = SPEED, idle_timeout: IdleOption = IDLE_MINUTES, world: WorldOption = ""
 ) -> None:
-    """Start the sandbox in the background; with -f or --world, also create what a spec or a world file declares."""
+    """Start the sandbox in the background. With -f or --world: also create what a spec or world file declares."""
     from gpukube.engine import offline
     from gpukube.engine.plan.prepare import prepare
 
@@ -263,7 +261,7 @@ def status(choices: Choices) -> None:
 
 @app.command()
 def env() -> None:
-    """Print shell lines that point gpukube, az, kubectl and helm at the sandbox and hide real credentials."""
+    """Print shell lines that point tools at the sandbox. For gpukube, az, kubectl, helm; hides real credentials."""
     with _sandbox_errors():
         exports = {"GPUKUBE_SANDBOX": "1", **_door().env(_running())}
     for name in _door().names_to_unset(os.environ, exports):
@@ -298,7 +296,7 @@ def upgrade(
         help="Publish node images with this date, newer than the running ones.",
     ),
 ) -> None:
-    """Upgrade a control plane or publish newer node images, so that pools are outdated: `pool apply --upgrade`."""
+    """Upgrade a control plane or publish newer node images. Pools are then outdated: `pool apply --upgrade`."""
     info = _running()
     try:
         _daemon().upgrade_cluster(info, cluster, kubernetes_version=kubernetes_version, images=images)
@@ -321,7 +319,7 @@ def deny(
         ),
     ] = [],  # noqa: B006 - typer requires a list; nobody mutates it
 ) -> None:
-    """Deny calls that need one of these permissions, replacing earlier denials; without arguments, allow everything."""
+    """Deny calls that need one of these permissions. Replaces earlier denials; without arguments, allows everything."""
     info = _running()
     try:
         _daemon().deny_permissions(info, *permissions)
@@ -348,7 +346,7 @@ def add(
     *,
     options: FaultOptions,
 ) -> None:
-    """Make the next matching request or operation fail; docs/sandbox.md describes each KIND."""
+    """Make the next matching request or operation fail. docs/sandbox.md describes each KIND."""
     fault = _fault(kind, options)
     try:
         _door().check_fault(fault)

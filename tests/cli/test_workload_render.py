@@ -47,7 +47,7 @@ REFUSED = {
     ),
     "no file of a runtime environment": (
         ("rayjob", "-f", "SPEC", "--pool", "mixed", "--runtime-env", "gone.yaml"),
-        "cannot read gone.yaml", "name a file",
+        "cannot read gone.yaml", "give the path of a readable file",
     ),
     "a runtime environment that is none": (
         ("rayjob", "-f", "SPEC", "--pool", "mixed", "--runtime-env", "/dev/null"),

@@ -278,7 +278,7 @@ def _require_plan_options(choices: Choices) -> None:
             "--prune cannot be combined with --shard",
             where=Where("--prune"),
             fix="remove --prune here, and run `gpukube pool plan --prune` and `apply --prune` once without --shard",
-            why="several runs would delete a pool that was dropped from the spec by mistake at once, before "
+            why="several runs would all delete a pool that was dropped from the spec by mistake, before "
             "anyone has seen the whole list",
             code="prune-sharded",
         )

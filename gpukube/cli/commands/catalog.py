@@ -9,9 +9,7 @@ import typer
 from gpukube.cli.catalog_options import Search, TypeFilters, complete_model, provider_option, region_option
 from gpukube.cli.options import Choices, option, takes
 
-app = typer.Typer(
-    help="GPU instance types of the three clouds: model, count, memory, MIG, price.", no_args_is_help=True
-)
+app = typer.Typer(help="Browse GPU instance types of the three clouds and their prices.", no_args_is_help=True)
 
 
 def _types(incomplete: str) -> list[str]:
@@ -36,7 +34,7 @@ def list_types(choices: Choices, requested: TypeFilters) -> None:
 @app.command()
 @takes("output", "sandbox", "verbose")
 def find(choices: Choices, search: Search) -> None:
-    """Find the instance type for `gpu: {model, count}` on each cloud, or the smallest device with enough memory.
+    """Find an instance type per cloud for a GPU model and count. With --slice-memory: for the smallest device.
 
     Exit codes: 0 found, 4 no cloud has it; the closest match is shown.
     """
@@ -58,7 +56,7 @@ def show(
     *,
     region: str = region_option(),
 ) -> None:
-    """Show one instance type: MIG profiles, slices, resource names, drivers, prices. -v adds sources."""
+    """Show one instance type. Lists MIG profiles, resource names, drivers, prices. -v adds sources."""
     from gpukube.cli.bodies.catalog import show_type
 
     show_type(choices, name, region)
@@ -85,7 +83,7 @@ def mig(
         help="Show what still fits on a GPU with this instance; may be repeated.",
     ),
 ) -> None:  # fmt: skip
-    """Show the MIG profiles of a GPU, their names on other GPUs, full mixes, and results for --want and --live.
+    """Show the MIG profiles of a GPU. Adds names on other GPUs, full mixes, and results for --want and --live.
 
     Exit codes: 0 shown, 4 not possible.
     """
@@ -113,7 +111,7 @@ def refresh(
         help="Google Cloud project for the API requests (default: the project of the credentials).",
     ),
 ) -> None:  # fmt: skip
-    """Read types and prices from the clouds' APIs into a local file for `catalog`.
+    """Read types and prices from the clouds' APIs. Stores them in a local file for `catalog`.
 
     This does not change what a spec means: `gpu: {model, count}` uses the embedded data.
     Exit codes: 0 all read, 3 some read, otherwise that of the failure; data that could not be read is kept.

@@ -26,7 +26,7 @@ class Policy:
     )  # fmt: skip
     extras: tuple[str, ...] = option(
         "--with", default=(), metavar="EXTRA", autocompletion=one_of(*EXTRAS),
-        help=f"With --print-policy: also include what {', '.join(EXTRAS)} needs; may be repeated.",
+        help=f"With --print-policy: also what this EXTRA needs: {', '.join(EXTRAS)}; may be repeated.",
     )  # fmt: skip
     directory: str = option(
         "--out", default="", metavar="DIR", help="With --print-policy: write each policy to a file in this directory."
@@ -44,7 +44,7 @@ def doctor(
         typer.Option("--fix", help="Apply safe fixes: labels, restarts, gpukube's release. Asks for confirmation."),
     ] = False,
 ) -> None:
-    """Diagnose live clusters, including ones gpukube never touched: problems, consequences, commands to run.
+    """Find problems on live clusters and show how to fix them. Works on clusters that gpukube never touched.
 
     Changes nothing without --fix. Exit codes: 0 healthy (warnings do not count), 1 errors found, 5 no access.
     """

@@ -42,7 +42,7 @@ class _Fields(TyperGroup):
 
 app = typer.Typer(
     cls=_Fields,
-    help="Explain a field of the spec (explain pools.sharing.mig), or who owns driver and device plugin.",
+    help="Explain a field of the spec, or who owns driver and plugin.",
     subcommand_metavar="FIELD | COMMAND [ARGS]...",
     no_args_is_help=True,
 )
@@ -66,7 +66,7 @@ def explain(
         bool, typer.Option("--recursive", "-r", help="Also show the fields below it, at all levels.")
     ] = False,
 ) -> None:
-    """Explain a field of the spec: type, default, choices, examples, its effect on each cloud, and what a change does.
+    """Explain a field of the spec. Shows type, default, choices, examples, and its effect on each cloud.
 
     `explain FIELD` is the short form. Makes no API calls. -v adds sources.
     """  # fmt: skip
@@ -94,7 +94,7 @@ def owner(
     *,
     live: Annotated[bool, typer.Option("--live", help="Also read the clusters.")] = False,
 ) -> None:
-    """Show who owns driver and device plugin on a pool's nodes: facts, rules, settings, alternatives.
+    """Show who owns driver and device plugin on a pool's nodes. Lists facts, rules, settings, alternatives.
 
     Uses the spec only and makes no API calls; --live also counts what is in the clusters. -v adds sources.
     Exit codes: 0 explained, 4 the pool is rejected.

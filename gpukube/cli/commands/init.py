@@ -65,7 +65,7 @@ class Flags:
 @app.command()
 @takes()
 def init(choices: Choices, flags: Flags) -> None:
-    """Write a commented starter spec, checked with the rules of `validate`. Makes no cloud calls.
+    """Write a commented starter spec. Checks it with the rules of `validate`; makes no cloud calls.
 
     On a terminal it prompts for missing values. `gpukube --sandbox init` never prompts: it uses example values, for all
     clouds. Exit codes: 0 written, 4 something is wrong or missing.

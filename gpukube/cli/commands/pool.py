@@ -54,7 +54,7 @@ _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whos
     *END,
 )
 def plan(choices: Choices, context: typer.Context) -> None:
-    """Show what `pool apply` would do, per pool and per cluster; changes nothing. `plan diff` compares for CI.
+    """Show what `pool apply` would do, and change nothing. `plan diff` compares for CI.
 
     With --out it saves the plan: `pool apply FILE` applies exactly that, or refuses if anything changed since.
     """
@@ -93,7 +93,7 @@ def diff(choices: Choices) -> None:
     *END,
 )
 def create(choices: Choices) -> None:
-    """Create missing pools, install the device plugin, and verify the GPUs on the live nodes.
+    """Create missing pools and verify their GPUs. Also installs the device plugin.
 
     Run it again after any interruption: it reuses existing pools and leaves matching ones unchanged.
     """
@@ -126,7 +126,7 @@ def apply(
         str, typer.Argument(metavar="[PLAN]", show_default=False, help="A plan saved with `pool plan --out`.")
     ] = "",
 ) -> None:
-    """Make the live pools match the spec: create, update in place, and, if allowed, replace and delete.
+    """Make the live pools match the spec. Creates, updates and, if allowed, replaces and deletes pools.
 
     Shows the plan and asks for confirmation; without a terminal it needs --yes. A saved plan needs no confirmation:
     it is applied exactly, or refused as stale. Run it again after any interruption.
@@ -169,7 +169,7 @@ def wait(
         ),
     ],
 ) -> None:
-    """Wait until the clouds have finished with the pools of the spec, then verify the GPUs on their nodes.
+    """Wait until the clouds have finished, then verify the GPUs.
 
     Use it after a command with --no-wait or an interrupted one. It starts nothing. Without a spec it waits for pools of
     the clusters given by address and does not verify them.
@@ -182,7 +182,7 @@ def wait(
 @app.command("list")
 @takes(*SPEC, "clusters", "pools", "shard", "skip_cluster", "output", *END, clusters=ADDRESSES)
 def list_pools(choices: Choices) -> None:
-    """List the live GPU pools of all clusters of the spec, whoever owns them."""
+    """List the live GPU pools of the spec's clusters. Includes pools of other owners."""
     from gpukube.cli.bodies import pool_views as viewing
 
     viewing.list_pools(choices)
@@ -191,7 +191,7 @@ def list_pools(choices: Choices) -> None:
 @app.command("import")
 @takes("clusters", "pools", "owners", *END, clusters=_ADDRESS, owners=_NEW_OWNER, pools=_LIVE_POOLS)
 def import_pools(choices: Choices) -> None:
-    """Write a spec from the live GPU pools of a cluster, whoever created them. Changes nothing.
+    """Write a spec from the live GPU pools of a cluster. Includes pools of other owners. Changes nothing.
 
     The spec goes to stdout. It leaves out cloud defaults; comments note what was guessed or cannot be expressed.
     `pool plan --adopt` on it adds gpukube's labels and changes nothing else.
@@ -214,7 +214,7 @@ def export_pools(
         help=f"{', '.join(EXPORT_TARGETS)}; depends on the cloud.",
     ),
 ) -> None:
-    """Write pools of a spec for another tool, or live ones (--cluster ADDRESS) for Terraform. Changes nothing.
+    """Write pools of a spec for another tool. With --cluster ADDRESS: live pools, for Terraform. Changes nothing.
 
     The script or file goes to stdout; comments at the top list what is not included. A pool that the tool cannot
     express is rejected.
@@ -230,7 +230,7 @@ def get_pool(
     choices: Choices,
     name: Annotated[str, typer.Argument(autocompletion=complete_pool, help="Name of the pool in the spec.")],
 ) -> None:
-    """Show one live pool, on every cluster that has it: fields, nodes, devices."""
+    """Show one live pool on every cluster that has it. Lists fields, nodes, devices."""
     from gpukube.cli.bodies import pool_views as viewing
 
     viewing.get_pool(replace(choices, names=(name,)))
@@ -257,7 +257,7 @@ def release(
     choices: Choices,
     names: Annotated[list[str], typer.Argument(autocompletion=complete_pool, help="Names of the pools in the spec.")],
 ) -> None:
-    """Stop managing pools: remove gpukube's ownership labels and keep the pools. Asks for confirmation, like delete.
+    """Stop managing pools, and keep them. Removes gpukube's ownership labels; asks for confirmation, like delete.
 
     Refuses pools of other owners and protected pools. Afterwards gpukube no longer changes or deletes these pools;
     remove them from the spec. gpukube's device-plugin release keeps serving their nodes.
@@ -280,7 +280,7 @@ def drain(
     *,
     undo: bool = option("--undo", default=False, help="Uncordon the nodes that a drain cordoned."),
 ) -> None:
-    """Cordon the nodes of a pool and evict their pods, within disruption budgets. The pool stays.
+    """Cordon the nodes of a pool and evict their pods. Respects disruption budgets. The pool stays.
 
     Asks for confirmation; without a terminal it needs --yes. Run it again after an interruption: it drains the rest.
     """
@@ -295,7 +295,7 @@ def drain(
     timeout=_LOOK,
 )  # fmt: skip
 def verify(choices: Choices) -> None:
-    """Compare the devices on the live nodes with the spec; if they differ, name the step that failed.
+    """Compare the devices on the live nodes with the spec. If they differ, it names the missing step.
 
     With --probe, one pod per matching pool requests a device and reports what it got.
     """

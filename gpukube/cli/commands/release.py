@@ -17,9 +17,9 @@ def _group() -> None:
 @app.command()
 @takes(*SPEC, "clusters", "yes", "events", "output", "timeout", *END, clusters=ADDRESSES)
 def remove(choices: Choices) -> None:
-    """Uninstall gpukube's device plugin or GPU Operator if no pool and no node needs it. Asks for confirmation.
+    """Uninstall gpukube's device plugin or GPU Operator. Only if no pool and no node needs it; asks for confirmation.
 
-    Nodes, CustomResourceDefinitions, and the namespace with other people's objects stay. `pool create` installs the
+    Nodes, CustomResourceDefinitions, the namespace, and other owners' objects in it stay. `pool create` installs the
     release again. Exit codes: 0 removed or not installed; 1 a pool or node needs it; 3 only some clusters succeeded.
     """
     from gpukube.cli.bodies import pool as running

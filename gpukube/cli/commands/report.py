@@ -30,7 +30,7 @@ def _group() -> None:
 @app.command()
 @takes("output", "verbose", output=_ANY)
 def show(choices: Choices, files: Documents) -> None:
-    """Show a plan, a diff, or a report in another format: one run with -o json serves every format a pipeline needs.
+    """Show a plan, diff or report in another format. One run with -o json serves every format a pipeline needs.
 
     Makes no API calls and needs no spec. Exit codes: 0 shown, whatever the document reports; 4 not a gpukube document.
     """
@@ -42,7 +42,7 @@ def show(choices: Choices, files: Documents) -> None:
 @app.command()
 @takes("output", "verbose", output=_ANY)
 def merge(choices: Choices, files: Documents) -> None:
-    """Merge the documents of runs with --shard 1/N to N/N into the one that a run over all clusters would write.
+    """Merge the documents of a sharded run. The result is what a run over all clusters would write.
 
     Exit codes: that of such a run; 1 shards are missing, and the document is marked as partial; 4 the files are not
     shards of one run, or one is given twice.

@@ -12,7 +12,7 @@ app = typer.Typer()
 @app.command()
 @takes(*SPEC, "strict", "output")
 def validate(choices: Choices) -> None:
-    """Check specs offline: syntax, fields, GPU rules, and the rules of each cloud they name.
+    """Check specs offline: syntax, fields, GPU and cloud rules.
 
     Exit codes: 0 no errors, 4 errors. Findings go to stderr, and with -o json, yaml or sarif to stdout too. Warnings
     and hints do not change the exit code.

@@ -10,7 +10,7 @@ import typer
 from gpukube.cli.completion import complete_cluster, complete_lint_rule, complete_pool, one_of
 from gpukube.cli.options import SPEC, Choices, option, takes
 
-app = typer.Typer(help="Write, check and place workloads for the pools: Pods, KubeRay.", no_args_is_help=True)
+app = typer.Typer(help="Write, check and place workloads for the pools.", no_args_is_help=True)
 
 Manifests = Annotated[
     list[str] | None,
@@ -43,7 +43,7 @@ def lint(
     *,
     options: LintOptions,
 ) -> None:
-    """Check manifests of GPU workloads: Pods and what creates them, KubeRay, JobSet, ResourceQuota.
+    """Check manifests of GPU workloads. Covers Pods and what creates them, KubeRay, JobSet, ResourceQuota.
 
     With -f it also checks them against the pools of the spec. To accept a finding, write
     `# gpukube: ignore RULE - reason` on its line. Makes no API calls.
@@ -65,7 +65,7 @@ def fit(
     *,
     live: Annotated[bool, typer.Option("--live", help="Read the clusters' nodes and the pods on them.")] = False,
 ) -> None:
-    """Show where the pods of manifests fit on the pools of a spec: now, after a scale-up, or never.
+    """Show where the pods of manifests fit on the spec's pools. Each fits now, after a scale-up, or never.
 
     For a pod that fits nowhere it shows the reason and the single change that would place it.
     Exit codes: 0 every pod fits, 1 some do not, 4 a file is wrong.
@@ -134,7 +134,7 @@ def render(
         typer.Argument(metavar="[-- COMMAND...]", show_default=False, help="Command that the pods run."),
     ] = None,
 ) -> None:
-    """Write a manifest for a pool, from the spec only, as YAML for `kubectl apply -f -`.
+    """Write a manifest for a pool. Uses the spec only, and prints YAML for `kubectl apply -f -`.
 
     Resource names, tolerations, selectors, and sizes match the pool on its cloud; comments explain them. For a
     rayservice, COMMAND is the import path of the Serve application.

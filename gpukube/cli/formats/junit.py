@@ -316,7 +316,7 @@ def _steps(findings: Iterable[Finding]) -> str:
     )
 
 
-_MAKERS: Final[Mapping[str, Callable[..., Suites]]] = {  # each takes the shape of its own kind
+_MAKERS: Final[Mapping[str, Callable[..., Suites]]] = {  # each accepts the shape of its own kind
     "Plan": _planned,
     "Diff": _planned,
     **dict.fromkeys(REPORTS, _reported),

@@ -508,7 +508,7 @@ def _finding(finding: AilmentPart) -> Iterator[str]:
     yield f"  - fix: {code(finding['remedy'])}"
 
 
-_MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each takes the shape of its own kind
+_MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each accepts the shape of its own kind
     "Plan": _plan,
     "Diff": _plan,
     "PoolList": _list,

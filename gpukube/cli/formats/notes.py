@@ -252,7 +252,7 @@ def reason_lines(found: Diagnostic) -> list[str]:
     return [f"{name}: {text}" for name, text in (("why", found["why"]), ("fix", found["fix"])) if text]
 
 
-_MAKERS: Final[Mapping[str, Callable[..., Iterator[Note]]]] = {  # each takes the shape of its own kind
+_MAKERS: Final[Mapping[str, Callable[..., Iterator[Note]]]] = {  # each accepts the shape of its own kind
     "Plan": _planned,
     "Diff": _planned,
     **dict.fromkeys(REPORTS, _reported),

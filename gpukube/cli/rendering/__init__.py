@@ -1,1 +1,1 @@
-"""Documents -> lines for people, one module per kind of document. Pure: no stream; the width is an argument."""
+"""Human-readable rendering of documents, one module per kind. Pure: no stream; the width is an argument."""

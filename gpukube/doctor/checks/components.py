@@ -52,7 +52,7 @@ WITHOUT: Final = {
     "nfd-worker": "nothing labels this node as a GPU node, so DaemonSets that select that label do not run on it",
     "nfd-master": "node features do not become labels, so new GPU nodes are not recognized",
     "validator": "the operator's other parts wait on this node until driver, runtime and plugin pass its tests",
-    "dcgm": "the GPUs of this node have no metrics; they can be used all the same",
+    "dcgm": "the GPUs of this node have no metrics but remain usable",
 }
 """Part -> effect of its absence, if that is not just a node without a plugin."""
 _ZERO: Final = "the plugin does not run on the node, so the node advertises no GPU"
