@@ -87,5 +87,5 @@ def test_operator_when_pools_of_both_strategies_are_asked_of_it_then_refused_wit
     with pytest.raises(SpecError) as caught:
         prepare(spec("both", clusters, pools))
     assert [(item.code, item.fix) for item in caught.value.diagnostics if item.severity == "error"] == [
-        ("operator-strategy", "write strategy: single, or put them on another cluster")
+        ("operator-strategy", "write strategy: single, or move them to another cluster")
     ]

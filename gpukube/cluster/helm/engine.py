@@ -1,7 +1,7 @@
 """The interface of a Helm engine: its jobs and answers.
 
 In scope: the protocol, job, and answer. Out of scope: the two engines (cli, embedded), choosing one (choice), the
-    values, and the order of guard, repair, and upgrade (cluster.release).
+values, and the order of guard, repair, and upgrade (cluster.release).
 """
 
 from __future__ import annotations

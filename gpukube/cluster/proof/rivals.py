@@ -1,7 +1,7 @@
 """Finds what overrides gpukube's plugin on a node: another plugin, or a strategy forced on it.
 
 In scope: findings for a node whose count is wrong, reported before any about its GPUs; pure. Out of scope: other
-    plugins that a plan rejects (state.advertisers), and the counts themselves (counts).
+plugins that a plan rejects (state.advertisers), and the counts themselves (counts).
 
 If a node has two plugins, the kubelet keeps the last one that registered a name, so the count is the other plugin's,
 and its settings are not the pool's (NVIDIA/k8s-device-plugin#255). MIG_STRATEGY in the plugin's environment overrides

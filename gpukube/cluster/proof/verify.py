@@ -1,7 +1,7 @@
 """Checks live nodes against the promised devices, and finds the missing step if the count is wrong.
 
 In scope: a declared pool and one snapshot of its cluster -> PoolProof; pure. Out of scope: polling, and explaining
-    pods, counts, or the GPU Operator's labels (pods, counts, operator).
+pods, counts, or the GPU Operator's labels (pods, counts, operator).
 
 A successful Helm run proves nothing about GPUs: without nodes it succeeds immediately. Only nodes prove them.
 """

@@ -1,1 +1,1 @@
-"""The one release of a cluster: what it must be, how it is brought there, taken over and removed."""
+"""A cluster's one release: what it must be, and how to install, adopt, change, and uninstall it."""

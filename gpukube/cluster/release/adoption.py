@@ -1,11 +1,11 @@
-"""Adopting a release of the plugin's chart that the user made with Helm: what becomes of its values and its nodes.
+"""Adopting a release of the plugin's chart that the user installed with Helm: its values and its nodes.
 
-In scope: finding such releases, and what stands against a takeover. Out of scope: taking it away
-(removal), the plan (plan), and other advertisers, which are never taken over (state.advertisers).
+In scope: finding such releases, and what prevents an adoption. Out of scope: uninstalling (removal), the plan (plan),
+and other advertisers, which are never adopted (state.advertisers).
 
-It is taken over by our own release, not kept under its name: its plugin goes to nodes that ours must not touch, and
-two releases of one chart beside each other would be two plugins. It is uninstalled with its history kept, so that a
-run killed in between still finds its values; the history goes when ours is deployed.
+gpukube's own release replaces it, rather than continuing under its name: its plugin also runs on nodes that gpukube
+must not touch, and two releases of one chart would be two plugins. It is uninstalled with its history kept, so that a
+run killed in between still finds its values; the history is deleted once gpukube's release is deployed.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _ENTRIES: Final = DEVICE_PLUGIN.entries
 _CUTTING: Final = ("single", "mixed")
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _CUT_PRODUCT: Final = "-MIG-"
-"""In the label of GFD under `single` (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery, MIG strategies)."""
+"""Part of GFD's product label under `single` (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery, MIG strategies)."""
 _MIG: Final = "nvidia.com/mig-"
 
 
 def adoptable_releases(kube: SecretReader, seen: Snapshot) -> tuple[Release, ...]:
-    """Find the releases of the plugin's chart that are not ours, in all namespaces.
+    """Return the releases of the plugin's chart that are not gpukube's, in all namespaces.
 
-    One that was uninstalled with its history kept counts as long as ours is not there: a takeover may have been cut
-    off after it.
+    A release uninstalled with its history kept counts until gpukube's is installed: an adoption may have been
+    interrupted after that step.
 
     Raises:
         AccessError: Secrets may not be listed in all namespaces.
@@ -63,10 +63,10 @@ def adoptable_releases(kube: SecretReader, seen: Snapshot) -> tuple[Release, ...
 
 
 def with_meaning(release: Release) -> Release:
-    """Write the chart's `migStrategy` into the entries of a release, as it will not be set any more.
+    """Write the chart's `migStrategy` into a release's entries, because gpukube's release does not set it.
 
-    It is an environment variable of the plugin, which overrides what an entry says (NVIDIA/k8s-device-plugin README,
-    "Configuration Option Details"): without it the entries that people made would mean something else.
+    It is an environment variable of the plugin, which overrides the entries (NVIDIA/k8s-device-plugin README,
+    "Configuration Option Details"): without it the user's entries would have another meaning.
     """
     strategy = text(release.values, "migStrategy")
     entries = {name: _with_strategy(entry, strategy) for name, entry in texts(release.values, *_ENTRIES).items()}
@@ -89,7 +89,7 @@ def _with_strategy(entry: str, strategy: str) -> str:
 
 
 def outgoing_release(release: Release) -> OutgoingRelease:
-    """Describe a release that is taken over as one that leaves."""
+    """Return an adopted release as one that leaves."""
     return OutgoingRelease(
         name=release.name,
         namespace=release.namespace,
@@ -101,7 +101,7 @@ def outgoing_release(release: Release) -> OutgoingRelease:
 
 
 def _plugin_of(release: Release) -> str:
-    """Name the DaemonSet that advertises: it has the chart's own container."""
+    """Return the name of the DaemonSet that advertises: it has the chart's own container."""
     for obj in manifest_objects(release.manifest):
         containers = [text(item, "name") for item in items(obj, "spec", "template", "spec", "containers")]
         if text(obj, "kind") == "DaemonSet" and DEVICE_PLUGIN.container in containers:
@@ -115,9 +115,9 @@ def refuse_adoption(
     """Return what prevents the adoption of these releases, each with a fix.
 
     Args:
-        adopted: Releases the user allows to be taken over.
-        kind: Which release the cluster shall have.
-        served: Declared pools that it serves.
+        adopted: Releases that the user allows to be adopted.
+        kind: Release that the cluster should have.
+        served: Declared pools that the release serves.
         seen: The cluster.
     """
     if not adopted:
@@ -130,8 +130,8 @@ def refuse_adoption(
         message = f"there are {len(adopted)} releases of {first.chart}: {names}"
         return [_refusal(where, message, f"keep one: {uninstall}")]
     if kind is not DEVICE_PLUGIN:
-        message = f"release {first.namespace}/{first.name} is of {first.chart}, but these pools need {kind.title}"
-        return [_refusal(where, message, f"remove it: {uninstall}; or put these pools on another cluster")]
+        message = f"release {first.namespace}/{first.name} uses {first.chart}, but these pools need {kind.title}"
+        return [_refusal(where, message, f"remove it: {uninstall}; or move these pools to another cluster")]
     external = text(first.values, "config", "name")
     if external:
         message = (
@@ -142,7 +142,7 @@ def refuse_adoption(
 
 
 def _refuse_cut(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:
-    """Refuse when nodes with MIG instances would get the entry of whole GPUs, as no declared pool says otherwise."""
+    """Report nodes with MIG instances that would get the entry for whole GPUs because no declared pool sets another."""
     strategy = text(release.values, "migStrategy")
     marks = {(pool.target.owner, pool.target.pool) for pool in served}
     names = sorted(
@@ -155,7 +155,7 @@ def _refuse_cut(release: Release, served: Sequence[Desired], seen: Snapshot, whe
         and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in marks
     )
     if not names or any(not _is_ours(node, marks) for node in seen.nodes if node.name in names):
-        return []  # the latter are strays
+        return []  # those are unserved nodes
     return [
         _refusal(
             where,
@@ -167,12 +167,12 @@ def _refuse_cut(release: Release, served: Sequence[Desired], seen: Snapshot, whe
 
 
 def _is_cut(node: NodeView) -> bool:
-    """Whether a node shows MIG instances: by their names, or under `single` by the product that GFD writes."""
+    """Return whether a node advertises MIG instances: by their names, or under `single` by GFD's product label."""
     return _CUT_PRODUCT in node.labels.get(_PRODUCT, "") or any(name.startswith(_MIG) for name in node.devices)
 
 
 def _refuse_unserved(release: Release, served: Sequence[Desired], seen: Snapshot, where: Where) -> list[Finding]:
-    """Refuse when nodes that only their plugin serves would be left without one."""
+    """Report nodes that would lose their only plugin."""
     marks = {(pool.target.owner, pool.target.pool) for pool in served}
     names = sorted(node.name for node in seen.nodes if _is_served(node, release, seen) and not _is_ours(node, marks))
     if not names:
@@ -211,6 +211,6 @@ def _refusal(where: Where, message: str, fix: str) -> Finding:
 def still_foreign(
     found: Iterable[ForeignAdvertiser], leaves: Iterable[OutgoingRelease]
 ) -> tuple[ForeignAdvertiser, ...]:
-    """Leave out of the foreign advertisers what is taken over."""
+    """Return the foreign advertisers that are not adopted."""
     going = {(item.namespace, item.plugin) for item in leaves if item.kind is None}
     return tuple(item for item in found if (item.namespace, item.name) not in going)

@@ -1,10 +1,9 @@
-"""What pools request of the chart that serves them: its version, and values beside those that gpukube sets.
+"""Chart settings in pools: the version, and values in addition to gpukube's own.
 
-In scope: pools -> version and values; pure. Out of scope: gpukube's own values (plugin_values,
-operator_values).
+In scope: pools -> version and values; pure. Out of scope: gpukube's own values (plugin_values, operator_values).
 
-A cluster has one release, so its pools must agree; and what gpukube sets itself follows from the pools, so a value
-that says something else there would be overwritten in silence. Both are refused before any call.
+A cluster has one release, so its pools must agree; gpukube's own values follow from the pools, so a different value for
+one of them would be overwritten silently. Both are rejected before any call.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def requested_version(pools: Sequence[Desired]) -> str:
-    """Return the chart version that pools of one cluster request; "" when none does."""
+    """Return the chart version that the pools of one cluster request; "" if none does."""
     return next((pool.target.chart_version for pool in pools if pool.target.chart_version), "")
 
 
 def requested_values(pools: Sequence[Desired]) -> dict[str, object]:
-    """Merge the further values of pools of one cluster."""
+    """Merge the additional values of the pools of one cluster."""
     merged: dict[str, object] = {}
     for pool in pools:
         lay_over(merged, pool.target.chart_values)
@@ -37,7 +36,7 @@ def requested_values(pools: Sequence[Desired]) -> dict[str, object]:
 
 
 def lay_over(values: dict[str, object], over: Mapping[str, object]) -> None:
-    """Merge values over others, key by key; lists and scalars are replaced, as Helm does."""
+    """Merge values over others, key by key; like in Helm, lists and scalars are replaced."""
     for key, value in over.items():
         below = values.get(key)
         if isinstance(value, dict) and isinstance(below, dict):
@@ -48,7 +47,7 @@ def lay_over(values: dict[str, object], over: Mapping[str, object]) -> None:
 
 
 def check_served(pools: Sequence[Desired]) -> list[Finding]:
-    """Refuse settings of a chart that does not serve the pool."""
+    """Report chart settings of pools that no chart serves."""
     return [
         Finding(
             "chart-not-ours",
@@ -65,16 +64,16 @@ def check_served(pools: Sequence[Desired]) -> list[Finding]:
 
 
 _OLDEST_CHART: Final = (0, 17, 1)
-"""Charts 0.16.0 to 0.17.0 render a value of the plugin's environment as a boolean, which the API server refuses
-(NVIDIA/k8s-device-plugin, charts of gh-pages), and those before know less than gpukube sets."""
+"""Charts 0.16.0 to 0.17.0 render a value of the plugin's environment as a boolean, which the API server rejects
+(NVIDIA/k8s-device-plugin, charts of gh-pages); earlier ones lack values that gpukube sets."""
 _VERSION: Final = re.compile(r"v?\d+(\.\d+){0,2}([-+][0-9A-Za-z.+-]+)?")
-"""Helm finds a chart by its semantic version; names such as latest belong to images (docs: helm.sh, charts)."""
+"""A chart's semantic version, as Helm requires; names such as latest are for images (docs: helm.sh, charts)."""
 _LEAP: Final = 10
-"""Minor versions beyond the chart that gpukube installs by itself: what is newer is a slip of the hand."""
+"""Minor versions beyond the chart that gpukube installs; anything newer is a typo."""
 
 
 def check_age(pools: Sequence[Desired]) -> list[Finding]:
-    """Warn of versions of the plugin's chart that are too old for what gpukube sets, or that there cannot be yet."""
+    """Warn about versions of the plugin's chart that are too old for gpukube's values, or that cannot exist yet."""
     known = _chart_version(DEVICE_PLUGIN.version)
     found = []
     for pool in pools:
@@ -85,7 +84,7 @@ def check_age(pools: Sequence[Desired]) -> list[Finding]:
                 Finding(
                     "chart-version",
                     pool.target.locator.at("devicePlugin.version"),
-                    f"{pool.target.where}: devicePlugin.version is {version}, which is not the version of a chart",
+                    f"{pool.target.where}: devicePlugin.version is {version}, which is not a chart version",
                     fix=f"write a version such as {kind.version}, or remove it to use that",
                 )
             )
@@ -109,13 +108,13 @@ def check_age(pools: Sequence[Desired]) -> list[Finding]:
 
 
 def _chart_version(text: str) -> tuple[int, ...]:
-    """Read the three numbers of a version; () when it is not written so."""
+    """Parse the three numbers of a version; return () for any other format."""
     found = re.fullmatch(r"v?(\d+)\.(\d+)\.(\d+)", text)
     return tuple(map(int, found.groups())) if found else ()
 
 
 def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
-    """Refuse pools of one cluster that ask for different versions, or for different values at one place."""
+    """Report pools of one cluster that request different versions, or different values at one path."""
     first: dict[str, tuple[object, Desired]] = {}
     found = []
     for pool in pools:
@@ -142,11 +141,11 @@ def _requested(pool: Desired) -> Iterator[tuple[str, object]]:
 
 
 def check_own_values(pools: Sequence[Desired], values: Mapping[str, object]) -> list[Finding]:
-    """Refuse values that gpukube sets itself, to something else.
+    """Report values that conflict with those that gpukube sets itself.
 
     Args:
-        pools: Those of one cluster that its release serves.
-        values: What the release would get.
+        pools: Pools of one cluster that its release serves.
+        values: Values that the release would get.
     """
     requested = requested_values(pools)
     return [

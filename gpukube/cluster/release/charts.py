@@ -1,11 +1,11 @@
-"""The charts of a run: fetched once, so that what was tried is what gets installed, and held to the digest planned.
+"""The charts of a run: downloaded once, so that the tested one gets installed, and checked against the planned digest.
 
-In scope: which file a plan's chart is. Out of scope: fetching (the engines), and what a chart is (helm.chart).
+In scope: which file is a plan's chart. Out of scope: downloading (the engines), and reading a chart (helm.chart).
 
-A version is a name: a repository or registry can serve other content under it tomorrow. The digest is of the archive.
-What NVIDIA's own repository serves is held to the digest that is pinned with the default version, and where none is
-published, to the digest recorded in the cluster when that version was first installed. Other places (--chart) are the
-user's to trust; a saved plan holds to what it saw there.
+A version is only a name: a repository or registry can serve other content under it tomorrow, so archives are compared
+    by digest. NVIDIA's own repository must serve the digest pinned with the default version, or if none is published,
+    the digest recorded in the cluster when that version was first installed. Trusting other sources (--chart) is up to
+    the user; a saved plan still requires the digest that it saw there.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class ChartCache:
-    """Charts by the plans that need them.
+    """Charts, by the plans that need them.
 
     Args:
-        engine: Fetches.
-        source: Where the charts come from; each plan says the chart and its version.
+        engine: Downloads charts.
+        source: Source of the charts; each plan names the chart and its version.
     """
 
     def __init__(self, engine: Engine, source: ChartSource) -> None:
@@ -42,15 +42,15 @@ class ChartCache:
         self._store = Scratch("chart")
 
     def chart(self, plan: ReleasePlan, live: Release | None = None) -> Path:
-        """Return the chart of a plan, fetched on the first call.
+        """Return a plan's chart, downloaded on the first call.
 
         Args:
             plan: The release.
-            live: Its newest revision in the cluster, which may hold a digest to compare with.
+            live: Its newest revision in the cluster, which may contain a recorded digest.
 
         Raises:
-            HelmError: It is not found, is another chart, or is not what its publisher published.
-            StalePlan: It is not the one that the plan was made with.
+            HelmError: It is not found, is another chart, or differs from what its publisher published.
+            StalePlan: It is not the chart that the plan was made with.
         """
         path = self._find(plan)
         digest = chart_digest(path)
@@ -59,29 +59,29 @@ class ChartCache:
             raise StalePlan(
                 f"chart {plan.chart} {plan.version} has digest {digest}, but the plan was made with {plan.digest}",
                 where=replace(self._source, chart=plan.chart).shown,
-                why="the same version has different content: it was replaced, or comes from another source now",
+                why="the same version has different content: it was replaced, or now comes from another source",
                 fix="plan again, and check who changed the chart",
             )
         return path
 
     def compares(self, plan: ReleasePlan) -> bool:
-        """Whether the digest of a plan's chart is compared with one that the cluster recorded."""
+        """Return whether a plan's chart must match a digest recorded in the cluster."""
         return not self._source.location and not _pinned(plan)
 
     def record(self, chart: Path, plan: ReleasePlan) -> dict[str, str]:
-        """Return the labels that record a chart whose digest nobody publishes; empty for all others."""
+        """Return the labels that record the digest of a chart with no published one; empty for all others."""
         return {CHART_LABEL: _mark(plan, chart_digest(chart))} if self.compares(plan) else {}
 
     def digest(self, plan: ReleasePlan) -> str:
         """Return the digest of a plan's chart, "sha256:..."; "" for a directory.
 
         Raises:
-            HelmError, StalePlan: As chart.
+            HelmError, StalePlan: See chart.
         """
         return chart_digest(self.chart(plan))
 
     def close(self) -> None:
-        """Remove what was fetched."""
+        """Delete the downloaded charts."""
         self._store.remove()
 
     def _require_published(self, plan: ReleasePlan, digest: str, live: Release | None) -> None:
@@ -99,7 +99,7 @@ class ChartCache:
             f"chart {plan.chart} {plan.version} has digest {digest}, expected {was}",
             where=replace(self._source, chart=plan.chart).shown,
             why=why,
-            fix="check what is between you and the repository (a proxy, a mirror); --chart sets another source",
+            fix="check for a proxy or mirror between you and the repository; --chart sets another source",
             code="chart-digest",
         )
 
@@ -126,15 +126,15 @@ class ChartCache:
                 )
                 for each in error.diagnostics
             ]
-            # Helm quotes the address, decoded or cut in two; so would the cause, which -v shows.
+            # Helm quotes the address, decoded or split; so would the cause, which -v shows.
             raise type(error).of(found) from None
 
 
 def _pinned(plan: ReleasePlan) -> str:
-    """Return the published digest of a plan's chart; "" where its version is not the default one, or has none."""
+    """Return the published digest of a plan's chart; "" if its version is not the default one, or has none."""
     return plan.kind.digest if plan.version == plan.kind.version else ""
 
 
 def _mark(plan: ReleasePlan, digest: str) -> str:
-    """Write a version with its digest as a label's value: 63 characters, no plus sign."""
+    """Return a version with its digest as a label value: 63 characters, no plus sign."""
     return f"{plan.version.replace('+', '_')}.{digest.removeprefix('sha256:')}"[:63]

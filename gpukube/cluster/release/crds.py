@@ -1,11 +1,12 @@
-"""The types (CustomResourceDefinitions) that a chart brings.
+"""The CustomResourceDefinitions (types) in a chart.
 
-In scope: which of them a cluster lacks or has otherwise, and making the missing ones. Out of scope: reading a
-chart (helm.chart), Helm: it is told to leave types alone.
+In scope: which of them a cluster lacks or has in another version, and creating the missing ones. Out of scope: reading
+a chart (helm.chart), and Helm, which is told to skip them.
 
-Helm 3 leaves a type alone that is there, and makes none at an upgrade; Helm 4 applies them on the server, in conflict
-with whoever made them: types outlive an uninstall. Here missing ones are made, at an upgrade too, and the others are
-left, with whatever objects of somebody's they hold; the user is told how to renew them.
+Helm 3 skips existing CRDs, and creates none during an upgrade; Helm 4 applies them server-side, in conflict with
+whoever
+created them: CRDs outlive an uninstall. gpukube creates missing ones, also during an upgrade, and keeps the others with
+their objects; it tells the user how to update them.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _LOOK_AGAIN_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """A chart's types in a cluster.
+    """A chart's CRDs compared with a cluster's.
 
     Attributes:
-        missing: As the chart has them.
-        other: Names of those that are there, and not as the chart has them.
+        missing: CRDs to create, as in the chart.
+        other: Names of existing ones that differ from the chart.
     """
 
     missing: tuple[Tree, ...] = ()
@@ -44,10 +45,10 @@ class Types:
 
 
 def look_at_types(kube: Kube, types: Iterable[Tree]) -> Types:
-    """Compare a chart's types with the cluster's.
+    """Compare a chart's CRDs with the cluster's.
 
     Raises:
-        AccessError, ClusterError: The cluster.
+        AccessError, ClusterError: The cluster could not be read.
     """
     missing, other = [], []
     for desired in types:
@@ -61,28 +62,28 @@ def look_at_types(kube: Kube, types: Iterable[Tree]) -> Types:
 
 
 def try_types(kube: Kube, types: Types) -> None:
-    """Try the missing types on the server; nothing is written.
+    """Try to create the missing CRDs in a dry run.
 
     Raises:
-        HelmError: It refuses one.
-        AccessError, ClusterError: The cluster.
+        HelmError: The server rejects one.
+        AccessError, ClusterError: The call failed.
     """
     for desired in types.missing:
         if said := kube.try_object(CRDS, desired):
             raise HelmError(
-                f"the cluster refuses {CRDS.kind} {text(desired, 'metadata', 'name')} of the chart",
+                f"the cluster rejects {CRDS.kind} {text(desired, 'metadata', 'name')} of the chart",
                 where=kube.server,
                 why=said,
-                fix="remove what keeps it away (an admission webhook, a right that is missing); then run again",
+                fix="fix what blocks it (an admission webhook, a missing permission), then run again",
                 code="kube-refused",
             )
 
 
 def create_types(kube: Kube, types: Types, pause: Callable[[float], None]) -> None:
-    """Make the missing types, and wait until the API serves them.
+    """Create the missing CRDs, and wait until the API serves them.
 
     Raises:
-        AccessError, ClusterError: The cluster; or it does not accept a type.
+        AccessError, ClusterError: The call failed, or the API server does not accept a CRD.
     """
     for desired in types.missing:
         name = text(desired, "metadata", "name")
@@ -90,7 +91,7 @@ def create_types(kube: Kube, types: Types, pause: Callable[[float], None]) -> No
             kube.create_object(CRDS, desired)
     for desired in types.missing:
         name = text(desired, "metadata", "name")
-        # The API server takes a moment to serve a new type, and Helm does not wait for types that are not its own.
+        # The API server needs a moment to serve a new CRD, and Helm waits only for those it creates itself.
         for _ in range(_LOOKS):
             if _is_served(kube.find_object(CRDS, name)):
                 break

@@ -1,6 +1,6 @@
-"""Config entries when several runs change one release at the same moment: what a plan drops, and what others added.
+"""Config entries when several runs change one release concurrently: those that a plan drops, and those others added.
 
-In scope: pure answers about the entries of revisions. Out of scope: which entries pools need (shared_values).
+In scope: pure functions on the entries of revisions. Out of scope: which entries pools need (shared_values).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 def dropped_entries(plan: ReleasePlan) -> frozenset[str]:
-    """List the entries that a plan knew and takes away."""
+    """Return the entries that a plan knew and drops."""
     return frozenset(tree(plan.old_values, *plan.kind.entries).keys() - set(plan.keys))
 
 
 def unseen_entries(other: Release, plan: ReleasePlan) -> Release:
-    """Return a revision by others with only the entries that the plan did not know: those are of pools still to come.
+    """Return another run's revision with only the entries that the plan did not know: their pools do not exist yet.
 
-    Entries that it knew and dropped do not come back because another run carried them along.
+    Entries that the plan knew and dropped do not come back because another run kept them.
     """
     known = tree(plan.old_values, *plan.kind.entries).keys()
     return with_entries(other, plan.kind, tree(other.values, *plan.kind.entries).keys() - known)
 
 
 def with_entries(release: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:
-    """Return a revision as if it had these of its entries only."""
+    """Return a revision with only these of its entries."""
     values = copy.deepcopy(dict(release.values))
     put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
     return replace(release, values=values)

@@ -1,11 +1,11 @@
-"""Whether we may grant what a chart's own roles allow, asked before anything is written.
+"""Checks before any change whether this identity may grant the permissions in a chart's roles.
 
-In scope: trying the rendered roles on the server, and naming the rights that are missing. Out of scope: what
-gpukube's policy prints (engine.permissions).
+In scope: applying the rendered roles in a dry run, and naming missing permissions. Out of scope: the policy that
+gpukube prints (engine.permissions).
 
-Kubernetes lets nobody create a role that allows more than they may do themselves, and says so in a dry run too
-(kubernetes pkg/registry/rbac/clusterrole/policybased/storage.go; the check is not one that an access review answers: it
-knows RBAC alone). A binding asks for the same rights as its role, which a dry run leaves missing, so roles say it all.
+Kubernetes lets no one create a role with more permissions than their own, not even in a dry run (kubernetes
+pkg/registry/rbac/clusterrole/policybased/storage.go; an access review cannot answer this: it checks only RBAC). A
+binding requires the same permissions as its role, which a dry run does not create, so checking roles is enough.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 _ROLES: Final = ("ClusterRole", "Role")
 _LACKS: Final = re.compile(r"\{(?P<parts>[^{}]*)\}")
 _PART: Final = re.compile(r"(?P<name>\w+):\[(?P<values>[^\]]*)\]")
-"""As the API server writes a rule: {APIGroups:["apps"], Resources:["daemonsets"], Verbs:["list"]}
+"""A rule as the API server prints it: {APIGroups:["apps"], Resources:["daemonsets"], Verbs:["list"]}
 (kubernetes pkg/registry/rbac/validation/rule.go, ConfirmNoEscalation; pkg/apis/rbac/v1 CompactString)."""
 
 
 def require_grants(kube: Kube, rendered: Sequence[Tree], former: Sequence[Tree], plan: ReleasePlan) -> None:
-    """Try the roles that a release is about to get on the server; nothing is written.
+    """Apply the roles of a planned release in a dry run.
 
     Args:
         kube: The cluster.
-        rendered: Objects of the chart.
-        former: Objects of the live release: a role that stays as it is grants nothing.
+        rendered: Objects rendered from the chart.
+        former: Objects of the live release: an unchanged role grants nothing new.
         plan: The release.
 
     Raises:
-        AccessError: We may not grant what they allow; names each right that is missing.
-        HelmError: The server refuses one for another reason.
-        ClusterError: The cluster.
+        AccessError: This identity may not grant their permissions; the message names each missing one.
+        HelmError: The server rejects a role for another reason.
+        ClusterError: The call failed.
     """
     roles = [obj for obj in rendered if text(obj, "kind") in _ROLES and _key(obj) not in map(_key, former)]
     if not roles:
         return
-    # Whoever has rights in our namespace alone has them there: a namespace that is missing leaves those of the cluster.
+    # Permissions in gpukube's namespace alone count only there: without the namespace, cluster-wide ones are required.
     placed = kube.namespace_labels(plan.namespace) is not None
     lacking: dict[str, None] = {}
     for role in roles:
@@ -65,10 +65,10 @@ def require_grants(kube: Kube, rendered: Sequence[Tree], former: Sequence[Tree],
         found = list(missing_rights(said, "" if everywhere else plan.namespace))
         if not found:
             raise HelmError(
-                f"the cluster refuses {text(role, 'kind')} {text(role, 'metadata', 'name')} of the chart",
+                f"the cluster rejects {text(role, 'kind')} {text(role, 'metadata', 'name')} of the chart",
                 where=plan.kind.address,
                 why=said,
-                fix="remove what keeps it away (an admission webhook, a right that is missing); then run again",
+                fix="fix what blocks it (an admission webhook, a missing permission), then run again",
                 code="kube-refused",
             )
         lacking |= dict.fromkeys(found)
@@ -76,18 +76,18 @@ def require_grants(kube: Kube, rendered: Sequence[Tree], former: Sequence[Tree],
         raise AccessError(
             f"not allowed in the cluster: {', '.join(lacking)}",
             where=plan.kind.address,
-            why=f"roles of {plan.kind.title} allow it, and Kubernetes refuses to let you grant it",
+            why=f"roles of {plan.kind.title} allow it, and Kubernetes does not let you grant what you lack",
             fix=f"get a role that allows it: {PRINT_POLICY} prints one",
             code="kube-permissions",
         )
 
 
 def missing_rights(said: str, namespace: str) -> Iterator[str]:
-    """Read the rights that a refusal lists, as kubectl auth can-i takes them: "patch nodes/status".
+    """Yield the permissions that a rejection lists, as arguments of kubectl auth can-i: "patch nodes/status".
 
     Args:
-        said: What the API server says.
-        namespace: Where they are needed; "" for everywhere.
+        said: The API server's message.
+        namespace: Namespace where they are needed; "" for all.
     """
     place = f" in {namespace}" if namespace else ""
     for rule in _LACKS.finditer(said):
@@ -114,13 +114,13 @@ def _key(role: Tree) -> tuple[str, str, str]:
 
 
 def try_objects(kube: Kube, rendered: Iterable[Tree], plan: ReleasePlan) -> None:
-    """Try every object of a release on the server, over whatever is there; nothing is written.
+    """Apply every object of a release over the live ones in a dry run.
 
-    Bindings are left out: they name roles that a dry run does not make.
+    Bindings are skipped: they name roles that a dry run does not create.
 
     Raises:
-        HelmError: The server refuses one, by its name.
-        AccessError, ClusterError: The cluster.
+        HelmError: The server rejects an object; the message names it.
+        AccessError, ClusterError: The call failed.
     """
     for obj in rendered:
         kind = RELEASE_TYPES.get(text(obj, "kind"))
@@ -129,9 +129,9 @@ def try_objects(kube: Kube, rendered: Iterable[Tree], plan: ReleasePlan) -> None
         place = {"namespace": plan.namespace} if kind.namespaced else {}
         if said := kube.try_object(kind, {**obj, "metadata": {**place, **tree(obj, "metadata")}}):
             raise HelmError(
-                f"the cluster refuses {kind.kind} {text(obj, 'metadata', 'name')} of the chart; nothing was removed",
+                f"the cluster rejects {kind.kind} {text(obj, 'metadata', 'name')} of the chart; nothing was removed",
                 where=plan.kind.address,
                 why=said,
-                fix="remove what keeps it away (an admission webhook, a right that is missing); then run again",
+                fix="fix what blocks it (an admission webhook, a missing permission), then run again",
                 code="kube-refused",
             )

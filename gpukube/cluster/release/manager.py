@@ -1,6 +1,6 @@
-"""Manages a cluster's one release: guards, repairs, tries and changes it through whichever Helm there is.
+"""Manages a cluster's one release: guards, repairs, dry-runs, and changes it through either Helm engine.
 
-In scope: the order of things around a run of Helm. Out of scope: how Helm is run, and what the values are.
+In scope: the order of steps around a Helm run. Out of scope: running Helm, and the values.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, KubeAccess
 
 _CUT_OFF_S: Final = DEADLINE_S + 15
-"""A change that has been pending for longer cannot be a living run of ours."""
+"""Seconds after which a pending release change is considered abandoned: no live run of gpukube lasts longer."""
 _LOOK_AGAIN_S: Final = 1.0
-_SAID_EVERY_S: Final = 15
-"""Seconds are counted down in these steps, so that a long wait is not a line for each look."""
+_NOTIFY_EVERY_S: Final = 15
+"""Seconds between countdown messages, so that a long wait does not print a line per check."""
 _ATTEMPTS: Final = 4
-"""Of a change that others get in the way of: one of theirs takes seconds, so several in a row are no accident."""
+"""Attempts of a change that others interrupt: theirs takes seconds, so several in a row are no coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What trying a release has shown.
+    """Result of a dry run of a release.
 
     Attributes:
-        digest: Of the chart, "sha256:..."; "" for a directory.
-        contested: Whether somebody else holds fields that the chart sets, which Helm does not overwrite.
-        other_types: Types of the chart that the cluster has otherwise; they stay as they are.
+        digest: Digest of the chart, "sha256:..."; "" for a directory.
+        contested: Whether another manager owns fields that the chart sets, which Helm does not overwrite.
+        other_types: CRDs of the chart that exist in another version; they are not changed.
     """
 
     digest: str
@@ -72,12 +72,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time, as an argument.
+    """Time, injected.
 
     Attributes:
-        now: The present.
-        pause: Waits some seconds; raises when the run was stopped.
-        stopped: Whether the run is to end: the user asked to stop, or its timeout is over.
+        now: Returns the current time.
+        pause: Waits some seconds; raises if the run was stopped.
+        stopped: Returns whether the run should end: on the user's request, or at its timeout.
     """
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -87,13 +87,13 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster as Helm needs it: how to reach it now, and its API for what Helm is not asked."""
+    """A cluster as Helm needs it: current access, and its API for what Helm does not do."""
 
     access: Callable[[], KubeAccess]
     kube: Kube
 
 
-def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
+def connect_helm(  # noqa: PLR0913 - the settings of a manager
     cluster: Cluster,
     environ: Mapping[str, str],
     chart: ChartSource | None = None,
@@ -102,18 +102,18 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
     clock: Clock | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> ReleaseManager:
-    """Choose a Helm for a cluster; no call of the cluster yet.
+    """Choose a Helm for a cluster; makes no call to the cluster yet.
 
     Args:
         cluster: The cluster.
-        environ: Environment that Helm shall see; what names a cluster in it is dropped.
-        chart: Where the charts come from; NVIDIA's repositories when not given.
-        choice: Force the helm command or the embedded Helm.
+        environ: Environment for Helm; settings that choose a cluster are removed.
+        chart: Source of the charts; NVIDIA's repositories by default.
+        choice: Forces the helm command or the embedded Helm.
         clock: Time.
-        notify: Called with what is waited for.
+        notify: Called with what the run is waiting for.
 
     Raises:
-        MissingExtra: There is no Helm.
+        MissingExtra: No Helm is available.
     """
     report = notify or (lambda _message: None)
     engine = choose_engine(environ, choice, clock.stopped if clock else None, report)
@@ -121,39 +121,39 @@ def connect_helm(  # noqa: PLR0913 - the circumstances of a keeper
 
 
 class Changes(Protocol):
-    """The changes of a release that `apply_release` makes; ReleaseManager has them."""
+    """The release changes that `apply_release` makes; ReleaseManager implements them."""
 
     def rehearse(self, plan: ReleasePlan) -> None:
-        """Try on the server what is to come, before what it replaces is taken away."""
+        """Apply the planned objects in a dry run before the release that they replace is uninstalled."""
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
-        """Bring the release to the plan, once."""
+        """Apply the plan to the release, once."""
 
     def remove(self, outgoing: OutgoingRelease) -> None:
-        """Take away what another release is to follow."""
+        """Uninstall a release that another one replaces."""
 
 
 def apply_release(
     manager: Changes, kube: Kube, plan: ReleasePlan, replan: Callable[[Sequence[Release]], ReleasePlan]
 ) -> HelmAnswer | None:
-    """Bring the release to what is needed, also when others change it at the same time; what leaves goes first.
+    """Bring the release to the required state, even if others change it concurrently; uninstall outgoing ones first.
 
-    Helm reports success even where it could not write that its change has ended (helm.sh/helm 4.2 pkg/action: it
-    logs "failed to record the release"); the record is read, and the change is made again.
+    Helm reports success even if it could not record the end of its change (helm.sh/helm 4.2 pkg/action: it logs "failed
+    to record the release"), so the record is read, and the change is repeated.
 
     Args:
         manager: Changes the release.
         kube: Its cluster.
         plan: The plan shown to the user.
-        replan: Plans again from the cluster as it is now; gets the revisions that were replaced unseen.
+        replan: Plans again from the current cluster; gets the revisions that were overwritten unseen.
 
     Returns:
-        Helm's last answer; None when nothing was to do.
+        Helm's last answer; None if there was nothing to do.
 
     Raises:
-        Conflict: Others kept changing it, or the plan is one.
-        HelmError: As Helm; or its record stays open.
-        AccessError, ClusterError: As Helm.
+        Conflict: Others kept changing it, or the plan is a conflict.
+        HelmError: Raised by Helm, or its record remains incomplete.
+        AccessError, ClusterError: Raised by the calls.
     """
     answer: HelmAnswer | None = None
     taken = [item for item in plan.leaves if item.kind is None]
@@ -164,17 +164,17 @@ def apply_release(
             return answer
         if any(outgoing.there for outgoing in plan.leaves):
             manager.rehearse(plan)
-        for outgoing in plan.leaves:  # before ours comes: two plugins on a node leave it without devices
+        for outgoing in plan.leaves:  # before the new release: two plugins on a node leave it without devices
             manager.remove(outgoing)
         try:
             answer = manager.install_or_upgrade(plan, plan.revision)
         except Conflict:
             if attempt == _ATTEMPTS - 1:
                 raise
-            # Somebody was faster between our look and Helm: nothing was written, so look and plan again.
+            # Another run was faster between the read and Helm: nothing was written, so read and plan again.
             plan = replace(replan(()), contested=plan.contested)
             continue
-        # Helm has no compare-and-set: revisions that came between our look and our write were replaced unseen.
+        # Helm has no compare-and-set: revisions written between the read and the write were overwritten unseen.
         history = release_history(kube, plan.name, plan.namespace)
         missed = [item for item in history if plan.revision < item.revision < answer.revision and not item.pending]
         is_open = any(item.pending and item.revision == answer.revision for item in history)
@@ -194,14 +194,14 @@ def apply_release(
 
 
 class ReleaseManager:
-    """The one release of a cluster, changed by an engine.
+    """The one release of a cluster, changed through a Helm engine.
 
     Args:
-        cluster: Where the release is.
+        cluster: Cluster of the release.
         engine: Runs Helm.
-        chart: Where the charts come from.
+        chart: Source of the charts.
         clock: Time.
-        notify: Called with what is waited for.
+        notify: Called with what the run is waiting for.
     """
 
     def __init__(
@@ -220,21 +220,21 @@ class ReleaseManager:
         self._charts = ChartCache(engine, chart)
 
     def version(self) -> str:
-        """Name the Helm in use."""
+        """Return the name and version of the Helm in use."""
         return self._engine.version()
 
     def dry_run(self, plan: ReleasePlan, pools: Sequence[Desired] = ()) -> Trial:
-        """Fetch the chart, render it for this cluster, check that it does what the plan asks; nothing is written.
+        """Download the chart, render it for this cluster, and check that it does what the plan requires; write nothing.
 
         Args:
             plan: The release.
-            pools: Declared pools, on whose nodes the rendered pods must land.
+            pools: Declared pools, on whose nodes the rendered pods must run.
 
         Raises:
-            HelmError: No chart, or it refuses or ignores the values, or its pods would not land.
+            HelmError: The chart is missing, rejects or ignores the values, or its pods would not run.
             StalePlan: The chart is not the one that the plan was made with.
-            AccessError: The cluster; or we may not grant what the chart's own roles allow.
-            ClusterError: The cluster.
+            AccessError: The call failed, or this identity may not grant the permissions in the chart's roles.
+            ClusterError: The call failed.
         """
         kube = self._cluster.kube
         kube.version()
@@ -246,7 +246,7 @@ class ReleaseManager:
         try:
             answer = self._run(trial, chart, installed=installed, dry_run=True)
         except FieldConflict:
-            contested = True  # what the chart renders can be seen without the cluster
+            contested = True  # rendering the chart works without the cluster
             answer = self._run(trial, chart, installed=installed, dry_run=True, offline=True)
         require_rendered(answer.manifest, plan)
         rendered = read_manifest(answer.manifest, plan)
@@ -257,11 +257,11 @@ class ReleaseManager:
         return Trial(chart_digest(chart), contested, types.other)
 
     def rehearse(self, plan: ReleasePlan) -> None:
-        """Try every object of a release on the server, in its namespace and with its types, both made where missing.
+        """Apply every object of a release in a dry run, after creating its namespace and CRDs if missing.
 
         Raises:
-            HelmError: The server refuses one; names it.
-            AccessError, ClusterError: The cluster.
+            HelmError: The server rejects an object; the message names it.
+            AccessError, ClusterError: The call failed.
         """
         kube = self._cluster.kube
         chart = self._chart(plan)
@@ -271,11 +271,11 @@ class ReleaseManager:
         try_objects(kube, read_manifest(answer.manifest, plan), plan)
 
     def install_or_upgrade(self, plan: ReleasePlan, expected_revision: int) -> HelmAnswer:
-        """Bring the release to the plan, once. When Helm fails half-way, the last deployed revision is put back.
+        """Apply the plan to the release, once. If Helm fails halfway, roll back to the last deployed revision.
 
         Raises:
             Conflict: The live revision is not the expected one; plan again.
-            HelmError, AccessError, ClusterError: As dry_run.
+            HelmError, AccessError, ClusterError: See dry_run.
         """
         kube = self._cluster.kube
         live = self._live(plan.kind)
@@ -284,7 +284,7 @@ class ReleaseManager:
             raise Conflict(
                 f"the release is at revision {found}, but the plan was made from {expected_revision}",
                 where=plan.kind.address,
-                fix="run again: it starts from the current release",
+                fix="run again to start from the current release",
                 code="release-moved",
             )
         live = self._repaired(live, plan.kind)
@@ -305,17 +305,17 @@ class ReleaseManager:
         try:
             return self._run(plan, chart, installed=live is not None, dry_run=False)
         except FieldConflict:
-            # Helm has noted the attempt as failed; nothing else may change the release between that and our next one.
+            # Helm has recorded the attempt as failed; nothing else may change the release before the next attempt.
             if live is None or not reclaim_objects(self._cluster.kube, live, self._engine.field_manager):
                 raise
         return self._run(plan, chart, installed=True, dry_run=False)
 
     def _go_back(self, kind: ReleaseKind, error: GpukubeError) -> GpukubeError:
-        """Put back the last deployed revision where Helm has noted a failure; the error, with what came of it."""
+        """Roll back to the last deployed revision if Helm recorded a failure; return the error with the outcome."""
         try:
             former = fallback_of(release_history(self._cluster.kube, kind.name, NAMESPACE))
         except GpukubeError:
-            return error  # the cluster does not answer: nothing can be said, and the next run looks first
+            return error  # the cluster does not answer: the state is unknown, and the next run reads it first
         if former is None:
             return error
         self._notify(f"rolling back to revision {former.revision}")
@@ -327,25 +327,25 @@ class ReleaseManager:
         return rolled_back_error(error, former)
 
     def uninstall(self, kind: ReleaseKind) -> bool:
-        """Remove one of our releases; False when it was not there."""
+        """Uninstall one of gpukube's releases; return False if it does not exist."""
         outgoing = OutgoingRelease(kind.name, NAMESPACE, kind.title, kind.plugin, kind)
         return uninstall_release(self._engine, self._cluster.access(), self._cluster.kube, outgoing)
 
     def take_away(self, kind: ReleaseKind) -> None:
-        """Remove one of our releases that nothing follows, once no other run changes it; done again, it is fine.
+        """Uninstall a gpukube release that nothing replaces, once no other run changes it; repeating it is harmless.
 
         Raises:
-            As remove.
+            See remove.
         """
         live = self._repaired(self._live(kind), kind)
         self.remove(OutgoingRelease(kind.name, NAMESPACE, kind.title, kind.plugin, kind, there=live is not None))
 
     def remove(self, outgoing: OutgoingRelease) -> None:
-        """Take away what another release is to follow, and wait until its plugin is gone from all nodes.
+        """Uninstall a release that another one replaces, and wait until its plugin is gone from all nodes.
 
         Raises:
-            Conflict: Pods of it do not go.
-            HelmError, AccessError, ClusterError: As dry_run.
+            Conflict: Its pods do not terminate.
+            HelmError, AccessError, ClusterError: See dry_run.
         """
         kube = self._cluster.kube
         if outgoing.there:
@@ -355,7 +355,7 @@ class ReleaseManager:
         await_pods_gone(kube, outgoing, self._clock.pause, self._notify)
 
     def close(self) -> None:
-        """Remove the fetched chart."""
+        """Delete the downloaded charts."""
         self._charts.close()
 
     def _live(self, kind: ReleaseKind) -> Release | None:
@@ -375,16 +375,16 @@ class ReleaseManager:
     def _run(
         self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool = False
     ) -> HelmAnswer:
-        def ask() -> HelmAnswer:
+        def run() -> HelmAnswer:
             return self._run_once(plan, chart, installed=installed, dry_run=dry_run, offline=offline)
 
-        # A client that is refused gets itself another token, which is Helm's from then on.
-        return run_with_retries(ask, self._clock.pause, self._cluster.kube.version)
+        # A client that is refused gets a new token, which Helm then uses too.
+        return run_with_retries(run, self._clock.pause, self._cluster.kube.version)
 
     def _run_once(self, plan: ReleasePlan, chart: Path, *, installed: bool, dry_run: bool, offline: bool) -> HelmAnswer:
         with kubeconfig_file(self._cluster.access()) as path, self._stoppable():
             job = HelmJob(path, plan.name, plan.namespace, chart, plan.values, installed=installed, dry_run=dry_run)
-            if dry_run:  # the operator's first: the cluster does not know its ClusterPolicy yet
+            if dry_run:  # the operator's first: the cluster does not have the ClusterPolicy CRD yet
                 offline = offline or (plan.kind is GPU_OPERATOR and not installed)
                 return self._engine.upgrade(replace(job, offline=offline))
             with self._runs.run() as mark:
@@ -397,18 +397,18 @@ class ReleaseManager:
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """Tell a Helm that was ended because the run is to end from one that took too long."""
+        """Distinguish a Helm that was ended because the run is stopping from one that took too long."""
         try:
             yield
         except HelmTimeout:
-            self._clock.pause(0.0)  # raises when the run is to end
+            self._clock.pause(0.0)  # raises if the run should end
             raise
 
     def _forget_cut_off(self, plan: ReleasePlan, mark: Mark | None) -> None:
-        """Drop the record of a change that we have just ended ourselves; nobody needs to wait for it.
+        """Delete the record of a change that this run has just ended itself; no one needs to wait for it.
 
-        A helm older than 3.13 writes no mark: there the values tell. Where the cluster does not answer, the next run
-        repairs it.
+        A helm older than 3.13 writes no mark, so its values identify it. If the cluster does not answer, the next run
+        repairs the release.
         """
         kube = self._cluster.kube.cleaning()
         with suppress(GpukubeError):
@@ -420,18 +420,18 @@ class ReleaseManager:
                 kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
 
     def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:
-        """Return a release that Helm will change: Helm refuses one whose last change was cut off.
+        """Return a release that Helm will accept: Helm rejects one whose last change was interrupted.
 
-        A change that is still under way is waited for. One that has been cut off leaves a record that says pending;
-        without it the release stands as the revision before left it, and the next change sets every object right.
-        Whether it was cut off is known at once of runs of this machine, and by their age of all others.
+        A change that is still in progress is waited for. An interrupted one leaves a pending record; without that
+        record the release is as the previous revision left it, and the next change corrects every object. Runs on this
+        machine are known to be interrupted immediately, all others by their age.
         """
-        # Another run may end, die, or begin anew between two looks: each looks at the newest record again.
+        # Another run may end, die, or start anew between two reads, so each iteration re-reads the newest record.
         while live and live.pending and not self._runs.is_dead(live.run):
             left = _CUT_OFF_S - self._age_s(live)
             if left <= 0:
                 break
-            most = math.ceil(left / _SAID_EVERY_S) * _SAID_EVERY_S
+            most = math.ceil(left / _NOTIFY_EVERY_S) * _NOTIFY_EVERY_S
             self._notify(f"waiting up to {most} s: another Helm run may be changing the release")
             self._clock.pause(_LOOK_AGAIN_S)
             live = self._live(kind)
@@ -452,10 +452,10 @@ class ReleaseManager:
 
 
 def _trial_of(plan: ReleasePlan) -> ReleasePlan:
-    """Rename, for the dry run, the account that the bundled NFD has in both charts while the other release stands.
+    """For a dry run next to the other release, rename the service account of the bundled NFD, which both charts have.
 
-    Its name is fixed (nfd.master.serviceAccount.name in both values.yaml), both releases are in our namespace, and Helm
-    refuses objects of another release. Everything else of the chart is tried as it will be installed.
+    Its name is fixed (nfd.master.serviceAccount.name in both values.yaml), both releases are in gpukube's namespace,
+    and Helm rejects objects of another release. Everything else in the chart is tried as it will be installed.
     """
     if not any(item.there for item in plan.leaves):
         return plan

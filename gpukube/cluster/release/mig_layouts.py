@@ -1,12 +1,13 @@
-"""The file of the GPU Operator's MIG manager, where pools are cut by a layout.
+"""The file of the GPU Operator's MIG manager, for pools with a MIG layout.
 
-In scope: pools and live values -> the chart's value migManager.config; pure. Out of scope: the entries (gpu),
-the other values (operator_values).
+In scope: pools and live values -> the chart's value migManager.config; pure. Out of scope: the entries (gpu), and the
+other values (operator_values).
 
 Only pools with layouts need a file; without one the manager generates its entries from each node's hardware. Layouts
-stay when their pools are gone: a node that is still there may name one, and one that nobody names does nothing. The
-ConfigMap is named by its content, so that the manager's pods are made again and read it: a volume is refreshed a
-minute or more later, and a label that names an entry which is not there yet fails for good (NVIDIA/gpu-operator#891).
+stay
+after their pools are gone: an existing node may name one, and an unused one does nothing. The ConfigMap's name contains
+a hash of its content, so that the manager's pods are recreated and read it: a volume is refreshed a minute or more
+later, and a label that names a missing entry fails permanently (NVIDIA/gpu-operator#891).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 FILE: Final = "config.yaml"
-"""Key of the ConfigMap (NVIDIA/gpu-operator v26.7.0, templates: migManager.config.data)."""
+"""Key in the ConfigMap (NVIDIA/gpu-operator v26.7.0, templates: migManager.config.data)."""
 _PATH: Final = ("migManager", "config")
 _NAME_LENGTH: Final = 10
 
 
 def put_layouts(values: dict[str, object], pools: Sequence[Desired], context: ReleaseContext) -> None:
-    """Write the manager's file where these pools, or live values, have layouts; else leave it to the manager."""
+    """Write the manager's file if these pools, or live values, have layouts; otherwise leave it to the manager."""
     standard = standard_entries()
     cuts = [pool.target.sharing.mig for pool in pools]
     requested = {cut_name(cut): layout_entry(cut.layout) for cut in cuts if cut and cut.layout}
@@ -51,5 +52,5 @@ def put_layouts(values: dict[str, object], pools: Sequence[Desired], context: Re
 def _entries(values: Mapping[str, object]) -> dict[str, object]:
     try:
         return tree(parse_yaml(text(values, *_PATH, "data", FILE)), "mig-configs")
-    except yaml.YAMLError:  # edited by hand; what cannot be read is written anew
+    except yaml.YAMLError:  # edited manually; unreadable content is replaced
         return {}

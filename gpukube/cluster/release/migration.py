@@ -1,11 +1,11 @@
-"""Going from one release to the other: what has to leave, whom that would strand, and the words for it.
+"""Migrating from one release to the other: what must leave, which nodes would lose their plugin, and the messages.
 
-In scope: a sighting and pools -> what leaves and what stands against it; pure. Out of scope: taking it away
-(removal), and the plan of the release that comes (plan).
+In scope: a snapshot and pools -> what leaves and what prevents it; pure. Out of scope: uninstalling (removal), and the
+plan of the new release (plan).
 
-Never two advertisers on a node at once: the one that leaves is uninstalled, and its plugin's pods are gone, before
-the other is installed. The nodes go over when their pools' labels move, which the apply of the pools does afterwards.
-A run that was killed between any two of these steps sees what is left of them, and does the rest.
+A node never has two advertisers at once: the outgoing release is uninstalled, and its plugin's pods are gone, before
+    the other is installed. Nodes move when their pools' labels change, which applying the pools does afterwards. A run
+    that was killed between any two of these steps detects what is left, and does the rest.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed
 
 _AWAY: Final = "uninstalled"
-"""Status of a release that only its history is left of (helm uninstall --keep-history)."""
+"""Status of a release of which only the history remains (helm uninstall --keep-history)."""
 _SHARED_BY: Final = "nvidia.com/gpu.sharing-strategy"
-"""Node label of GFD (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery)."""
+"""Node label set by GFD (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery)."""
 _WHY_ONE: Final = "both would advertise GPUs, and a cluster has one release"
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRelease:
-    """A release that has to be gone before another one comes.
+    """A release that must be gone before another one is installed.
 
     Attributes:
-        name, namespace: Of the release.
-        title: For people.
-        plugin: Its DaemonSet that advertises.
-        kind: Which of ours it is; None for somebody else's that is taken over.
-        there: Whether the release is still there; else only pods of its plugin are, and they are waited for.
+        name, namespace: Name and namespace of the release.
+        title: Human-readable name.
+        plugin: Name of its DaemonSet that advertises.
+        kind: Its kind if it is gpukube's; None for a user's release that is adopted.
+        there: Whether the release still exists; otherwise only pods of its plugin do, which must terminate first.
     """
 
     name: str
@@ -54,17 +54,17 @@ class OutgoingRelease:
 
     @property
     def address(self) -> str:
-        """Where it is, as messages name it."""
+        """Namespace and name, as printed in messages."""
         return f"{self.namespace}/{self.name}"
 
 
 def is_there(release: Release | None) -> bool:
-    """Return whether more than its history is left of a release."""
+    """Return whether more of a release exists than its history."""
     return release is not None and release.status != _AWAY
 
 
 def find_outgoing(kind: ReleaseKind, seen: Snapshot) -> tuple[OutgoingRelease, ...]:
-    """Find what is left of our other release where `kind` shall be the cluster's: the release, or its plugin's pods."""
+    """Return what is left of gpukube's other release if `kind` is required: the release, or its plugin's pods."""
     found = []
     for other in RELEASE_KINDS:
         there = is_there(seen.release_of(other))
@@ -84,7 +84,7 @@ def find_outgoing(kind: ReleaseKind, seen: Snapshot) -> tuple[OutgoingRelease, .
 
 
 def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desired]) -> Finding:
-    """Refuse to go from one release to the other unasked, naming both ways out."""
+    """Report a required migration that the user has not allowed, with both ways to resolve it."""
     names = ", ".join(pool.target.pool for pool in served)
     stays = (
         "to keep the chart, move the MIG pools to another cluster"
@@ -104,13 +104,13 @@ def refuse_change(kind: ReleaseKind, other: ReleaseKind, served: Sequence[Desire
 def refuse_stranding(
     outgoing: Sequence[OutgoingRelease], served: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed]
 ) -> list[Finding]:
-    """Refuse a migration that would leave pools or nodes of others without a plugin.
+    """Report a migration that would leave other owners' pools or nodes without a plugin.
 
     Args:
-        outgoing: What goes.
-        served: Declared pools; their labels move with the migration.
+        outgoing: Releases that leave.
+        served: Declared pools; their labels change with the migration.
         seen: The cluster.
-        live_pools: All its pools.
+        live_pools: All pools of the cluster.
     """
     declared = {(pool.target.owner, pool.target.pool) for pool in served}
     found = []
@@ -132,13 +132,13 @@ def _stranding(item: OutgoingRelease, where: Where, names: Sequence[str]) -> Fin
         "release-migration",
         where,
         f"release {item.address} ({item.title}) also serves {', '.join(names)}, which would be left without a plugin",
-        why=f"the label {ADVERTISER_LABEL} selects the release, and only the apply of a pool's own spec changes it",
+        why=f"the label {ADVERTISER_LABEL} selects the release, and only applying a pool's own spec changes it",
         fix="pass all their specs in one run (-f for each file), without --pool; or delete these pools first",
     )
 
 
 def describe_outgoing(outgoing: Sequence[OutgoingRelease], seen: Snapshot) -> str:
-    """Describe in one line what is removed, and what that means until the new release runs."""
+    """Describe in one line what is uninstalled, and what that means until the new release runs."""
     gone = [f"{item.address} ({item.title}) is uninstalled" for item in outgoing if item.there]
     going = [f"the pods of {item.plugin} must end first" for item in outgoing if not item.there]
     shared = any(node.labels.get(_SHARED_BY) == "mps" for node in seen.nodes)

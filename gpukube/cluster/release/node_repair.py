@@ -1,6 +1,6 @@
-"""Gives nodes back the labels and taints that they have lost.
+"""Restores labels and taints that nodes have lost.
 
-In scope: the order of the calls. Out of scope: what a node has lost (state.node_drift).
+In scope: the order of calls. Out of scope: what a node has lost (state.node_drift).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
 
 _ATTEMPTS: Final = 5
-"""To patch one object, when others write it at the same time."""
+"""Maximum attempts to patch an object while others write to it."""
 
 
 def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair, ...]:
-    """Patch each node with what it has lost: one read and one write a node, guarded by the node's version.
+    """Patch each node with what it has lost: one read and one write per node, guarded by the node's version.
 
-    A node that is gone is skipped, and so is what somebody has changed since it was seen: that is another drift, which
-    the next plan shows. Doing it again changes nothing.
+    Skips nodes that are gone, and labels and taints that have changed since they were read: that is other drift, which
+        the next plan shows. Repeating it changes nothing.
 
     Returns:
         The repairs that were made.
 
     Raises:
-        AccessError: Nodes may not be patched; on AKS also where the cluster guards what its pool API owns.
-        ClusterError: The API did not answer, or a node changed all the time.
+        AccessError: Nodes may not be patched; on AKS also if the cluster protects what its pool API owns.
+        ClusterError: The API did not answer, or a node changed during each attempt.
     """
     done: list[NodeRepair] = []
     for name in sorted({repair.node for repair in repairs}):
@@ -42,7 +42,7 @@ def repair_nodes(kube: Kube, repairs: Sequence[NodeRepair]) -> tuple[NodeRepair,
 
 
 def _repair(kube: Kube, name: str, repairs: Sequence[NodeRepair]) -> list[NodeRepair]:
-    # The patch holds for the version that was read (change_object): kubelet and controllers write nodes all the time.
+    # The patch applies only to the version that was read (change_object): kubelet and controllers keep writing nodes.
     for _ in range(_ATTEMPTS):
         node = kube.find_object(NODES, name)
         still = [repair for repair in repairs if node is not None and _seen_on(node, repair) == repair.live]
@@ -66,14 +66,14 @@ def _seen_on(node: Tree, repair: NodeRepair) -> str | None:
 
 
 def _position(node: Tree, repair: NodeRepair) -> int | None:
-    """Find the place of a taint in the node's list: key and effect name it."""
+    """Return the index of a taint in the node's list: key and effect identify it."""
     named = [(text(item, "key"), text(item, "effect")) for item in items(node, "spec", "taints")]
     desired = (repair.key, repair.effect)
     return named.index(desired) if desired in named else None
 
 
 def _operations(node: Tree, repairs: Sequence[NodeRepair]) -> list[Tree]:
-    """Write the patch: labels one by one, taints at their place or at the end, so that all others stay."""
+    """Return the patch: labels one by one, taints at their index or at the end, so that all others stay."""
     found: list[Tree] = []
     missing = []
     for repair in repairs:

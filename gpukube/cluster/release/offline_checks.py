@@ -1,7 +1,7 @@
-"""What pools of one cluster may not ask of its release, as far as can be told without the cluster.
+"""Checks pools of one cluster against the limits of its release, as far as possible offline.
 
-In scope: all of these checks together, for `validate` and the beginning of each command. Out of scope: the
-checks (chart_settings, plan).
+In scope: running all these checks, for `validate` and at the start of each command. Out of scope: the checks
+(chart_settings, plan).
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 def check_settings(pools: Sequence[Desired]) -> list[Finding]:
-    """Find what may not be asked for."""
+    """Return what the pools request that the release cannot do."""
     found = [*check_served(pools), *check_age(pools), *check_agreement(pools)]
     if any(pool.target.chart_values or pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools):
-        # What makes a chart's values loads half of this room, and most specs have nothing that they could contradict.
-        from gpukube.cluster.release.plan import check_values  # noqa: PLC0415 - as said above
+        # Computing a chart's values imports half of this package, and most specs contain nothing that could contradict
+        # them.
+        from gpukube.cluster.release.plan import check_values  # noqa: PLC0415 - see above
 
         found += check_values(pools)
     return found

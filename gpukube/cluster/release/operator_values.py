@@ -1,19 +1,20 @@
-"""Values of the GPU Operator's chart for the pools it serves, and whether its operands keep to their nodes.
+"""Values of the GPU Operator's chart for the pools it serves, and which nodes its operands would reach.
 
-In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's
-release (plan), and what both charts have in common (shared_values).
+In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's release (plan),
+and what both charts share (shared_values).
 
-What the values take care of (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go): -
-driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it brings both to
-all nodes that it serves or to none, so a release is changed from one to the other while it serves no node; -
-`mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry. To
-leave it out ("") would render `mig:` as null, which server-side apply, and so Helm 4, refuses (#478): it says what
-all cut pools say. Uncut ones show the same under either, but MPS does not work with mixed; - `daemonsets.tolerations`
-replaces the list of every operand; it reaches neither NFD nor the operator itself; - the operator takes up every node
-on which NFD has seen an NVIDIA PCI device. A bundled NFD looks at our nodes only; by another one's labels it would go
-to all, save those labeled nvidia.com/gpu.deploy.operands=false; - on A100 and A30 in a virtual machine the MIG mode
-changes with a reboot only: WITH_REBOOT (NVIDIA/gpu-operator#668, #1606; NVIDIA/mig-parted reconfigure-mig.sh); -
-`operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on when the version moves.
+What the values ensure (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
+- Driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it installs both on
+  all nodes that it serves or on none, so a release switches between the two only while it serves no node.
+- `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry.
+  Omitting it ("") would render `mig:` as null, which server-side apply, and so Helm 4, rejects (#478): it is the
+  strategy of all pools with MIG. Pools without MIG look the same with either, but MPS does not work with mixed.
+- `daemonsets.tolerations` replaces the list of every operand; it does not apply to NFD or to the operator itself.
+- The operator manages every node on which NFD has detected an NVIDIA PCI device. A bundled NFD runs only on gpukube's
+  nodes; with labels of another NFD it would manage all, except those labeled nvidia.com/gpu.deploy.operands=false.
+- On A100 and A30 in a virtual machine the MIG mode changes only with a reboot: WITH_REBOOT (NVIDIA/gpu-operator#668,
+  #1606; NVIDIA/mig-parted reconfigure-mig.sh).
+- `operator.upgradeCRD` runs a job before each upgrade and would wait for a node; it is on if the version changes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed
 
 REBOOT: Final = {"name": "WITH_REBOOT", "value": "true"}
-"""Environment of the MIG manager."""
+"""Environment variable of the MIG manager."""
 _NFD: Final = GPU_OPERATOR.nfd
 _TOLERATION_LISTS: Final[tuple[tuple[tuple[str, ...], tuple[Toleration, ...]], ...]] = (
     (("daemonsets", "tolerations"), (GPU_TAINTS,)),
@@ -58,8 +59,8 @@ _TOLERATION_LISTS: Final[tuple[tuple[tuple[str, ...], tuple[Toleration, ...]], .
     ((_NFD, "master", "tolerations"), (CONTROL_PLANE, GPU_TAINTS)),
     ((_NFD, "gc", "tolerations"), (GPU_TAINTS,)),
 )
-"""Every list of tolerations that must cover the pools' taints, with the entries of the chart's own default (for the
-parts that run anywhere nvidia.com/gpu besides: a cluster may have no other nodes)."""
+"""Every list of tolerations that must cover the pools' taints, with the entries of the chart's own default (plus
+nvidia.com/gpu for components that can run anywhere: a cluster may have no other nodes)."""
 _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     (("driver", "enabled"), False),
     (("toolkit", "enabled"), False),
@@ -77,10 +78,10 @@ _OF_DRIVER: Final = (
     ("toolkit", "env"),
     ("extraObjects",),
 )
-"""Values that come with a way to the driver, where the operator brings the toolkit too."""
+"""Values that belong to a driver installation; the operator then installs the toolkit too."""
 _BANNED: Final = ("nameOverride", "fullnameOverride")
-"""Values that would undo ours (the operands' managed-by label is made of the name): taken out of the live ones, refused
-in a spec."""
+"""Values that would break gpukube's (the operands' managed-by label contains the name): removed from live values,
+rejected in a spec."""
 _ANYWHERE_BUT_GPUS: Final = [
     {
         "weight": 1,
@@ -93,17 +94,18 @@ _ANYWHERE_BUT_GPUS: Final = [
         "preference": {"matchExpressions": [{"key": ADVERTISER_LABEL, "operator": "DoesNotExist"}]},
     },
 ]
-"""Where the operator itself goes: the chart's own preference, and rather not where a cut reboots the node under it."""
+"""Affinity of the operator itself: the chart's own preference, and if possible not where a MIG change reboots its
+node."""
 _SEEN_BY_NFD: Final = tuple(
     f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
 )
-"""Labels by which the operator knows a GPU node (state_manager.go, gpuNodeLabels)."""
+"""Labels by which the operator recognizes a GPU node (state_manager.go, gpuNodeLabels)."""
 _OPT_OUT: Final = "nvidia.com/gpu.deploy.operands"
 _MOST_NAMED: Final = 3
 
 
 def operator_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str, object]:
-    """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
+    """Merge what these pools need into the live values; deterministic, and independent of the pools' order."""
     values = copy.deepcopy(dict(context.live))
     lay_over(values, requested_values(pools))
     for name in _BANNED:
@@ -119,7 +121,7 @@ def operator_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[s
         "data": merged_entries(pools, context, GPU_OPERATOR.entries),
     }
     put(values, ("devicePlugin", "config"), new=config)
-    # "single" shows whole GPUs as they are where nothing is cut.
+    # "single" leaves whole GPUs unchanged where no MIG is configured.
     put(values, ("mig", "strategy"), new=min(mig_strategies(pools, context), default="single"))
     put(values, ("migManager", "env"), new=_with_reboot(context))
     put_layouts(values, pools, context)
@@ -135,7 +137,7 @@ def operator_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[s
 
 
 def _forget_driver_values(values: dict[str, object]) -> None:
-    """Take out what belongs to a way to the driver; the pools bring their own, and a release may go another way."""
+    """Remove the values of a driver installation; the pools provide their own, and a release may switch."""
     for path in _OF_DRIVER:
         branch = tree(values, *path[:-1])
         if path[-1] in branch:
@@ -147,7 +149,7 @@ def _forget_driver_values(values: dict[str, object]) -> None:
 
 
 def mig_strategies(pools: Sequence[Desired], context: ReleaseContext) -> frozenset[str]:
-    """Return the strategies of all cut pools: of these, and by the live entries that other pools and nodes name."""
+    """Return the strategies of all pools with MIG: these, and those whose live entries other pools and nodes name."""
     requested = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
     live = texts(context.live, *GPU_OPERATOR.entries)
     named = {_strategy_of(live[key]) for key in context.by_others if key in live}
@@ -157,15 +159,15 @@ def mig_strategies(pools: Sequence[Desired], context: ReleaseContext) -> frozens
 def _strategy_of(entry: str) -> str:
     try:
         return text(parse_yaml(entry), "flags", "migStrategy")
-    except yaml.YAMLError:  # edited by hand; the plugin says so on its node
+    except yaml.YAMLError:  # edited manually; the plugin logs it on its node
         return ""
 
 
 def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
-    """Refuse declared pools that one MIG strategy cannot serve, each at its place in the spec.
+    """Report declared pools that one MIG strategy cannot serve, each at its place in the spec.
 
     Args:
-        pools: Those of one cluster that the operator serves.
+        pools: Pools of one cluster that the operator serves.
     """
     cut = [pool.target for pool in pools if pool.target.sharing.mig]
     found = []
@@ -185,21 +187,21 @@ def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
 
 
 def check_strategies(pools: Sequence[Desired], context: ReleaseContext, where: Where) -> list[Finding]:
-    """Refuse pools that one MIG strategy for the whole cluster cannot serve.
+    """Report pools that one MIG strategy for the whole cluster cannot serve.
 
     Args:
-        pools: Those the operator serves.
-        context: The live release, and the entries named by other pools.
+        pools: Pools that the operator serves.
+        context: The live release, and the entries that other pools name.
         where: The cluster, for the message.
     """
     strategies = mig_strategies(pools, context)
     if len(strategies) > 1:
-        message = "the cluster has pools of MIG strategy single and of mixed"
+        message = "the cluster has pools with MIG strategies single and mixed"
         return [_one_strategy(where, message, "write one sharing.mig.strategy for all its pools")]
     slicings = {pool.target.pool: pool.target.sharing.slicing for pool in pools}
     shared = sorted(name for name, slicing in slicings.items() if slicing and slicing.mode == "mps")
     if shared and "mixed" in strategies:
-        message = f"{', '.join(shared)} is shared by MPS, but the cluster has a pool of MIG strategy mixed"
+        message = f"{', '.join(shared)} is shared by MPS, but the cluster has a pool with MIG strategy mixed"
         return [_one_strategy(where, message, "write strategy: single for the MIG pools")]
     return []
 
@@ -207,10 +209,10 @@ def check_strategies(pools: Sequence[Desired], context: ReleaseContext, where: W
 def check_drivers(
     pools: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed], where: Where
 ) -> list[Finding]:
-    """Refuse to let a live operator begin or end to bring the driver while it serves nodes, and systems it cannot mix.
+    """Report a live operator that would start or stop installing the driver while it serves nodes, and mixed systems.
 
     Args:
-        pools: Those the operator serves.
+        pools: Pools that the operator serves.
         seen: The cluster.
         live_pools: All pools of the cluster.
         where: The cluster, for the messages.
@@ -242,7 +244,7 @@ def _one_system(where: Where, images: Sequence[str]) -> Finding:
         f"the GPU Operator would install the driver on pools of {' and of '.join(images)}",
         why="it builds the driver for one operating system of a cluster "
         "(NVIDIA/cloud-native-docs, gpu-driver-configuration)",
-        fix="write the same image for all of them, or put them on another cluster",
+        fix="write the same image for all of them, or move them to another cluster",
     )
 
 
@@ -259,23 +261,23 @@ def _some(names: Sequence[str]) -> str:
 
 def _one_strategy(where: Where, message: str, fix: str) -> Finding:
     why = "the GPU Operator's chart sets one MIG strategy for the plugin on all nodes, and MPS does not work with mixed"
-    return Finding("operator-strategy", where, message, why=why, fix=f"{fix}, or put them on another cluster")
+    return Finding("operator-strategy", where, message, why=why, fix=f"{fix}, or move them to another cluster")
 
 
 def _with_reboot(context: ReleaseContext) -> list[object]:
-    """Keep the MIG manager's other settings, those of overwritten revisions too, each name once."""
+    """Return the MIG manager's environment with the reboot; keep live and overwritten settings, each name once."""
     others = {text(item, "name"): item for item in context.listed(("migManager", "env"))}
     others.pop(REBOOT["name"], None)
     return [dict(REBOOT), *(others[name] for name in sorted(others))]
 
 
 def check_unserved_nodes(seen: Snapshot, where: Where, served: Sequence[Desired] = ()) -> list[Finding]:
-    """Refuse when the operator's operands would go to nodes that are not ours to serve.
+    """Report nodes that the operator's operands would reach although gpukube does not serve them.
 
     Args:
         seen: The cluster.
         where: The cluster, for the message.
-        served: Declared pools: their nodes are no strays, whichever release their labels still name.
+        served: Declared pools: their nodes are served, whichever release their labels still name.
     """
     ours = {(pool.target.owner, pool.target.pool) for pool in served}
     strays = [
@@ -292,8 +294,8 @@ def check_unserved_nodes(seen: Snapshot, where: Where, served: Sequence[Desired]
             "operator-strays",
             where,
             f"the GPU Operator would also serve {', '.join(names[:_MOST_NAMED])}{more}, outside its pools",
-            why="it serves every node on which node-feature-discovery found an NVIDIA device, which gives a second "
-            "plugin where one runs already",
+            why="it serves every node on which node-feature-discovery found an NVIDIA device, which adds a second "
+            "plugin where one is already running",
             fix=f"exclude them: kubectl label node {' '.join(names)} {_OPT_OUT}=false (and in their pools, for "
             "new nodes); or move the MIG pools to another cluster",
         )

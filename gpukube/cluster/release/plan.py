@@ -1,10 +1,10 @@
-"""The one release of a cluster: which chart it is, what its values must be, and what that means for the live one.
+"""Plans a cluster's one release: which chart, which values, and what that means for the live one.
 
-In scope: pools and a sighting -> ReleasePlan; pure. Out of scope: the values (plugin_values,
-operator_values), running Helm.
+In scope: pools and a snapshot -> ReleasePlan; pure. Out of scope: the values (plugin_values, operator_values), running
+Helm.
 
-A cluster has one release. The device plugin's chart and the GPU Operator beside each other would be two plugins on one
-node, and going from one to the other takes a moment without any: that is never done unasked.
+A cluster has one release. The device plugin's chart and the GPU Operator together would be two plugins on one node, and
+switching leaves a moment without any, so gpukube switches only if the user allows it.
 """
 
 from __future__ import annotations
@@ -65,25 +65,25 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePlan:
-    """What will happen to the release of one cluster, and why.
+    """The planned change of one cluster's release, and why.
 
     Attributes:
-        action: "unknown" when the cluster's API could not be read; "conflict" when nothing may be done, as diagnostics
-            say.
-        reason: One line, for "none" too.
+        action: "unknown" if the cluster's API could not be read; "conflict" if nothing may be done, as diagnostics
+            explain.
+        reason: One line, even for "none".
         values, old_values: User values after and before.
         changes: Values that differ.
-        revision: Newest live revision the plan was made from; 0 when there is none.
-        pending: Helm's word when a former run was cut off; "".
-        version: Of the chart to install.
-        kind: Which chart it is.
-        diagnostics: What stands against it.
-        drift: Fields of its objects that somebody changed by hand, and objects that are gone; restored.
-        leaves: What is taken away before.
-        adopted: Releases of the user's whose values are in these.
-        digest: Of the chart that the plan was made with, "sha256:..."; "" when it was not fetched.
-        contested: Whether a trial has shown that somebody else holds fields of its objects which the chart sets: they
-            are taken back first.
+        revision: Newest live revision that the plan was made from; 0 if there is none.
+        pending: Helm's status if an earlier run was interrupted; "" otherwise.
+        version: Chart version to install.
+        kind: Kind of the release.
+        diagnostics: What prevents it.
+        drift: Fields of its objects that were changed manually, and missing objects; all are restored.
+        leaves: Releases to uninstall first.
+        adopted: The user's releases whose values are included.
+        digest: Digest of the chart that the plan was made with, "sha256:..."; "" if not downloaded.
+        contested: Whether a dry run found that another manager owns fields that the chart sets: they are reclaimed
+            first.
         appliers: Field managers under which Helm has applied its live objects.
     """
 
@@ -111,7 +111,7 @@ class ReleasePlan:
 
     @property
     def namespace(self) -> str:
-        """Where it is."""
+        """Namespace of the release."""
         return NAMESPACE
 
     @property
@@ -132,7 +132,7 @@ _VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], ReleaseContext]
 
 
 def check_values(pools: Sequence[Desired]) -> list[Finding]:
-    """Find what pools of one cluster may not ask of the values of its release."""
+    """Report values that pools of one cluster may not set on its release."""
     found: list[Finding] = []
     for kind in RELEASE_KINDS:
         served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
@@ -144,15 +144,15 @@ def check_values(pools: Sequence[Desired]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """What the rules judge: the release that is needed, what the cluster has, and what the user allows.
+    """Input of the rules: the required release, the cluster's state, and what the user allows.
 
     Attributes:
-        kind: The release that is needed.
-        others: The other ones that are needed too, or are there and may not go.
-        served: Declared pools that it serves, at least one.
-        values: Its values.
+        kind: The required release.
+        others: Other releases that are required too, or exist and may not be uninstalled.
+        served: Declared pools that the release serves, at least one.
+        values: Values of the release.
         where: The cluster.
-        Others: As the arguments of plan_release, and as there.
+        Others: See the arguments of plan_release.
     """
 
     kind: ReleaseKind
@@ -169,28 +169,28 @@ class _Case:
 
     @property
     def is_operator(self) -> bool:
-        """Whether the GPU Operator is needed."""
+        """Whether the GPU Operator is required."""
         return self.kind is GPU_OPERATOR
 
 
 _RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
-    # One release in a cluster: the device plugin's chart and the operator would be two plugins on one node.
+    # A cluster has one release: the device plugin's chart and the operator would be two plugins on one node.
     lambda case: (refuse_change(case.kind, other, case.served) for other in case.others),
-    # What a migration uninstalls must serve nobody else.
+    # What a migration uninstalls must not serve anyone else.
     lambda case: refuse_stranding(case.leaves, case.served, case.seen, case.live_pools) if case.migrate else (),
-    # Nor must a takeover of the user's release take nodes from anybody.
+    # Adopting the user's release must not take nodes from anyone.
     lambda case: refuse_adoption(case.adopt, case.kind, case.served, case.seen),
-    # The operator serves every node that nothing keeps it off, with one strategy and one driver for all.
+    # The operator serves every node that is not excluded, with one strategy and one driver for all.
     lambda case: check_unserved_nodes(case.seen, case.where, case.served) if case.is_operator else (),
     lambda case: check_strategies(case.served, case.context, case.where) if case.is_operator else (),
     lambda case: check_drivers(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
-    # Values of the user's must not undo what the pools need.
+    # The user's values must not break what the pools need.
     lambda case: check_own_values(case.served, case.values),
 )
-"""What stands against a release, the gravest first: the first finding is the reason that is shown."""
+"""Reasons against a release, most severe first: the first finding becomes the plan's reason."""
 
 
-def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers name them
+def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     pools: Sequence[Desired],
     seen: Snapshot,
     *,
@@ -207,18 +207,18 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         pools: Declared pools of one cluster; those whose advertiser is the chart or the operator are served.
         seen: The cluster.
         live_pools: All pools of the cluster, of all owners: their labels name entries, their taints need tolerations.
-        retire: Drop entries of ours that no declared pool needs and no live pool and no node names, also when no pool
-            of this spec is served. Without it nothing is dropped: another spec may have added an entry whose pool is
-            still to come.
-        missed: Revisions that an upgrade of ours replaced without having seen them; their entries come back.
-        chart_version: Of the chart the user names; "" for ours, or the live one's if that is newer.
-        migrate: Whether our other release may be taken away for this one; its entries are carried over.
-        adopt: Releases of the user's that may be taken over (release_adoption); their values are merged into ours.
+        retire: Drop gpukube's entries that no declared pool needs and no live pool or node names, even if no pool of
+            this spec is served. By default nothing is dropped: another spec may have added an entry whose pool does not
+            exist yet.
+        missed: Revisions that this run's upgrade overwrote unseen; their entries are restored.
+        chart_version: Chart version that the user requests; "" for gpukube's, or the live one's if that is newer.
+        migrate: Whether gpukube's other release may be uninstalled for this one; its entries are kept.
+        adopt: The user's releases that may be adopted (release_adoption); their values are merged.
 
     Returns:
-        The plan of one release. It is a "conflict" when the cluster has the other one and it may not go, or would get
-        it besides, or when a migration or takeover would leave nodes of others without a plugin, the operator would
-        take over nodes of others, or cannot serve these pools together.
+        The plan of one release. It is a "conflict" if the cluster has the other release, which may not be uninstalled,
+        or would get both; if a migration or adoption would leave other owners' nodes without a plugin; if the operator
+        would serve other owners' nodes, or cannot serve these pools together.
     """
     needed = {pool.ownership.advertiser for pool in pools}
     kinds_needed = [kind for kind in RELEASE_KINDS if kind.advertiser in needed]
@@ -238,7 +238,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
     kept = [with_meaning(item) for item in adopt]
     former = live or next(iter(kept), None)
     version = chart_version or requested_version(served)
-    if not version:  # a newer gpukube's release is not taken back
+    if not version:  # a newer gpukube's release is not downgraded
         version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
     context = ReleaseContext(
         live=former.values if former else {},
@@ -283,7 +283,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
         )
     else:
         plan = _compare(live, values, seen, kind=kind, version=version)
-    if adopt and not plan.old_values:  # a takeover is shown as what becomes of the user's values
+    if adopt and not plan.old_values:  # an adoption is shown as changes of the user's values
         old = adopt[0].values
         plan = replace(plan, old_values=old, changes=value_changes(old, values))
     leaves = (*leaves, *map(outgoing_release, adopt))
@@ -294,7 +294,7 @@ def plan_release(  # noqa: PLR0913 -- each is a fact of its own, and callers nam
 
 
 def _entries_of(leaves: Sequence[OutgoingRelease], seen: Snapshot, kind: ReleaseKind) -> Iterator[Mapping[str, object]]:
-    """Return the entries of what leaves, where this chart wants them: nodes name them until their labels move."""
+    """Yield the entries of outgoing releases that this chart needs: nodes name them until their labels change."""
     for item in leaves:
         former = seen.release_of(item.kind) if item.kind else None
         if former and item.kind:
@@ -304,10 +304,10 @@ def _entries_of(leaves: Sequence[OutgoingRelease], seen: Snapshot, kind: Release
 
 
 def _plan_retirement(live: Release, context: ReleaseContext, kind: ReleaseKind) -> ReleasePlan:
-    """Take entries out of a release that serves no pool of this spec, and leave the rest of it to its owners.
+    """Plan to drop entries from a release that serves no pool of this spec; keep the rest.
 
-    One whose last change was cut off is changed again even without an entry to drop: the record of that change has its
-    values already, and its objects may be those of before.
+    A release whose last change was interrupted is changed even without an entry to drop: its record already has the new
+    values, but its objects may be the old ones.
     """
     dropped = unneeded_entries(context, kind.entries)
     values = copy.deepcopy(dict(context.live))
@@ -329,13 +329,13 @@ def _plan_retirement(live: Release, context: ReleaseContext, kind: ReleaseKind) 
 def _compare(
     live: Release, values: Mapping[str, object], seen: Snapshot, *, kind: ReleaseKind, version: str
 ) -> ReleasePlan:
-    """Compare a live release that may be changed with what is needed: each difference is a reason to upgrade."""
+    """Compare a live release that may be changed with the required state: each difference is a reason to upgrade."""
     changes = value_changes(live.values, values)
     dropped = sorted(tree(live.values, *kind.entries).keys() - tree(values, *kind.entries).keys())
     gone = {".".join((*kind.entries, key)) for key in dropped}
     others = [change.path for change in changes if change.path not in gone]
     drift: tuple[Drift, ...] = ()
-    if seen.objects is not None and live.status == DEPLOYED:  # one whose last change was cut off is changed anyway
+    if seen.objects is not None and live.status == DEPLOYED:  # an interrupted one is changed anyway
         drift = find_drift(manifest_objects(live.manifest), seen.objects)
     reasons = [
         f"{len(others)} values differ" if len(others) > 1 else f"{others[0]} differs" if others else "",
@@ -370,7 +370,7 @@ def _version_key(version: str) -> tuple[int, ...]:
 
 
 def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind: ReleaseKind) -> frozenset[Taint]:
-    """Collect the taints of other live pools; a declared one is planned for as declared, whatever it carries now."""
+    """Return the taints of other live pools; a declared pool counts with its declared taints, whatever it has now."""
     declared = {(pool.target.owner, pool.target.pool) for pool in pools}
     others = (pool for pool in live_pools if (pool.owner, pool.pool) not in declared)
     served = (pool for pool in others if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser)
@@ -378,7 +378,7 @@ def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind:
 
 
 def _named_keys(seen: Snapshot, live_pools: Sequence[Observed], except_pools: Sequence[Desired] = ()) -> frozenset[str]:
-    """List the entries that pools and nodes name, except those of some pools."""
+    """Return the entries that pools and nodes name, except those of some pools."""
     left_out = {(pool.target.owner, pool.target.pool) for pool in except_pools}
     carriers = [*(node.labels for node in seen.nodes), *(pool.labels for pool in live_pools)]
     return frozenset(
@@ -389,7 +389,7 @@ def _named_keys(seen: Snapshot, live_pools: Sequence[Observed], except_pools: Se
 
 
 def value_changes(old: Mapping[str, object], new: Mapping[str, object], prefix: str = "") -> tuple[ValueChange, ...]:
-    """List the leaves that differ, sorted by path; lists are leaves."""
+    """Return the leaves that differ, sorted by path; lists are leaves."""
     found: list[ValueChange] = []
     for key in sorted({*old, *new}):
         path = f"{prefix}{key}"

@@ -1,11 +1,10 @@
-"""Makes the GPU Operator's plugin read its config entries anew.
+"""Makes the GPU Operator's plugin reload its config entries.
 
-In scope: the restart of DaemonSets that do not notice a new entry. Out of scope: what entries are
-(shared_values).
+In scope: restarting DaemonSets that do not notice a new entry. Out of scope: the entries (shared_values).
 
-The operator's config-manager reads the mounted ConfigMap when a node's label changes, and does not watch the map: a
-label that names an entry younger than its pod is answered with an error, and the former sharing stays (docs:
-gpu-operator/gpu-sharing, "Changing the ConfigMap"). The device plugin's own chart restarts its pods by a checksum.
+The operator's config-manager reads the mounted ConfigMap when a node's label changes, and does not watch it: a label
+that names an entry newer than its pod causes an error, and the previous sharing stays (docs: gpu-operator/gpu-sharing,
+"Changing the ConfigMap"). The device plugin's own chart restarts its pods by a checksum.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
 
 _ANNOTATION: Final = "gpukube.io/config-digest"
-"""On the pods' template: of the entries that the pods were started with; pods without it may have older ones."""
+"""Annotation on the pod template: digest of the entries that the pods started with; pods without it may be older."""
 _READERS: Final = (GPU_OPERATOR.plugin, "gpu-feature-discovery")
 """DaemonSets with a config-manager (NVIDIA/gpu-operator v26.7.0 assets)."""
 _DAEMONSETS: Final = ApiType("apps", "v1", "DaemonSet", "daemonsets", namespaced=True)
 _ATTEMPTS: Final = 5
-"""To patch one object, when others write it at the same time."""
+"""Maximum attempts to patch an object while others write to it."""
 
 
 def refresh_plugin(kube: Kube) -> bool:
-    """Restart the operator's plugin where its pods may not have read the entries as they are now.
+    """Restart the operator's plugin if its pods may not have read the current entries.
 
-    Running pods keep their GPUs; new ones wait for the moment that the plugin takes to register again. To be called
-    before a node's label is moved to another entry. Doing it again changes nothing.
+    Running pods keep their GPUs; new ones wait for the moment that the plugin needs to register again. Call this before
+    pointing a node's label at another entry. Repeating it changes nothing.
 
     Returns:
         Whether anything was restarted.
@@ -51,7 +50,7 @@ def refresh_plugin(kube: Kube) -> bool:
 
 
 def _restart(kube: Kube, name: str, digest: str) -> bool:
-    # The patch holds for the version that was read: the operator writes its DaemonSets too.
+    # The patch applies only to the version that was read: the operator writes its DaemonSets too.
     for _ in range(_ATTEMPTS):
         live = kube.find_object(_DAEMONSETS, name, NAMESPACE)
         if live is None or text(live, "spec", "template", "metadata", "annotations", _ANNOTATION) == digest:

@@ -1,13 +1,13 @@
 """Values of the device plugin's chart for the pools it serves.
 
-In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's
-release (plan), and what both charts have in common (shared_values).
+In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's release (plan),
+and what both charts share (shared_values).
 
-What the values take care of (NVIDIA/k8s-device-plugin v0.20.0, chart and README):
+What the values ensure (NVIDIA/k8s-device-plugin v0.20.0, chart and README):
 - the chart's `migStrategy` overrides flags.migStrategy of every entry, so it is never set;
 - helm merges maps, so `affinity: {}` keeps the chart's default terms; the list nodeSelectorTerms is replaced;
-- `tolerations` replaces the default list; it does not reach NFD, whose workers tolerate
-  nvidia.com/gpu=present:NoSchedule only (#734), and whose master and collector tolerate no GPU taint.
+- `tolerations` replaces the default list; it does not apply to NFD, whose workers tolerate only
+  nvidia.com/gpu=present:NoSchedule (#734), and whose master and collector tolerate no GPU taint.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TOLERATION_LISTS: Final[tuple[tuple[tuple[str, ...], tuple[Toleration, ...]], .
     (("nfd", "gc", "tolerations"), (GPU_TAINTS,)),
 )
 """Every list of tolerations that must cover the pools' taints, with the entries of the chart's own default (for NFD's
-workers nvidia.com/gpu whatever its value)."""
+workers nvidia.com/gpu with any value)."""
 _BANNED: Final = (
     "migStrategy",
     "nodeSelector",
@@ -70,11 +70,11 @@ _BANNED: Final = (
     "namespaceOverride",
     "selectorLabelsOverride",
 )
-"""Values that would undo ours: taken out of the live ones, refused in a spec."""
+"""Values that would break gpukube's: removed from live values, rejected in a spec."""
 
 
 def chart_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str, object]:
-    """Merge what these pools need into the live values; deterministic, and the same for any order of pools."""
+    """Merge what these pools need into the live values; deterministic, and independent of the pools' order."""
     values = copy.deepcopy(dict(context.live))
     lay_over(values, requested_values(pools))
     for name in _BANNED:

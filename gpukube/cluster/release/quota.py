@@ -1,11 +1,11 @@
-"""Whether a ResourceQuota of our namespace would keep the release's pods away.
+"""Checks whether a ResourceQuota in gpukube's namespace would block the release's pods.
 
-In scope: reading quotas, as a pure function. Out of scope: the call, and what to do about it.
+In scope: evaluating quotas, pure. Out of scope: the call, and how to react.
 
-The plugin's pods are of priority class system-node-critical (chart values, 0.20.0; operands of NVIDIA/gpu-operator
-v26.7.0). A quota that is used up keeps a DaemonSet's pods from being made, without a word in its status. GKE wants such
-a quota outside kube-system before it admits the class at all (docs: gpu-operator/google-gke); there the operator's
-release brings one that nothing uses up (values of the provider).
+The plugin's pods have the priority class system-node-critical (chart values, 0.20.0; operands of NVIDIA/gpu-operator
+v26.7.0). An exhausted quota blocks a DaemonSet's pods without any sign in its status. GKE requires such a quota outside
+kube-system before it admits the class at all (docs: gpu-operator/google-gke); there the operator's release includes one
+that is never exhausted (values of the provider).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 _CLASS: Final = "system-node-critical"
 _COUNTED: Final = ("pods", "count/pods")
-"""Both count pods (Kubernetes documentation, "Resource Quotas")."""
+"""Resources of a quota that both count pods (Kubernetes documentation, "Resource Quotas")."""
 
 
 def quota_shortage(quotas: Sequence[Tree], needed: int) -> str:
-    """Return which quota has no room for so many more pods; "" when all have.
+    """Return which quota has no room for this many more pods; "" if all have.
 
     Args:
         quotas: ResourceQuota objects of the namespace.
-        needed: Pods to come.
+        needed: Number of additional pods.
     """
     for quota in quotas:
         hard, used = texts(quota, "spec", "hard"), texts(quota, "status", "used")
@@ -45,7 +45,7 @@ def quota_shortage(quotas: Sequence[Tree], needed: int) -> str:
 
 
 def _counts(quota: Tree) -> bool:
-    """Return whether a quota counts our pods: one without scopes counts all; of other scopes nothing can be said."""
+    """Return whether a quota counts the release's pods: one without scopes counts all; other scopes are unknown."""
     scopes = [tree(item) for item in items(quota, "spec", "scopeSelector", "matchExpressions")]
     if not scopes:
         return not items(quota, "spec", "scopes")

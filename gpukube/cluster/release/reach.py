@@ -1,7 +1,7 @@
-"""The proof before anything is sent: the pods that a pool's devices depend on will land on its nodes.
+"""Checks before any change that the pods that a pool's devices depend on will run on its nodes.
 
-In scope: planned values or a rendered manifest x declared pools -> Diagnostics; pure. Out of scope: the
-judgment itself (state.reach), what the values should be (plugin_values, operator_values).
+In scope: planned values or a rendered manifest, and declared pools -> findings; pure. Out of scope: the prediction
+itself (state.reach), the values (plugin_values, operator_values).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _OPERATOR: Final[tuple[tuple[Role, tuple[str, ...], Mapping[str, str]], ...]] = 
     ("mig-manager", ("daemonsets",), {f"{_DEPLOY}mig-manager": "true"}),
     ("nfd-worker", ("node-feature-discovery", "worker"), {}),
 )
-"""Role, where its placement stands in the values, and the node selector that the chart or the operator adds (rendered
-charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0; NVIDIA/gpu-operator assets/state-*)."""
+"""Role, path of its placement in the values, and the node selector that the chart or the operator adds (rendered charts
+nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0; NVIDIA/gpu-operator assets/state-*)."""
 
 
 def planned_daemonsets(plan: ReleasePlan) -> tuple[WorkloadView, ...]:
@@ -77,9 +77,9 @@ def _workload(role: Role, values: Tree, selector: Mapping[str, str]) -> Workload
 
 
 def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
-    """Find pools that a planned release would not reach; one that is refused or unknown is not judged.
+    """Report pools that a planned release would not reach; skip a plan that is a conflict or unknown.
 
-    An NFD of others, on which ours then relies, is judged for itself (nfd).
+    A foreign NFD on which the release relies is checked separately (nfd).
     """
     if plan.action in ("conflict", "unknown") or not plan.values:
         return []
@@ -87,9 +87,9 @@ def check_reach(plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
 
 
 def check_rendered_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> list[Finding]:
-    """As check_reach, for the DaemonSets of the manifest that a dry run rendered.
+    """Like check_reach, for the DaemonSets in the manifest that a dry run rendered.
 
-    The GPU Operator makes its own DaemonSets later; for those the values speak.
+    The GPU Operator creates its DaemonSets later, so those are checked by the values.
     """
     made = planned_daemonsets(plan) if plan.kind is GPU_OPERATOR else ()
     later = tuple(item for item in made if item.name != _APPS["nfd-worker"])
@@ -97,10 +97,10 @@ def check_rendered_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iter
 
 
 def require_reach(objects: Iterable[Tree], plan: ReleasePlan, pools: Iterable[Desired]) -> None:
-    """Refuse a release whose rendered pods would not land where devices depend on them.
+    """Check that a release's rendered pods would run where devices depend on them.
 
     Raises:
-        HelmError: They would not; holds a finding for each pool and part.
+        HelmError: They would not; has a finding for each pool and component.
     """
     stuck = [found for found in check_rendered_reach(objects, plan, pools) if found.severity == "error"]
     if stuck:
@@ -122,7 +122,7 @@ def _features_are_bundled(plan: ReleasePlan) -> bool:
 
 
 def _place(pool: Desired, *, bundled: bool) -> Place:
-    """Predict a pool's nodes; where others bring NFD, with what its workers write."""
+    """Predict a pool's nodes, including the labels of NFD's workers if others run NFD."""
     place = coming_place(pool)
     return place if bundled else replace(place, labels={**place.written["nfd-worker"], **place.labels})
 
@@ -138,4 +138,4 @@ def _finding(pool: Desired, found: Reach, plan: ReleasePlan) -> Finding:
 
 
 def _fix(plan: ReleasePlan) -> str:
-    return f"helm get values {plan.name} --namespace {NAMESPACE} shows what somebody added; remove it there"
+    return f"helm get values {plan.name} --namespace {NAMESPACE} shows the added values; remove them there"

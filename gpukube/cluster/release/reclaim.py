@@ -1,15 +1,16 @@
-"""Takes the objects of our release back from other hands, so that Helm can set every field again.
+"""Reclaims the objects of gpukube's release from other managers, so that Helm can set every field again.
 
-In scope: what has to go from a live object before Helm runs; the patches. Out of scope: Helm, and which
-objects differ (state.release_drift).
+In scope: what must be removed from a live object before Helm runs; the patches. Out of scope: Helm, and which objects
+differ (state.release_drift).
 
-Helm 4 applies on the server, where a field that somebody else has changed belongs to them: Helm's apply is refused,
-and neither Helm nor its library can take such fields (the command alone has an option). Neither Helm 3 nor 4 removes
-what somebody added. So the other managers' entries are dropped from managedFields, as client-go's csaupgrade does
-when a client moves to server-side apply, and the additions are removed; values stay for Helm to write. Custom
-resources under Helm 3 are an exception: it compares its old manifest with its new one and does not look at the live
-object (helm.sh/helm v3.6.2 pkg/kube/client.go, createPatch), so their values are put back here. Only objects that the
-release's own manifest names are touched.
+Helm 4 uses server-side apply, where a field that someone else has changed belongs to them: Helm's apply fails with a
+conflict, and neither Helm nor its library can take over such fields (only the command has an option). Neither Helm 3
+nor 4 removes what someone added. So the other managers' entries are dropped from managedFields, as client-go's
+csaupgrade does when a client moves to server-side apply, and the additions are removed; Helm then writes the values.
+Custom resources
+under Helm 3 are an exception: it compares its old manifest with its new one and does not read the live object
+(helm.sh/helm v3.6.2 pkg/kube/client.go, createPatch), so their values are restored here. Only objects in the release's
+own manifest are changed.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ _CUSTOM: Final = frozenset(kind.kind for kind in RELEASE_TYPES.values() if kind.
 
 
 def appliers(objects: Iterable[Tree]) -> frozenset[str]:
-    """Name the field managers under which Helm has applied these objects; none for those of a Helm 3."""
+    """Return the field managers under which Helm has applied these objects; none for Helm 3."""
     return frozenset(text(entry, "manager") for obj in objects for entry in _applied(obj))
 
 
 def reclaim_objects(kube: Kube, release: Release, manager: str = "") -> int:
-    """Make every object of a release Helm's alone again.
+    """Make Helm the only manager of every object of a release.
 
     Args:
         kube: The cluster.
         release: Its newest revision.
-        manager: As whom Helm is about to apply; what another Helm applied becomes its own. "" for a Helm 3.
+        manager: Field manager of the coming apply, which takes over what another Helm applied; "" for Helm 3.
 
     Returns:
-        How many objects were changed; 0 when nobody else holds anything.
+        Number of changed objects; 0 if no one else owns anything.
 
     Raises:
-        Conflict: An object changed at the same moment; plan again.
+        Conflict: An object changed at the same time; plan again.
         AccessError: Objects may not be patched.
         ClusterError: The API did not answer.
     """
@@ -67,9 +68,9 @@ def reclaim_objects(kube: Kube, release: Release, manager: str = "") -> int:
             continue
         if not kube.change_object(RELEASE_TYPES[text(live, "kind")], live, operations):
             raise Conflict(
-                f"{text(live, 'kind')} {text(live, 'metadata', 'name')} changed at the same moment",
+                f"{text(live, 'kind')} {text(live, 'metadata', 'name')} changed at the same time",
                 where=f"{release.namespace}/{release.name}",
-                fix="run again: it starts from the current release",
+                fix="run again to start from the current release",
                 code="release-moved",
             )
         changed += 1
@@ -77,7 +78,7 @@ def reclaim_objects(kube: Kube, release: Release, manager: str = "") -> int:
 
 
 def _operations(desired: Tree, live: Tree, manager: str) -> list[Tree]:
-    """Write the patch: additions away, the last item of a list first, and the others' claims."""
+    """Return the patch: remove additions, from the end of lists backward, and the others' claims."""
     drift = find_drift([desired], [live])
     added = [item for item in drift if item.desired is None]
     found: list[Tree] = [] if manager or text(live, "kind") not in _CUSTOM else _put_back(drift)
@@ -90,7 +91,7 @@ def _operations(desired: Tree, live: Tree, manager: str) -> list[Tree]:
 
 
 def _put_back(drift: Sequence[Drift]) -> list[Tree]:
-    """Write the values of the manifest; what is missing at the end of a list goes there."""
+    """Return operations that restore the manifest's values; items missing at the end of a list are appended."""
     lost = [item for item in drift if item.desired is not None]
     return [
         {"op": "add" if item.live is None else "replace", "path": pointer(*item.path), "value": item.desired}
@@ -99,7 +100,7 @@ def _put_back(drift: Sequence[Drift]) -> list[Tree]:
 
 
 def _applied(live: Tree) -> list[object]:
-    """Find the claims that Helm's apply on the server has made; Helm 3 makes none, and no conflict either."""
+    """Return the claims of Helm's server-side apply; Helm 3 makes none, and causes no conflict either."""
     annotation = ("fieldsV1", "f:metadata", "f:annotations", f"f:{_RELEASE_NAME}")
     claims = items(live, "metadata", "managedFields")
     return [entry for entry in claims if text(entry, "operation") == "Apply" and at(entry, *annotation) is not None]
@@ -110,13 +111,13 @@ def _last_first(item: Drift) -> list[tuple[bool, int, str]]:
 
 
 def _helms(claims: list[object], applied: list[object], desired: Tree, manager: str) -> list[object]:
-    """Keep the claims of Helm's apply, as one, and those of statuses.
+    """Keep the claims of Helm's apply, merged into one, and those on statuses.
 
-    A gpukube from elsewhere, or the helm command, has applied under another name. What the two share would stay when
-    one of them no longer sends it, and what only one has sent the other could not change.
+    A gpukube elsewhere, or the helm command, has applied under another name. What both claim would stay when one of
+    them stops sending it, and neither could change what only the other has sent.
 
-    Helm gets back its claim to the entries of a ConfigMap: an edit took it, and what Helm does not own it never drops.
-    An object that somebody deleted and made again is claimed for Helm as it is.
+    Helm gets its claim on a ConfigMap's entries back: an edit took it, and Helm never drops what it does not own. An
+    object that someone deleted and recreated is claimed for Helm as a whole.
     """
     statuses = [entry for entry in claims if text(entry, "subresource")]
     others = [entry for entry in claims if entry not in applied and entry not in statuses]
@@ -132,5 +133,5 @@ def _helms(claims: list[object], applied: list[object], desired: Tree, manager: 
 
 
 def _joined(fields: Tree, more: Tree) -> Tree:
-    """Join two sets of fields (fieldsV1)."""
+    """Merge two sets of fields (fieldsV1)."""
     return {**fields, **{key: _joined(tree(fields, key), tree(more, key)) for key in more}}

@@ -1,7 +1,7 @@
-"""Takes a release away for good: uninstalled, its plugin's pods gone, its records dropped.
+"""Uninstalls a release completely: objects deleted, its plugin's pods gone, its records deleted.
 
-In scope: the order of these steps, each of which may be done again. Out of scope: whether it may go
-(migration, adoption), and how Helm is run.
+In scope: the order of these steps, each of which can be repeated. Out of scope: whether it may be uninstalled
+(migration, adoption), and running Helm.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from gpukube.cluster.release.migration import OutgoingRelease
     from gpukube.core.values import KubeAccess
 
-_LOOKS: Final = 180
-"""A pod has 30 s to end (terminationGracePeriodSeconds), and a node that does not answer keeps it for longer."""
+_POLLS: Final = 180
+"""Checks until pods must be gone: a pod has 30 s to end (terminationGracePeriodSeconds), on an unresponsive node
+longer."""
 _LOOK_AGAIN_S: Final = 1.0
 
 
 @contextmanager
 def kubeconfig_file(access: KubeAccess) -> Iterator[Path]:
-    """Write a kubeconfig for one run of Helm: readable by us alone, removed at its end, or by the next run."""
+    """Write a kubeconfig for one Helm run: private, deleted at the end of the run, or by the next run."""
     with Scratch("kube") as directory:
         path = directory / "config"
         path.touch(mode=0o600)
@@ -41,16 +42,16 @@ def kubeconfig_file(access: KubeAccess) -> Iterator[Path]:
 
 
 def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, outgoing: OutgoingRelease) -> bool:
-    """Uninstall a release; False when it was not there. Of ours the records go too, of others the history stays.
+    """Uninstall a release; return False if it did not exist. gpukube's records are deleted, the user's history is kept.
 
-    NFD's clean-up job runs after everything else is deleted. In a cluster without a node it never ends, and Helm keeps
-    the release as "uninstalling": its records are dropped then. The operator's own clean-up job runs before anything is
-    deleted (NVIDIA/gpu-operator v26.7.0 templates/cleanup_gpucluster.yaml, in every release): where it does not end,
-    the release stands as it was, and the error names the job.
+    NFD's cleanup job runs after everything else is deleted. In a cluster without nodes it never ends, and Helm keeps
+    the release as "uninstalling": its records are then deleted here. The operator's own cleanup job runs before
+    anything is deleted (NVIDIA/gpu-operator v26.7.0 templates/cleanup_gpucluster.yaml, in every release): if it does
+    not end, the release is unchanged, and the error names the job.
 
     Raises:
         HelmError: Helm failed before the objects were gone.
-        AccessError, ClusterError: The cluster.
+        AccessError, ClusterError: The call failed.
     """
     if not is_there(newest(release_history(kube, outgoing.name, outgoing.namespace))):
         return False
@@ -69,7 +70,7 @@ def uninstall_release(engine: Engine, access: KubeAccess, kube: Kube, outgoing: 
 
 
 def _waiting_hook(kube: Kube, outgoing: OutgoingRelease) -> str:
-    """Name the job that has to end before the release may be deleted; "" when none is under way."""
+    """Return the job that must end before the release can be deleted; "" if none is running."""
     for job in kube.objects(JOBS, outgoing.namespace) or ():
         labels, notes = texts(job, "metadata", "labels"), texts(job, "metadata", "annotations")
         ours = labels.get("app.kubernetes.io/instance") == outgoing.name
@@ -80,7 +81,7 @@ def _waiting_hook(kube: Kube, outgoing: OutgoingRelease) -> str:
 
 def _waiting_error(job: str, outgoing: OutgoingRelease) -> HelmError:
     return HelmTimeout(
-        f"{outgoing.title} cannot be uninstalled: its clean-up job {job} has not finished",
+        f"{outgoing.title} cannot be uninstalled: its cleanup job {job} has not finished",
         where=outgoing.address,
         why="the chart runs it before anything is deleted; no node accepts its pod, or the image is "
         "still being pulled. The release is unchanged",
@@ -89,10 +90,10 @@ def _waiting_error(job: str, outgoing: OutgoingRelease) -> HelmError:
 
 
 def forget_release(kube: Kube, outgoing: OutgoingRelease) -> None:
-    """Drop the records of a release that was uninstalled; doing it again is fine, and what stands stays.
+    """Delete the records of an uninstalled release; repeating it is harmless, and an installed release stays.
 
     Raises:
-        AccessError, ClusterError: The cluster.
+        AccessError, ClusterError: The call failed.
     """
     live = newest(release_history(kube, outgoing.name, outgoing.namespace))
     if not is_there(live) or _is_gone(kube, outgoing):
@@ -100,7 +101,7 @@ def forget_release(kube: Kube, outgoing: OutgoingRelease) -> None:
 
 
 def _is_gone(kube: Kube, outgoing: OutgoingRelease) -> bool:
-    """Return whether the objects of a release are gone although Helm reports a failure."""
+    """Return whether a release's objects are gone although Helm reports a failure."""
     live = newest(release_history(kube, outgoing.name, outgoing.namespace))
     left = any(item.name == outgoing.plugin for item in kube.daemonsets(outgoing.namespace))
     kept = outgoing.kind is not None and kube.config_map(outgoing.namespace, outgoing.kind.config_map) is not None
@@ -115,21 +116,21 @@ def _forget(kube: Kube, outgoing: OutgoingRelease) -> None:
 def await_pods_gone(
     kube: Kube, outgoing: OutgoingRelease, pause: Callable[[float], None], notify: Callable[[str], None]
 ) -> None:
-    """Wait until no pod of a plugin runs any more: two on one node would advertise the same GPUs.
+    """Wait until no pod of a plugin is running: two on one node would advertise the same GPUs.
 
     Args:
         kube: The cluster.
-        outgoing: What was uninstalled.
+        outgoing: The uninstalled release.
         pause: Waits some seconds.
-        notify: Told what is waited for.
+        notify: Called with what the run is waiting for.
 
     Raises:
-        Conflict: They do not go; names their nodes.
-        AccessError, ClusterError: The cluster.
+        Conflict: The pods do not terminate; the message names their nodes.
+        AccessError, ClusterError: The call failed.
     """
     nodes: list[str] = []
-    # Helm does not wait for pods, and a kubelet that is busy or gone keeps them: only a look shows that a node is free.
-    for look in range(_LOOKS):
+    # Helm does not wait for pods, and a busy or lost kubelet keeps them: only a list of pods shows that a node is free.
+    for look in range(_POLLS):
         pods = kube.pods(outgoing.namespace)
         nodes = sorted(
             {pod.node or pod.name for pod in pods if (pod.owner_kind, pod.owner) == ("DaemonSet", outgoing.plugin)}
@@ -142,7 +143,7 @@ def await_pods_gone(
     raise Conflict(
         f"pods of DaemonSet {outgoing.namespace}/{outgoing.plugin} stay on {', '.join(nodes)}",
         where=outgoing.address,
-        why="the next plugin is installed once no node has the former one",
+        why="the next plugin is installed once no node has the previous one",
         fix=f"kubectl delete daemonset {outgoing.plugin} --namespace {outgoing.namespace}, and check these nodes "
         "(kubectl describe node); then run again",
         code="release-migration",

@@ -1,9 +1,9 @@
-"""Whether our chart understood its values: a look at what a dry run rendered, before anything is paid for.
+"""Checks in a dry run's output whether the chart applied its values, before anything costs money.
 
-In scope: reading the rendered manifest and comparing it with the plan; pure. Out of scope: running Helm.
+In scope: parsing the rendered manifest and comparing it with the plan; pure. Out of scope: running Helm.
 
-A chart ignores values it does not know, and a chart directory whose dependencies were not fetched renders without NFD
-and without a word, so a dry run that ended well says little by itself.
+A chart ignores unknown values, and a chart directory whose dependencies were not downloaded silently renders without
+NFD, so a successful dry run proves little.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
 
 _OLDEST: Final = {"nvidia-device-plugin": "0.17.4", "gpu-operator": "v26.7.0"}
-_FIX: Final = "use the chart {chart} {oldest} or newer, whole (helm pull, not a bare source tree)"
+_FIX: Final = "use the complete chart {chart} {oldest} or newer (from helm pull, not a bare source tree)"
 
 
 def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
-    """Split the rendered manifest of a plan into objects.
+    """Split a plan's rendered manifest into objects.
 
     Raises:
         HelmError: It is not YAML.
@@ -39,7 +39,7 @@ def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
         return list(documents(manifest))
     except yaml.YAMLError as error:
         raise HelmError(
-            "the chart renders something that is not YAML",
+            "the chart does not render valid YAML",
             where=plan.kind.address,
             why=str(error).splitlines()[0],
             fix=_fix(plan),
@@ -48,10 +48,10 @@ def read_manifest(manifest: str, plan: ReleasePlan) -> list[Tree]:
 
 
 def require_rendered(manifest: str, plan: ReleasePlan) -> None:
-    """Check that the rendered objects do what the plan's values ask for.
+    """Check that the rendered objects do what the plan's values require.
 
     Raises:
-        HelmError: They do not; names the first thing that is missing.
+        HelmError: They do not; the message names the first difference.
     """
     objects = read_manifest(manifest, plan)
     own = _missing_operator if plan.kind is GPU_OPERATOR else _missing_plugin
@@ -60,7 +60,7 @@ def require_rendered(manifest: str, plan: ReleasePlan) -> None:
         raise HelmError(
             f"the chart ignores a value: {found[0]}",
             where=plan.kind.address,
-            why="charts ignore values that they do not know",
+            why="charts ignore unknown values",
             fix=_fix(plan),
             code="chart-rendered",
         )
@@ -75,9 +75,9 @@ def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     if plugin is None:
         return [f"it renders no DaemonSet {plan.kind.plugin}"]
     got, desired = workload_view(plugin, "DaemonSet").placement, placement_of(plan.values)
-    found = [] if got.affinity == desired.affinity else ["the plugin's affinity is not the requested one"]
+    found = [] if got.affinity == desired.affinity else ["the plugin's affinity is not the planned one"]
     lost = set(desired.tolerations) - set(got.tolerations)
-    found += [f"the plugin lacks the toleration of {item.key}" for item in sorted(lost)]
+    found += [f"the plugin lacks the toleration for {item.key}" for item in sorted(lost)]
     names = (
         text(env, "name")
         for part in items(plugin, "spec", "template", "spec", "containers")
@@ -87,7 +87,7 @@ def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
 
 
 def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
-    """Look at the ClusterPolicy, which is what the operator works by, and at the operator itself."""
+    """Check the ClusterPolicy, which configures the operator, and the operator itself."""
     policy = tree(_named(objects, "ClusterPolicy", CLUSTER_POLICY), "spec")
     if not policy:
         return [f"it renders no ClusterPolicy {CLUSTER_POLICY}"]
@@ -100,7 +100,7 @@ def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
         found.append(f"ClusterPolicy migManager.env lacks {REBOOT['name']}")
     operands = placement_of(tree(policy, "daemonsets"))
     lost = set(placement_of(tree(plan.values, "daemonsets")).tolerations) - set(operands.tolerations)
-    found += [f"the operands lack the toleration of {item.key}" for item in sorted(lost)]
+    found += [f"the operands lack the toleration for {item.key}" for item in sorted(lost)]
     return [*found, *_missing_deployment(objects, plan), *_missing_extra(objects, plan)]
 
 
@@ -118,7 +118,7 @@ def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
 
 
 def _missing_extra(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
-    """Look for the objects that nodes need besides; charts before v26.3 do not know the value."""
+    """Check the additional objects that nodes need; charts before v26.3 do not have the value."""
     desired = [(text(item, "kind"), text(item, "metadata", "name")) for item in items(plan.values, "extraObjects")]
     return [f"it renders no {kind} {name}" for kind, name in desired if _named(objects, kind, name) is None]
 
@@ -129,7 +129,7 @@ def _missing_deployment(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]
         return [f"it renders no Deployment {OPERATOR_NAME}"]
     got = workload_view(operator, "Deployment").placement.tolerations
     lost = set(placement_of(tree(plan.values, "operator")).tolerations) - set(got)
-    return [f"the operator lacks the toleration of {item.key}" for item in sorted(lost)]
+    return [f"the operator lacks the toleration for {item.key}" for item in sorted(lost)]
 
 
 def _missing_entries(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
@@ -152,7 +152,7 @@ def _missing_nfd(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
         return [] if worker is None else ["nfd.enabled is false, but it renders node-feature-discovery"]
     desired = placement_of(tree(plan.values, plan.kind.nfd, "worker")).tolerations
     lost = set(desired) - set(workload_view(worker or {}, "DaemonSet").placement.tolerations)
-    return [f"the NFD workers lack the toleration of {item.key}" for item in sorted(lost)]
+    return [f"the NFD workers lack the toleration for {item.key}" for item in sorted(lost)]
 
 
 def _is_nfd_worker(item: Tree) -> bool:

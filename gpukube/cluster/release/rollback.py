@@ -1,9 +1,9 @@
-"""What stands after a change of the release went wrong, and how its error says so.
+"""Chooses the rollback after a failed release change, and words its error.
 
-In scope: which revision to put back, and the words; pure. Out of scope: running Helm (manager).
+In scope: which revision to roll back to, and the wording; pure. Out of scope: running Helm (manager).
 
-Helm's own way (`--atomic`, `--rollback-on-failure`) waits for pods, which in a cluster without nodes never come, and
-undoes an upgrade that was fine; so the keeper asks for a rollback itself, and only where Helm has noted a failure.
+Helm's own way (`--atomic`, `--rollback-on-failure`) waits for pods, which never come in a cluster without nodes, and
+undoes a successful upgrade; so the manager requests a rollback itself, and only if Helm has recorded a failure.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FAILED: Final = "failed"
 
 
 def fallback_of(history: Sequence[Release]) -> Release | None:
-    """Choose the revision to put back: the last deployed one below a failed newest; None when there is nothing to do.
+    """Return the revision to roll back to, the last deployed one before a failed newest; None if nothing is to restore.
 
-    A first installation that failed has none: its objects stay, and the next run goes on from them.
+    A failed first installation has none: its objects stay, and the next run continues from them.
     """
     last = newest(history)
     if last is None or last.status != FAILED:
@@ -35,17 +35,17 @@ def fallback_of(history: Sequence[Release]) -> Release | None:
 
 
 def rollback_command(release: Release) -> str:
-    """Write what puts a revision back by hand."""
+    """Return the command that rolls back to a revision."""
     return f"helm rollback {release.name} {release.revision} --namespace {NAMESPACE}"
 
 
 def rolled_back_error(error: GpukubeError, release: Release) -> GpukubeError:
-    """Return an error with the remark that the former revision runs again."""
+    """Return an error with a note that the previous revision is running again."""
     return _with_remark(error, f"the release was rolled back to revision {release.revision}, which serves as before")
 
 
 def kept_error(error: GpukubeError, release: Release, cause: GpukubeError) -> GpukubeError:
-    """Return an error with the remark that the rollback went wrong too, and how to make it by hand."""
+    """Return an error with a note that the rollback failed too, and the command for it."""
     first = cause.diagnostics[0]
     message = f"{first.seen} ({first.why})" if first.why else first.seen
     return _with_remark(

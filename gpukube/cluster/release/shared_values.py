@@ -1,10 +1,10 @@
-"""What the values of both charts have in common: config entries, tolerations, and what is live already.
+"""What the values of both charts share: config entries, tolerations, and existing live values.
 
-In scope: merging into trees of values; pure. Out of scope: where a chart wants something (plugin_values,
-operator_values), and the content of a config entry (gpu.plugin_config).
+In scope: merging into trees of values; pure. Out of scope: paths in a chart's values (plugin_values, operator_values),
+and the content of a config entry (gpu.plugin_config).
 
 A node label that names a missing entry makes the plugin exit on that node, so entries are only ever added, or retired
-when nothing names them. A list of tolerations replaces the chart's own, whose entries are therefore repeated.
+once nothing names them. A list of tolerations replaces the chart's own, whose entries are therefore repeated.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Taint
 
 DEFAULT_KEY: Final = config_key(UNSHARED)
-"""The entry of nodes without a label: whole GPUs."""
+"""Entry for nodes without a label: whole GPUs."""
 GPU_TAINTS: Final = Toleration("nvidia.com/gpu", "Exists", effect="NoSchedule")
 CONTROL_PLANE: Final = Toleration("node-role.kubernetes.io/control-plane", effect="NoSchedule")
 _OF_OURS: Final = re.compile(rf"c-[0-9a-f]{{{KEY_LENGTH}}}")
-"""How gpukube names its entries (config_key); entries of other names were made by people and are never dropped."""
+"""Names of gpukube's entries (config_key); users created entries with other names, which are never dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseContext:
-    """What the values depend on besides the requested pools.
+    """What the values depend on in addition to the requested pools.
 
     Attributes:
-        live: User values of the live release; what is not ours in them stays.
+        live: User values of the live release; those that are not gpukube's stay.
         taints: Taints of other live pools that the release serves.
         named: Entries that live pools and nodes name.
-        by_others: Those of them that pools not requested name: the requested ones are about to change theirs.
-        bundle_nfd: Whether the chart brings NFD.
-        retire: Whether entries of ours go that no pool and no node names.
+        by_others: Those of them that pools outside the request name: the requested ones are about to change theirs.
+        bundle_nfd: Whether the chart installs NFD.
+        retire: Whether to drop gpukube's entries that no pool and no node names.
         missed: Values of revisions that were overwritten unseen.
-        moves: Whether a live release goes to another version of its chart.
+        moves: Whether a live release changes to another version of its chart.
     """
 
     live: Mapping[str, object] = field(default_factory=dict)
@@ -56,16 +56,16 @@ class ReleaseContext:
     moves: bool = False
 
     def all_taints(self, pools: Sequence[Desired]) -> frozenset[Taint]:
-        """Return the taints of every pool served: the requested and the live ones."""
+        """Return the taints of every served pool, requested and live."""
         return self.taints | {taint for pool in pools for taint in pool.effective_taints}
 
     def listed(self, path: tuple[str, ...]) -> list[object]:
-        """Return the items that live and overwritten values have in a list."""
+        """Return the items of a list in live and overwritten values."""
         return [item for source in (*self.missed, self.live) for item in items(source, *path)]
 
 
 def merged_entries(pools: Sequence[Desired], context: ReleaseContext, path: tuple[str, ...]) -> dict[str, str]:
-    """Return the entries these pools need, the default one, and those of others that are there, sorted by key."""
+    """Return the entries that these pools need, the default one, and others' existing ones, sorted by key."""
     configs = [UNSHARED, *(plugin_config(pool.target.sharing) for pool in pools)]
     entries = {config_key(config): render_config(config).strip() for config in configs}
     dropped = unneeded_entries(context, path, entries) if context.retire else frozenset()
@@ -75,12 +75,12 @@ def merged_entries(pools: Sequence[Desired], context: ReleaseContext, path: tupl
 
 
 def unneeded_entries(context: ReleaseContext, path: tuple[str, ...], needed: Iterable[str] = ()) -> frozenset[str]:
-    """Find live entries of ours that no pool and no node names, the default one never.
+    """Return live gpukube entries that no pool and no node names; never the default one.
 
     Args:
-        context: The live release, what names entries, and what was overwritten unseen: the run that wrote it may be
-            about to make a pool that needs it.
-        path: Of the entries in the values.
+        context: The live release, what names entries, and revisions overwritten unseen: the run that wrote one may be
+            about to create a pool that needs it.
+        path: Path of the entries in the values.
         needed: Entries that declared pools need.
     """
     kept = {DEFAULT_KEY, *needed, *context.named, *(key for source in context.missed for key in texts(source, *path))}
@@ -96,7 +96,7 @@ def cover_taints(
     """Write every list of tolerations: path in the values, and the entries of the chart's own default."""
     hard = context.all_taints(pools)
     for path, defaults in lists:
-        # The chart's defaults first, then what others added, then what our taints lack, the latter two sorted.
+        # The chart's defaults first, then what others added, then missing taints of the pools, the latter two sorted.
         others = {placement_of({"tolerations": [item]}).tolerations[0]: item for item in context.listed(path)}
         added = {item for item in others if item not in defaults}
         for taint in sorted(hard):
@@ -114,7 +114,7 @@ def _write(item: Toleration) -> dict[str, object]:
 
 
 def put(values: dict[str, object], path: tuple[str, ...], new: object) -> None:
-    """Set one value, without touching the trees that `values` was made from."""
+    """Set one value without changing the trees that `values` was made from."""
     branch = values
     for key in path[:-1]:
         below = tree(branch, key)

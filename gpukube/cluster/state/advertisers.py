@@ -1,7 +1,7 @@
 """Finds other programs that register nvidia.com/* in a cluster, and whether they could run on gpukube's nodes.
 
 In scope: recognizing foreign advertisers in a snapshot, as a table, and the findings that follow. Out of scope: I/O,
-    and who should advertise (core.owners).
+and who should advertise (core.owners).
 
 With two plugins on one node, the kubelet keeps the last registration of a resource name, and removing either plugin
 leaves 0 until the other restarts (NVIDIA/k8s-device-plugin#255, #455).

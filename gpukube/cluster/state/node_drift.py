@@ -1,7 +1,7 @@
 """Finds gpukube's labels and taints that a pool's API declares and a live node has lost: drift inside the cluster.
 
 In scope: pool plans and a snapshot -> repairs; pure. Out of scope: patching nodes (release.node_repair), and
-    differences between spec and pool API (core.diff).
+differences between spec and pool API (core.diff).
 
 The three clouds set labels and taints on a node when it registers, and again when the pool's own API changes them;
 manual changes on the node in between stay (the kubelet sets --node-labels at registration; UpdateNodegroupConfig of EKS

@@ -1,7 +1,7 @@
 """Finds manual changes to the objects of gpukube's release whose values are correct.
 
 In scope: a release's manifest and live objects -> drift; pure. Out of scope: reading objects (release_objects), what to
-    do about it (release.plan, release.reclaim), and statuses: those are health.
+do about it (release.plan, release.reclaim), and statuses: those are health.
 
 Each object is compared field by field with the release's own manifest. Defaults from the API server, and what
 controllers and people add elsewhere, are not drift; but some additions change what the object does (a node selector

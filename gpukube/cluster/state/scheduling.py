@@ -1,7 +1,7 @@
 """Checks whether a pod can be scheduled on a node, and if not, why: node selector, node affinity, taints.
 
 In scope: the Kubernetes scheduler's predicates on labels and taints, as pure functions. Out of scope: resources,
-    topology spread, priorities, and knowledge of NVIDIA or of a cloud.
+topology spread, priorities, and knowledge of NVIDIA or of a cloud.
 
 Source: Kubernetes documentation, "Assigning Pods to Nodes" and "Taints and Tolerations".
 """

@@ -128,7 +128,7 @@ def test_values_when_pools_are_cut_then_their_strategy_is_everybodys(case: str) 
 
 
 UNSERVED = {
-    "single and mixed": ([CUT, operated(sharing=MIXED, pool="mix")], "single and of mixed"),
+    "single and mixed": ([CUT, operated(sharing=MIXED, pool="mix")], "strategies single and mixed"),
     "mps beside mixed": ([operated(sharing=MPS, pool="m"), operated(sharing=MIXED)], "m is shared by MPS"),
 }
 

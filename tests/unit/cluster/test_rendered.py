@@ -69,8 +69,8 @@ BROKEN: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object], str]] 
         lambda made: made["entries"].update(data=dict.fromkeys(PLAN.keys, "version: v2")),
         "is missing",
     ),
-    "affinity ignored": (lambda made: pod_of(made, "plugin").pop("affinity"), "affinity is not the requested one"),
-    "tolerations ignored": (lambda made: pod_of(made, "plugin").pop("tolerations"), "lacks the toleration of"),
+    "affinity ignored": (lambda made: pod_of(made, "plugin").pop("affinity"), "affinity is not the planned one"),
+    "tolerations ignored": (lambda made: pod_of(made, "plugin").pop("tolerations"), "lacks the toleration for"),
     "strategy for all entries": (
         lambda made: pod_of(made, "plugin").update(containers=[{"env": [{"name": "MIG_STRATEGY", "value": "none"}]}]),
         "MIG_STRATEGY",
@@ -152,10 +152,10 @@ BROKEN_OPERATOR: dict[str, tuple[Callable[[dict[str, dict[str, object]]], object
     "another strategy": (spoil_policy(mig={"strategy": "mixed"}), "mig.strategy is mixed, not single"),
     "no cut": (spoil_policy(migManager={"enabled": False}), "migManager.enabled is false"),
     "no reboot": (spoil_policy(migManager={"enabled": True}), "lacks WITH_REBOOT"),
-    "operands shut out": (spoil_policy(daemonsets={}), "the operands lack the toleration of dedicated"),
+    "operands shut out": (spoil_policy(daemonsets={}), "the operands lack the toleration for dedicated"),
     "operator shut out": (
         lambda made: pod_of(made, "operator").pop("tolerations"),
-        "the operator lacks the toleration of dedicated",
+        "the operator lacks the toleration for dedicated",
     ),
 }
 
@@ -173,7 +173,7 @@ def test_require_when_the_operators_chart_ignores_something_then_it_is_named(cas
 
 
 def test_read_when_it_is_no_yaml_then_our_error() -> None:
-    with pytest.raises(HelmError, match="not YAML"):
+    with pytest.raises(HelmError, match="not render valid YAML"):
         read_manifest("a: [", PLAN)
 
 

@@ -113,7 +113,7 @@ def test_takeover_when_the_server_refuses_what_is_to_come_then_theirs_stands(
     keeper.dry_run(wanted)
     said = 'admission webhook "policy.example" denied the request: no hostPath'
     monkeypatch.setattr(LightKube, "try_object", lambda _self, kind, _obj: said if kind.kind == "DaemonSet" else "")
-    with pytest.raises(HelmError, match="refuses DaemonSet") as caught:
+    with pytest.raises(HelmError, match="rejects DaemonSet") as caught:
         apply_release(keeper, kube, wanted, lambda _missed: plan(kube))
     assert caught.value.diagnostics[0].why == said
     assert [item.status for item in release_history(kube, "nvdp", "nvidia")] == ["deployed"]
