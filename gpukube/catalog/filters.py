@@ -81,10 +81,10 @@ def choose_entries(entries: Iterable[Entry], filters: Filters) -> Shown:
             left_out[reason] = left_out.get(reason, 0) + 1
         else:
             kept.append(entry)
-    return Shown(tuple(sorted(kept, key=_place)), left_out)
+    return Shown(tuple(sorted(kept, key=_sort_key)), left_out)
 
 
-def _place(entry: Entry) -> tuple[str, int, float, bool, float, str]:
+def _sort_key(entry: Entry) -> tuple[str, int, float, bool, float, str]:
     machine = entry.machine
     price = machine.price_usd_h
     return machine.provider, MODELS.index(machine.model), machine.gpus, price is None, price or 0, machine.name

@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     verbose = "-v" in arguments or "--verbose" in arguments
     try:
-        line = shlex.join(["gpukube", *_shown(arguments)])
+        line = shlex.join(["gpukube", *_without_secrets(arguments)])
         result = command_line().main(args=list(arguments), prog_name="gpukube", standalone_mode=False, obj=line)
     except typer.TyperException as error:
         return _usage(error, arguments)
@@ -124,7 +124,7 @@ def _run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else ExitCode.DONE
 
 
-def _shown(arguments: Sequence[str]) -> Sequence[str]:
+def _without_secrets(arguments: Sequence[str]) -> Sequence[str]:
     """Return the words of the command line without secrets; only an address can contain one."""
     if not any(":" in word for word in arguments):
         return arguments
@@ -155,7 +155,7 @@ def _usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
         text.write(str(error))
     message = text.getvalue().rstrip("\n")
     group = command_line().commands["pool"]
-    if line := suggest_command(_shown(arguments), group.commands if isinstance(group, TyperGroup) else ()):
+    if line := suggest_command(_without_secrets(arguments), group.commands if isinstance(group, TyperGroup) else ()):
         # typer's own guess knows only the siblings of the mistyped name: "explain" for plan.
         message = f"{message.partition(' Did you mean')[0]}\nDid you mean: {line}"
     from gpukube.masking import without_secrets  # imported only for a mistyped command line

@@ -69,12 +69,12 @@ class Ending:
     def watched(self) -> Iterator[None]:
         """Handle the signals while the block runs."""
 
-        def take(number: int, _frame: FrameType | None) -> None:
+        def handle(number: int, _frame: FrameType | None) -> None:
             self._came.put(number)
 
         watcher = threading.Thread(target=self._watch, name="gpukube-signals", daemon=True)
         watcher.start()
-        with _handled_by(take):
+        with _handled_by(handle):
             try:
                 yield
             finally:

@@ -311,8 +311,8 @@ def test_create_when_the_identity_may_not_tag_then_the_pool_is_made_without_the_
     spec = EXAMPLES / "eks-timeslicing.yaml"
     made = gpukube("pool", "create", "-f", spec)
     assert made.code == 0, made.out + made.err
-    assert "EKS refused the tags with the copy of gpukube" in made.out + made.err
+    assert "EKS rejected the tag copy of gpukube" in made.out + made.err
     assert gpukube("pool", "plan", "diff", "-f", spec).code == 0
     relabelled = gpukube("pool", "apply", "-f", spec, "--yes", "--set", "pools.t4shared.labels.team=audio")
     assert relabelled.code == 0, relabelled.out + relabelled.err
-    assert "EKS refused the tags with the copy of gpukube" in relabelled.out + relabelled.err
+    assert "EKS rejected the tag copy of gpukube" in relabelled.out + relabelled.err

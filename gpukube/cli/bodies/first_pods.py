@@ -17,17 +17,17 @@ _MOST: Final = 6
 """Maximum number of pools named; for more, only the names in the line would differ."""
 
 
-def print_first_pods(choices: Choices, pools: Iterable[Desired], made: Collection[tuple[str, str]]) -> None:
+def print_first_pods(choices: Choices, pools: Iterable[Desired], created: Collection[tuple[str, str]]) -> None:
     """Print the command that renders a pod for each new pool; not after JSON or YAML output, or for a spec from stdin.
 
     Args:
         choices: The command line.
         pools: Desired pools of the run.
-        made: Cluster and pool of those that exist now.
+        created: Cluster and pool of those that exist now.
     """
     if choices.output != "table" or "-" in choices.files:
         return
-    new = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in made]
+    new = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in created]
     for pool in new[:_MOST]:
         write_stderr(f"first pod: {shlex.join(_words(choices, pool))} | kubectl apply -f -")
     if len(new) > _MOST:

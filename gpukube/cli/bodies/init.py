@@ -59,7 +59,7 @@ def start(answers: Answers, *, name: str, ask_nodes: bool, out: str, force: bool
         raise _missing_flags_error(missing)
     _require_right(answers)
     if missing:
-        answers = _ask(answers, name, ask_nodes=ask_nodes)
+        answers = _prompt(answers, name, ask_nodes=ask_nodes)
         _require_right(answers)
     _write(render_starter(answers), out, command="gpukube --sandbox" if sandbox else "gpukube")
 
@@ -118,28 +118,28 @@ def _key(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _ask(answers: Answers, name: str, *, ask_nodes: bool) -> Answers:
+def _prompt(answers: Answers, name: str, *, ask_nodes: bool) -> Answers:
     """Prompt for all missing values, in the order of the spec."""
     if not answers.providers:
         text = f"Cloud: {choices(PROVIDERS)}; several with commas"
         answers = _question(text, "", answers, lambda a, text: replace(a, providers=_words(text)))
         _require_fitting(answers)
     for provider in answers.providers:
-        answers = _ask_cluster(answers, provider, name)
+        answers = _prompt_cluster(answers, provider, name)
     if not answers.owner:
         first = answers.names[answers.providers[0]]
         answers = _question("Owner of the pools", first, answers, lambda a, text: replace(a, owner=text))
-    answers = _ask_gpu(answers)
+    answers = _prompt_gpu(answers)
     if ask_nodes:
         answers = _question("Nodes", "1", answers, lambda a, text: replace(a, nodes=int(text)))
     if not answers.mig and not answers.replicas:
-        answers = _ask_sharing(answers)
+        answers = _prompt_sharing(answers)
     if not answers.spot:
         answers = _question("Spot machines (yes, no)", "no", answers, lambda a, text: replace(a, spot=_is_yes(text)))
     return answers
 
 
-def _ask_cluster(answers: Answers, provider: str, name: str) -> Answers:
+def _prompt_cluster(answers: Answers, provider: str, name: str) -> Answers:
     for page in identity_fields(provider):
         if (key := _key(page.path)) not in answers.identity:
             example = f", such as {page.examples[0]}" if page.examples else ""
@@ -158,7 +158,7 @@ def _with_name(provider: str, answers: Answers, text: str) -> Answers:
     return replace(answers, names={**answers.names, provider: text})
 
 
-def _ask_gpu(answers: Answers) -> Answers:
+def _prompt_gpu(answers: Answers) -> Answers:
     if not answers.gpu:
         known = tuple(gpus_for(answers))
         write_stderr(f"GPUs on {', '.join(answers.providers)}: {', '.join(known)}")
@@ -171,7 +171,7 @@ def _ask_gpu(answers: Answers) -> Answers:
     return _question(text, str(counts[0]), answers, lambda a, text: replace(a, count=int(text)))
 
 
-def _ask_sharing(answers: Answers) -> Answers:
+def _prompt_sharing(answers: Answers) -> Answers:
     profiles = offered_profiles(answers.gpu)
     ways = ("none", *(("mig",) if profiles else ()), "time-slicing")
     way = ""
@@ -185,12 +185,12 @@ def _ask_sharing(answers: Answers) -> Answers:
     return answers
 
 
-def _question(text: str, default: str, answers: Answers, take: Callable[[Answers, str], Answers]) -> Answers:
+def _question(text: str, default: str, answers: Answers, store: Callable[[Answers, str], Answers]) -> Answers:
     """Prompt until the answer is valid."""
     while True:
         written = _read(text, default)
         try:
-            taken = take(answers, written)
+            taken = store(answers, written)
         except ValueError:
             write_stderr(f'"{written}" is not a valid answer')
             continue

@@ -81,7 +81,7 @@ def _is_ours(evidence: Evidence, release: Release) -> bool:
     return release.namespace == NAMESPACE and bool(evidence.desired)
 
 
-def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
+def _missing_parts(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
     everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
     live = {(item.kind, item.namespace, item.name) for item in everything}
     for release in evidence.releases:
@@ -93,7 +93,7 @@ def _gone(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
 
 def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     """Return whether a release has lost one of these parts, which explains failures that depend on it."""
-    return any(part_of(desired) in parts for _release, desired in _gone(evidence))
+    return any(part_of(desired) in parts for _release, desired in _missing_parts(evidence))
 
 
 @CHECKS.add(
@@ -104,7 +104,7 @@ def is_part_gone(evidence: Evidence, *parts: str) -> bool:
     needs=("daemonsets", "deployments", "releases"),
 )
 def _part_gone(evidence: Evidence) -> Iterator[Fault]:
-    for release, desired in _gone(evidence):
+    for release, desired in _missing_parts(evidence):
         ours = _is_ours(evidence, release)
         yield fault(
             str(desired),
@@ -323,13 +323,13 @@ def _unplaced(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"pod {pod}",
             f"it cannot be scheduled{where}: {reason}",
-            _room(item, pod),
+            _scheduling_fix(item, pod),
             (f"it belongs to {item}",),
             why=WITHOUT.get(part_of(item) or "", ""),
         )
 
 
-def _room(item: WorkloadView, pod: PodFacts) -> str:
+def _scheduling_fix(item: WorkloadView, pod: PodFacts) -> str:
     reason, node = pod.view.unschedulable, pod.view.node
     if "Insufficient" in reason or "Too many pods" in reason:
         named = f"kubectl describe node {node}" if node else "kubectl describe nodes"

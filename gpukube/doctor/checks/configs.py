@@ -173,10 +173,10 @@ def _rewrite(plugin: WorkloadView, otherwise: str) -> str:
     consequence="the plugin exits on every node that names the entry",
     link=f"{_README}#shared-access-to-gpus",
 )
-def _refused(evidence: Evidence) -> Iterator[Fault]:
+def _rejected(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
-            for message in _faults(written):
+            for message in _errors_in(written):
                 yield fault(
                     str(plugin),
                     f"config entry {key}: {message}",
@@ -185,7 +185,7 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
                 )
 
 
-def _faults(written: str) -> Iterator[str]:
+def _errors_in(written: str) -> Iterator[str]:
     """Yield the reasons why the plugin would exit with this entry."""
     try:
         entry: object = parse_yaml(written)
@@ -222,7 +222,7 @@ def _faults(written: str) -> Iterator[str]:
 def _ineffective(evidence: Evidence) -> Iterator[Fault]:
     for plugin in plugins(evidence):
         for key, written in sorted((entries_for(evidence, plugin) or {}).items()):
-            for message in _idle(_parsed(written)):
+            for message in _ignored_settings(_parsed(written)):
                 yield fault(
                     str(plugin),
                     f"config entry {key}: {message}",
@@ -230,7 +230,7 @@ def _ineffective(evidence: Evidence) -> Iterator[Fault]:
                 )
 
 
-def _idle(entry: Mapping[str, object]) -> Iterator[str]:
+def _ignored_settings(entry: Mapping[str, object]) -> Iterator[str]:
     """Yield the settings that the plugin ignores."""
     strategy = text(entry, "flags", "migStrategy")
     if tree(entry, "resources"):

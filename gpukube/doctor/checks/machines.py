@@ -135,13 +135,13 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/1011",
     needs=("cloud", "pools", "nodes", "daemonsets"),
 )
-def _nobodys_driver(evidence: Evidence) -> Iterator[Fault]:
+def _no_driver(evidence: Evidence) -> Iterator[Fault]:
     installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
             continue
         nodes = nodes_of_pool(evidence.seen, pool)
-        if any(node.devices for node in nodes) or any(_lands(item, nodes, pool) for item in installers):
+        if any(node.devices for node in nodes) or any(_runs_on(item, nodes, pool) for item in installers):
             continue
         yield fault(
             where=view.name_of(pool),
@@ -168,7 +168,7 @@ def _two_drivers(evidence: Evidence) -> Iterator[Fault]:
         rivals = [
             item
             for item in evidence.seen.daemonsets
-            if role_of(item) in diagnosis.brought and nodes and _lands(item, nodes, pool)
+            if role_of(item) in diagnosis.brought and nodes and _runs_on(item, nodes, pool)
         ]
         if rivals:
             yield _clash(evidence, (view, diagnosis, pool), rivals)
@@ -203,7 +203,7 @@ def _toolkit_source(evidence: Evidence) -> Iterator[Fault]:
         for view, diagnosis, pool in diagnosed_pools(evidence):
             nodes, least = nodes_of_pool(evidence.seen, pool), diagnosis.toolkit_from
             version = _minor(diagnosis.node_version(pool))
-            if least is None or version is None or version < least or not nodes or not _lands(item, nodes, pool):
+            if least is None or version is None or version < least or not nodes or not _runs_on(item, nodes, pool):
                 continue
             name, namespace = _operator(evidence, item)
             yield fault(
@@ -222,7 +222,7 @@ def _operator(evidence: Evidence, operand: WorkloadView) -> tuple[str, str]:
     return (release.name, release.namespace) if release else (GPU_OPERATOR.chart, operand.namespace)
 
 
-def _lands(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
+def _runs_on(daemonset: WorkloadView, nodes: tuple[NodeView, ...], pool: Observed) -> bool:
     """Return whether a DaemonSet runs on a pool's nodes; for an empty pool, on the nodes it would have."""
     places = [(node.labels, node.taints, node.name) for node in nodes] or [(pool.labels, pool.effective_taints, "")]
     return any(

@@ -56,7 +56,7 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"node {node.name}",
             ("its kubelet stopped reporting" if silent else "its kubelet reports NotReady")
-            + _lasting(evidence, node, "Ready"),
+            + _condition_text(evidence, node, "Ready"),
             f"kubectl describe node {node.name}",
             (f"created {node.created}",),
             severity="error" if silent or lasts else "warning",
@@ -66,15 +66,15 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
         )
 
 
-def _lasting(evidence: Evidence, node: NodeView, condition: str) -> str:
+def _condition_text(evidence: Evidence, node: NodeView, condition: str) -> str:
     """Return how long a condition has lasted, and its message."""
     view = node.said.get(condition, ConditionView())
     age = evidence.age_s(view.since)
-    held = "" if age is None else f" for {_span(age)}"
+    held = "" if age is None else f" for {_duration_text(age)}"
     return held + (f" ({view})" if str(view) else "")
 
 
-def _span(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     minutes = int(max(seconds, 0) // 60)
     days, hours = minutes // 1440, minutes // 60
     return f"{days} days" if days > 1 else f"{hours} h" if hours > 1 else f"{minutes} min"
@@ -96,7 +96,7 @@ def _conditions(evidence: Evidence) -> Iterator[Fault]:
             lasts = age is not None and age >= _LONGEST_BOOT_S
             yield fault(
                 f"node {node.name}",
-                f"it has {condition}{_lasting(evidence, node, condition)}",
+                f"it has {condition}{_condition_text(evidence, node, condition)}",
                 f"kubectl describe node {node.name}",
                 severity="error" if lasts else "warning",
                 why=_HINDERED[condition],
@@ -159,7 +159,7 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
     """Find GPUs that a plugin no longer lists at all; unhealthy ones that it lists are in the capacity."""
     for node in gpu_nodes(evidence):
         there = devices_of(node.capacity)
-        for name, due in _due(evidence, node).items():
+        for name, due in _expected_devices(evidence, node).items():
             if node.ready and 0 < there.get(name, 0) < due:
                 yield fault(
                     f"node {node.name}",
@@ -170,7 +170,7 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
                 )
 
 
-def _due(evidence: Evidence, node: NodeView) -> dict[str, int]:
+def _expected_devices(evidence: Evidence, node: NodeView) -> dict[str, int]:
     """Return the devices that a node should list: whole GPUs by its machine, MIG devices by the spec.
 
     Empty if GPUs are shared, or if a former layout may still apply (as many devices as GPUs): other checks cover config

@@ -96,7 +96,7 @@ def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreache
     for node in gpu_nodes(evidence):
         if not node.ready or advertisers_on(evidence, node) or _is_served(evidence, node):
             continue
-        nearest, reasons = _nearest(plugins(evidence), node)
+        nearest, reasons = _closest_plugin(plugins(evidence), node)
         why = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)
         if cause in (None, why):
             found.append(_Unreached(node, why, nearest, reasons))
@@ -109,7 +109,7 @@ def _is_served(evidence: Evidence, node: NodeView) -> bool:
     return shows and not any(evidence.pods_on(node.name, item) for item in plugins(evidence))
 
 
-def _nearest(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadView | None, tuple[Misfit, ...]]:
+def _closest_plugin(found: Sequence[WorkloadView], node: NodeView) -> tuple[WorkloadView | None, tuple[Misfit, ...]]:
     judged = [(item, daemon_misfits(item.placement, node.labels, node.taints, name=node.name)) for item in found]
     return min(judged, key=lambda pair: (len(pair[1]), pair[0].name), default=(None, ()))
 

@@ -32,7 +32,7 @@ CHECKS: Final = Checks(needs=("pools",))
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
-def _twice(evidence: Evidence) -> Iterator[Fault]:
+def _duplicates(evidence: Evidence) -> Iterator[Fault]:
     by_mark: dict[tuple[str, str], list[Observed]] = {}
     for pool in evidence.live:
         if pool.owner and pool.pool and pool.state != "deleting":
@@ -55,7 +55,7 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/",
     severity="warning",
 )
-def _half(evidence: Evidence) -> Iterator[Fault]:
+def _one_label_missing(evidence: Evidence) -> Iterator[Fault]:
     for pool in evidence.live:
         if bool(pool.owner) == bool(pool.pool) or any(has_lost_marks(expected, pool) for expected in evidence.desired):
             continue
@@ -134,7 +134,7 @@ def _unprotected(evidence: Evidence) -> Iterator[Fault]:
     consequence="the pool cannot be created",
     link="https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
 )
-def _taken(evidence: Evidence) -> Iterator[Fault]:
+def _name_taken(evidence: Evidence) -> Iterator[Fault]:
     ours = {(pool.owner, pool.pool) for pool in evidence.live}
     by_name = {pool.name: pool for pool in evidence.live}
     for expected in evidence.desired:

@@ -89,7 +89,7 @@ def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
     return "profile" if name.startswith(_MIG) and offered and name not in promised else ""
 
 
-def _hopeless(evidence: Evidence, why: str) -> Iterator[tuple[PodFacts, str, int]]:
+def _impossible_requests(evidence: Evidence, why: str) -> Iterator[tuple[PodFacts, str, int]]:
     for pod in _waiting(evidence):
         for name, count in sorted(pod.view.devices.items()):
             if _reason(evidence, pod, name, count) == why:
@@ -110,7 +110,7 @@ def _names(evidence: Evidence, pod: PodFacts) -> tuple[str, ...]:
     rule=ALIASES["pods-ask-gpu-under-mixed"],
 )
 def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, _count in _hopeless(evidence, "mixed"):
+    for pod, name, _count in _impossible_requests(evidence, "mixed"):
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
         yield fault(
             f"pod {pod}",
@@ -128,7 +128,7 @@ def _under_mixed(evidence: Evidence) -> Iterator[Fault]:
     rule=ALIASES["pods-ask-absent-profile"],
 )
 def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, _count in _hopeless(evidence, "profile"):
+    for pod, name, _count in _impossible_requests(evidence, "profile"):
         cuts = sorted(other for other in _offered(evidence, pod) if other.startswith(_MIG))
         profile = name.removeprefix(_MIG)
         yield fault(
@@ -148,7 +148,7 @@ def _absent_profile(evidence: Evidence) -> Iterator[Fault]:
     rule=ALIASES["pods-ask-other-name"],
 )
 def _renamed(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, _count in _hopeless(evidence, "shared"):
+    for pod, name, _count in _impossible_requests(evidence, "shared"):
         other = name.removesuffix(_SHARED) if name.endswith(_SHARED) else f"{name}{_SHARED}"
         yield fault(
             f"pod {pod}",
@@ -166,7 +166,7 @@ def _renamed(evidence: Evidence) -> Iterator[Fault]:
     rule=ALIASES["pods-ask-misspelt-name"],
 )
 def _misspelt(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, _count in _hopeless(evidence, "name"):
+    for pod, name, _count in _impossible_requests(evidence, "name"):
         right = re.sub(r"/mig(?=\d)", "/mig-", name).replace("+", ".").replace("/GPU", "/gpu").replace("/gpus", "/gpu")
         yield fault(
             f"pod {pod}",
@@ -184,7 +184,7 @@ def _misspelt(evidence: Evidence) -> Iterator[Fault]:
     rule=ALIASES["pods-too-large"],
 )
 def _too_large(evidence: Evidence) -> Iterator[Fault]:
-    for pod, name, count in _hopeless(evidence, "size"):
+    for pod, name, count in _impossible_requests(evidence, "size"):
         yield fault(
             f"pod {pod}",
             f"it requests {count} {name}, but no node has more than {_offered(evidence, pod)[name]}",
@@ -213,12 +213,12 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             f"pod {pod}",
             f"it waits for {requests}: {reason or 'not seen by the scheduler yet'}",
-            _apart(evidence, pod) or (mistakes[0].fix if mistakes else _way_out(reason, pod)),
+            _fix_for_split_names(evidence, pod) or (mistakes[0].fix if mistakes else _way_out(reason, pod)),
             (*_names(evidence, pod), *(f"{rule_label(one.code)}: {one.seen}" for one in mistakes)),
         )
 
 
-def _apart(evidence: Evidence, pod: PodFacts) -> str:
+def _fix_for_split_names(evidence: Evidence, pod: PodFacts) -> str:
     """Return the fix for a pod that requests names which no node has together; "" if a node has them."""
     names = set(pod.view.devices)
     if len(names) == 1 or any(

@@ -124,12 +124,12 @@ def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
             "source": f"Secrets of {NAMESPACE}",
         }
     pools = [explained.desired] if explained.desired else []
-    yield from _strangers(seen, pools)
+    yield from _other_advertisers(seen, pools)
     message = "exists" if find_nfd(seen) else "does not exist"
     yield {"fact": "features", "value": f"node-feature-discovery {message}", "source": "DaemonSets of the cluster"}
 
 
-def _strangers(seen: Snapshot, pools: Sequence[Desired]) -> Iterator[Fact]:
+def _other_advertisers(seen: Snapshot, pools: Sequence[Desired]) -> Iterator[Fact]:
     """Yield advertisers of other owners, similar ones on one line: GKE has one for each machine size."""
     served = any(pool.ownership.advertiser == "cloud" for pool in pools)
     alike: dict[tuple[str, str], list[ForeignAdvertiser]] = {}
