@@ -162,7 +162,7 @@ def test_budget_when_it_blocks_then_named_and_once_gone_a_killed_run_is_complete
         if cloud == "aks":  # the PUT that repairs the pool goes on with its upgrade
             repaired = world.pools(stage.document)["infer"]
             assert (repaired.action, repaired.changes, repaired.loss is not None) == ("create", (), True)
-            with pytest.raises(Conflict, match="repairing it goes on with an upgrade"):
+            with pytest.raises(Conflict, match="finishing the repair takes an upgrade"):
                 world.apply(stage.document)
             assert world.create(stage.document)["infer"].outcome == "differs"
             assert OLD[cloud] in stage.kubelets()

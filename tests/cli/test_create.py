@@ -151,7 +151,7 @@ def test_pools_when_a_quota_has_no_room_to_start_one_then_it_is_not_sent_and_oth
     }
     (problem,) = pools["t4big"]["error"]
     assert (problem["code"], problem["severity"]) == ("quota-short", "error")
-    assert "allows 8 vCPUs, 0 of them used; the nodes to start need 12" in problem["message"]
+    assert "allows 8 vCPUs, 0 of them used; the first nodes need 12" in problem["message"]
     assert "--ignore-quota" in problem["fix"]
     assert sorted(arm_writes(gpukube)) == ["PUT t4auto", "PUT t4small"]
 

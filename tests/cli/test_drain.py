@@ -113,7 +113,7 @@ def keep_for_ever(kube: Client, pool: str) -> None:
 
 def way_back(said: str) -> list[str]:
     """Return the words of the command that a text names to give a drain up."""
-    words = shlex.split(said.partition("to give it up: ")[2].replace("\n", " "))
+    words = shlex.split(said.partition("to give up: ")[2].replace("\n", " "))
     return [word for word in takewhile(lambda word: not word.startswith("("), words) if word != "--sandbox"][1:]
 
 

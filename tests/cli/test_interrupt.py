@@ -78,7 +78,7 @@ def test_create_when_interrupted_then_130_and_each_pool_says_whether_the_cloud_w
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 130, err
-    assert "started       train-aks/t4custom  create is still running in the cloud; not watched any" in out
+    assert "started       train-aks/t4custom  create is still running in the cloud; no longer watched" in out
     assert "not-attempted train-aks/t4queued  no request was sent" in out
     assert "t4queued" not in pool_states(slow_cloud)
     resume = f"gpukube --sandbox pool create -f {spec}"

@@ -58,7 +58,7 @@ def test_remove_when_the_last_pool_is_deleted_then_its_line_does_it_and_only_our
     assert "gpukube-nvidia-device-plugin removed" in document["clusters"][0]["release"]
     assert left(cluster) == ["theirs"]
     again = gpukube(*REMOVE)
-    assert (again.code, "gpukube has none here" in again.out) == (0, True)
+    assert (again.code, "gpukube has no release here" in again.out) == (0, True)
     assert gpukube("pool", "create", "-f", SLICED).code == 0
 
 

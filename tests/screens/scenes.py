@@ -334,7 +334,7 @@ REPORTS: Final = (
                 "t4slow",
                 "t4slow",
                 "started",
-                "requested; not watched any more",
+                "requested; no longer watched",
                 resume="gpukube pool wait -f pools.yaml",
             ),
             PoolReport("t4label", "t4label", "differs", "is ours and differs", changes=POOLS[1].changes),

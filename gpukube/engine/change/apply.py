@@ -1,9 +1,10 @@
-"""Brings live pools to what is declared: creates, updates in place, replaces where that is asked for, prunes.
+"""Reconciles live pools with the spec: creates, updates in place, replaces if requested, prunes.
 
-Per cluster: (1) what create checks; (2) the release, which gets new config entries and keeps the old ones; (3) node
-labels and taints that were taken off by hand; (4) creates, updates and replacements, each proven; (5) deletions;
-(6) config entries that nothing names any more are dropped. A change of sharing is therefore: entry added, label moved,
-devices verified, old entry dropped. Killed between any two of these and run again, the rest is done.
+Per cluster: (1) the same checks as create; (2) the release, which gets new config entries and keeps old ones; (3) node
+labels and taints that were removed by hand; (4) creates, updates, and replacements, each verified; (5) deletions; (6)
+config entries that nothing uses any more are dropped. A change of sharing therefore adds the new entry, moves the
+label, verifies the devices, and drops the old entry. A run killed between any two of these steps can be repeated; it
+does the rest.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What the user allows beyond creating and harmless updates.
+    """What the user allows in addition to creates and harmless updates.
 
     Attributes:
-        allow_disruption: Updates in place that running pods suffer from.
-        replace: Where a field cannot change on a live pool: "surge", make a second pool and delete the first once its
-            pods have left; or "recreate", delete it and make it again.
-        drain_timeout_s: How long the pods of one pool may take to leave its nodes.
+        allow_disruption: Updates in place that restart or evict running pods.
+        replace: How to replace a pool if a field cannot change on a live one: "surge", create a second pool and delete
+            the first once its pods have left; or "recreate", delete it and create it again.
+        drain_timeout_s: Maximum time for the pods of one pool to leave its nodes.
     """
 
     allow_disruption: bool = False
@@ -68,11 +69,11 @@ class Consent:
 
 
 def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
-    """Refuse, before anything is changed, what was not asked for.
+    """Reject, before anything changes, what the user did not allow.
 
     Raises:
-        Conflict: Holds one diagnostic per pool: what it would cost, and the option that allows it; or what no option
-            allows (a protected pool, a field that cannot change).
+        Conflict: One diagnostic per pool: the cost, and the option that allows it; or what no option allows (a
+            protected pool, a field that cannot change).
     """
     require_adoptable(plans)
     found = [d for plan in plans for pool in plan.pools for d in _objections(pool, consent)]
@@ -84,7 +85,7 @@ def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
 
 def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
     if plan.action == "conflict":
-        return  # this pool fails by itself, the others go on
+        return  # only this pool fails; the others continue
     yield from (d for d in plan.diagnostics if d.severity == "error")
     if plan.action == "replace" and not consent.replace:
         yield _needs_replace(plan)
@@ -92,7 +93,7 @@ def _objections(plan: PoolPlan, consent: Consent) -> Iterator[Finding]:
         yield from (consent_finding(plan, pod.pod, pod.node, pod.why) for pod in plan.leaving.needing)
     if plan.disturbs and not consent.allow_disruption:
         fields = ", ".join(str(c.change.field) for c in plan.disruptive)
-        what = f"changing {fields}" if fields else "repairing it goes on with an upgrade, which"
+        what = f"changing {fields}" if fields else "finishing the repair takes an upgrade, which"
         yield Finding(
             "needs-disruption",
             plan.where,
@@ -109,7 +110,7 @@ def _needs_replace(plan: PoolPlan) -> Finding:
             "needs-replace",
             plan.where,
             f"a replacement is under way: {plan.why}",
-            fix="add --replace surge to finish it; to go back, write the old values and add it too",
+            fix="add --replace surge to finish it; to go back, restore the old values and add --replace surge",
         )
     fields = ", ".join(str(c.change.field) for c in plan.changes if c.row.kind == "replace")
     surge = "" if not found or found.obstacles else "add --replace surge (a new pool first), or "
@@ -153,9 +154,9 @@ def apply_pools(
     consent: Consent = Consent(),
     held: Held = NOTHING_HELD,
 ) -> tuple[ClusterReport, ...]:
-    """Bring all clusters to their plans, clusters side by side; `require_consent` was asked before.
+    """Apply the plans of all clusters in parallel; the caller has called `require_consent`.
 
-    Nothing is sent of the pools in `held`.
+    Nothing is sent for the pools in `held`.
     """
     return report_all(plans, sessions, run, partial(_apply_on_cluster, consent, held))
 
@@ -163,7 +164,7 @@ def apply_pools(
 def _apply_on_cluster(consent: Consent, held: Held, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     if plan.repairs:
-        run.report("update", f"restoring {len(plan.repairs)} labels and taints of nodes", plan.cluster.key)
+        run.report("update", f"restoring {len(plan.repairs)} node labels and taints", plan.cluster.key)
         repair_nodes(session.kube(), plan.repairs)
     deleted = [pool for pool in plan.pools if pool.action == "delete"]
     others = [pool for pool in plan.pools if pool.action != "delete"]
@@ -172,7 +173,7 @@ def _apply_on_cluster(consent: Consent, held: Held, plan: ClusterPlan, session: 
     if not all(report.is_settled for report in reports):
         return ClusterReport(plan.cluster, tuple(reports), release)
     try:
-        # Entries that the plan drops because nothing named them when it was made.
+        # Entries that were already unused when the plan was made.
         left = set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
         release = retire_entries(plan, session, run, left=left) or release
     except Stopped:
@@ -208,7 +209,7 @@ def _apply_pool(
 
 
 def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Have the operator's plugin read its entries before a label moves to another one."""
+    """Restart the operator's plugin so that it reads new entries before a label moves to one."""
     moved = any(c.change.field == label(CONFIG_LABEL) for c in plan.changes)
     operated = plan.desired is not None and plan.desired.ownership.advertiser == GPU_OPERATOR.advertiser
     if moved and operated and refresh_plugin(session.kube()):
@@ -220,12 +221,12 @@ def _drain_consent(consent: Consent) -> DrainConsent:
 
 
 def _recreate(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> Drained:
-    """Empty the pool's nodes, delete it, wait until it is gone, make it again.
+    """Drain the pool's nodes, delete it, wait until it is gone, create it again.
 
-    Killed in between, the next run drains what is left, or creates it.
+    If the run is killed, the next one drains the remaining nodes, or creates the pool.
     """
     desired = plan.desired
-    assert desired is not None  # noqa: S101 - a replacement is declared
+    assert desired is not None  # noqa: S101 - only declared pools are replaced
     leaving = leaving_of(plan)
     drained = empty_pool(leaving, session, run, consent)
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)

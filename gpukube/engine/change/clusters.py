@@ -1,6 +1,6 @@
-"""What every command that changes clusters does around the pools: gates first, then the release, then a report.
+"""Frame of every command that changes clusters: checks first, then the release, then a report.
 
-In scope: refusing a cluster as a whole, and the side by side of clusters. Out of scope: what is done to pools.
+In scope: rejecting a cluster as a whole, and working on clusters in parallel. Out of scope: changes to pools.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ def report_all(
     run: Run,
     work: Callable[[ClusterPlan, Session, Run], ClusterReport],
 ) -> tuple[ClusterReport, ...]:
-    """Work on all clusters side by side; one that cannot be worked on does not stop the others."""
+    """Work on all clusters in parallel; a cluster that fails does not stop the others."""
     tasks = {plan.cluster.key: partial(_guarded, plan, sessions[plan.cluster.key], run, work) for plan in plans}
     results = run_all(tasks, run.parallelism)
     return tuple(result for result in results.values() if isinstance(result, ClusterReport))
 
 
 def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Refuse what cannot be worked on, then bring the release to the plan.
+    """Reject a cluster that cannot be changed now, then bring its release to the plan.
 
     Returns:
-        One line on the release; "" when no pool of the cluster needs one.
+        One line on the release; "" if no pool of the cluster needs one.
 
     Raises:
-        GpukubeError: What the plan found (an unreachable cloud or cluster, a foreign advertiser), or as ensure_release.
+        GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_release.
         Stopped: The run was stopped.
     """
     _require_workable(plan)
@@ -59,7 +59,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
 
 
 def nothing_begun(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
-    """Report a run that was stopped while it looked at the clusters: no change was sent."""
+    """Return the report of a run that was stopped while it read the clusters: no change was sent."""
     message = "not attempted: stopped before it started"
     return tuple(
         ClusterReport(
@@ -93,7 +93,7 @@ def _require_workable(plan: ClusterPlan) -> None:
         raise Conflict(
             f"the cluster is {plan.facts.status}",
             where=plan.cluster.key,
-            fix="start it, or wait until the cloud has finished; then run this again",
+            fix="start it, or wait until the cloud's operation has finished; then run this again",
             code="cluster-not-ready",
         )
     if plan.unreachable is not None:

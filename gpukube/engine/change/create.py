@@ -1,9 +1,9 @@
-"""Creates what is missing, in an order that costs nothing before everything that can be checked is checked.
+"""Creates missing pools; everything that can be checked is checked before anything costs money.
 
-Per cluster: (1) everything the plan found, permissions and a Helm dry run; (2) the release, which waits for no node;
-(3) the pools, as many at once as the cloud allows, each proven as soon as it settles. One failed pool or cluster
-does not stop the others. Killed at any point and run again, it converges: what is there is observed first, our marks
-say what is ours, and a pool that is still being made is waited for.
+Per cluster: (1) the plan's findings, permissions, and a Helm dry run; (2) the release, which needs no node; (3) the
+pools, as many at once as the cloud allows, each verified as soon as it settles. A failed pool or cluster does not stop
+the others. A run killed at any point can be repeated and converges: it reads existing pools first, recognizes gpukube's
+by their ownership labels, and waits for pools that are still being created.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 def create_pools(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, held: Held = NOTHING_HELD
 ) -> tuple[ClusterReport, ...]:
-    """Create the missing pools of all clusters, clusters side by side; adopt those planned to be.
+    """Create the missing pools of all clusters in parallel; adopt those that the plan adopts.
 
     Args:
-        plans: Of the clusters.
-        sessions: Of these clusters, by key.
-        run: How they are reached.
-        held: Pools of which nothing is sent.
+        plans: Plans of the clusters.
+        sessions: Sessions of these clusters, by key.
+        run: The run.
+        held: Pools for which nothing is sent.
 
     Raises:
-        Conflict: One is to be adopted and cannot be; nothing was changed.
+        Conflict: A pool to adopt cannot be adopted; nothing was changed.
     """
     require_adoptable(plans)
     return report_all(plans, sessions, run, partial(_create_on_cluster, held))
@@ -75,11 +75,11 @@ def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
 
 
 def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
-    """Make, adopt or wait for one pool; what is left is to prove it.
+    """Create, adopt, or wait for one pool; return its proof, or its report if there is nothing to verify.
 
     Raises:
-        Conflict: The pool is in the way and not ours.
-        GpukubeError: As make_pool and settle.
+        Conflict: Another pool is in the way and is not gpukube's.
+        GpukubeError: See make_pool and settle.
     """
     desired = plan.desired
     if plan.action == "conflict" or desired is None:
@@ -88,8 +88,8 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
     tolerations = pod_tolerations(desired, tolerates_resources=session.provider.extras.tolerates_resources)
     adopted = adopting_changes(desired, plan.changes)
     left = tuple(c for c in plan.changes if c not in adopted) if plan.action == "adopt" else ()
-    if left:  # not proven: what it lacks may be what differs
-        message = f"adopted; it differs in {', '.join(str(c.change.field) for c in left)}, for a later apply"
+    if left:  # not verified: what differs may be what is missing
+        message = f"adopted; {', '.join(str(c.change.field) for c in left)} still differs, for a later apply"
         return PoolReport(plan.pool, plan.name, "done", message, left, tolerations=tolerations)
     if run.no_wait and done:
         return replace(started(plan, run, done), tolerations=tolerations)
@@ -100,7 +100,7 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
 
 
 def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
-    """Do what the plan says; one word for it, "" when the pool was there already."""
+    """Carry out the plan's action; return what was done in one word, "" if the pool already existed."""
     if plan.action == "create":
         make_pool(plan, session, run)
         return "requested" if run.no_wait else "created"
@@ -111,14 +111,14 @@ def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) ->
 
 
 def _wait_or_remake(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
-    """Wait for a pool that was there; one that somebody's deletion took away meanwhile is made anew."""
+    """Wait for an existing pool; create it again if somebody's deletion has removed it meanwhile."""
     if run.no_wait and plan.observed is not None and plan.observed.state == "busy":
         return "is still being changed"
     try:
         settle(plan, session, run)
     except CloudError:
         left = observe(plan, session)
-        if left is not None and left.fields:  # without fields it is what a deletion leaves behind, not a pool
+        if left is not None and left.fields:  # without fields it is the remainder of a deletion, not a pool
             raise
         make_pool(plan_pool(session.provider, desired, ()), session, run)
         return "created"

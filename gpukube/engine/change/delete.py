@@ -1,4 +1,4 @@
-"""Deletes pools of ours, by name. What is not ours and what is protected is refused before anything is sent."""
+"""Deletes gpukube's pools by name; rejects other and protected pools before anything is sent."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What would be deleted, cluster by cluster; checked.
+    """Checked deletions, cluster by cluster.
 
     Attributes:
         plans: Per cluster its pools of these names, each with what is lost.
-        absent: By cluster key: pools of these names that are not there: declared ones; where a run was cut off while it
-            dropped entries, any.
+        absent: By cluster key: declared pools of these names that do not exist; any of these names if a run was cut off
+            while it dropped entries.
     """
 
     plans: tuple[ClusterPlan, ...]
     absent: Mapping[str, tuple[str, ...]]
 
     def pools(self) -> Iterator[PoolPlan]:
-        """List what would be deleted."""
+        """Iterate over the pools to delete."""
         for plan in self.plans:
             yield from plan.pools
 
@@ -52,14 +52,14 @@ class Deletion:
 def plan_deletion(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], owners: Sequence[str], names: Sequence[str]
 ) -> Deletion:
-    """Find the live pools with these names that carry the mark of these owners, and what goes with them.
+    """Find the live pools with these names and owners, and what is lost with them.
 
     Raises:
-        SpecError: A name that none of the clusters has.
-        Conflict: A pool of that name is not ours, or is protected.
-        GpukubeError: A cluster could not be asked.
+        SpecError: No cluster has a pool of one of the names.
+        Conflict: A pool of that name has another owner, or is protected.
+        GpukubeError: A cluster could not be read.
     """
-    # The release has what a deletion that was killed may have left, whichever pool that was of.
+    # The release may contain leftovers of a killed deletion, of any pool.
     half_done = {
         plan.cluster.key
         for plan in plans
@@ -79,12 +79,12 @@ def plan_deletion(
 
 
 def delete_pools(deletion: Deletion, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Delete, wait until the clouds have finished, and drop the config entries that nothing names any more."""
+    """Delete the pools, wait until the clouds have finished, and drop the config entries that nothing uses any more."""
     return report_all(deletion.plans, sessions, run, partial(_delete_on_cluster, deletion))
 
 
 def _removals(plan: ClusterPlan, session: Session, pools: Sequence[Observed]) -> ClusterPlan:
-    """Narrow a cluster's plan to the removal of some pools."""
+    """Narrow a cluster's plan to the removal of these pools."""
     removals = tuple(
         replace(plan_removal(session.provider, plan.cluster, pool), why="requested by name") for pool in pools
     )
@@ -100,7 +100,7 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     gone = PoolReport("", "", "unchanged", "does not exist")
     release = ""
     if plan.unknown:
-        release = f"release: not read; the same delete or the next apply removes entries: {plan.unknown}"
+        release = f"release: not read; repeat the delete, or the next apply removes unused entries: {plan.unknown}"
     elif plan.seen is not None and all(report.is_settled for report in reports):
         release, gone = _tidied(plan, absent, session, run)
         release = "; ".join(filter(None, (release, _unneeded(plan, run))))
@@ -109,7 +109,7 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
 
 
 def _unneeded(plan: ClusterPlan, run: Run) -> str:
-    """Say that no pool needs the release any more, and what removes it; "" where there is none, or one does."""
+    """Return a line with the command that removes releases no pool needs any more; "" if there are none."""
     kinds = [kind for kind in RELEASE_KINDS if plan.seen and is_there(plan.seen.release_of(kind))]
     going = {pool.name for pool in plan.pools}
     staying = [pool for pool in plan.live if pool.name not in going]
@@ -119,7 +119,7 @@ def _unneeded(plan: ClusterPlan, run: Run) -> str:
         if not any(pool.labels.get(ADVERTISER_LABEL) == kind.advertiser for pool in staying)
     ]
     words = ["gpukube", "release", "remove", *shlex.split(run.spec_options)]
-    while "--owner" in words:  # a cluster has one release, of all owners
+    while "--owner" in words:  # a cluster has one release for all owners
         at = words.index("--owner")
         del words[at : at + 2]
     return f"no pool needs {', '.join(names)} now; to remove it: {shlex.join(words)}" if names else ""
@@ -129,7 +129,7 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     """Delete one pool and wait until it is gone.
 
     Raises:
-        GpukubeError: As remove_pool.
+        GpukubeError: See remove_pool.
     """
     remove_pool(plan, session, run, until_gone=not run.no_wait)
     if run.no_wait:
@@ -138,16 +138,15 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
 
 
 def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run) -> tuple[str, PoolReport]:
-    """Drop entries, those too of pools that were gone already: a deletion that was killed may have left them.
+    """Drop unused entries, including those that a killed deletion left for pools that no longer exist.
 
-    What hinders it is no failure of pools that are deleted now. A pool that was gone before has nothing but that to be
-    done for it.
+    A failure here does not fail the pools that were just deleted. For a pool that did not exist it is the whole result.
 
     Returns:
-        One line on the release, and the report of a pool that was gone before.
+        One line on the release, and the report of a pool that did not exist.
     """
     declared = {d.target.pool: d.ownership.config_key for d in plan.desired if d.target.pool in absent}
-    unknown = len(declared) < len(absent)  # which entry was theirs can no longer be told: any that nothing names
+    unknown = len(declared) < len(absent)  # their entries are no longer known: drop any that nothing uses
     unneeded = dropped_entries(plan.release) if unknown and plan.release else frozenset()
     left = entries_left(plan, {*declared.values(), *unneeded})
     staying = tuple(d for d in plan.desired if d.target.pool not in absent)
@@ -158,7 +157,7 @@ def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run
     except Stopped:
         return STOPPED_TIDYING, replace(gone, outcome="not-attempted", message=half_done, resume=run.resume)
     except GpukubeError as error:
-        release = f"release: not cleaned up; the same delete or the next apply does it: {error}"
+        release = f"release: not cleaned up; repeat the delete, or the next apply does it: {error}"
         return release, replace(gone, outcome="failed", message=half_done, error=error, resume=run.resume)
     if left or cut_off(plan):
         gone = replace(gone, outcome="done", message="did not exist; its leftovers in the release were removed")

@@ -1,10 +1,10 @@
-"""Empties the nodes of a pool: cordons all of them, evicts what must leave, waits until it has gone.
+"""Empties a pool's nodes: cordons all of them, evicts the pods that must leave, and waits until they are gone.
 
-In scope: the rounds of a drain, and the last look before a pool is deleted. Out of scope: what becomes of a pod
+In scope: the rounds of a drain, and the last check before a pool is deleted. Out of scope: the decision for each pod
 (cluster.drain.judge), and which pools are drained.
 
-The state is in the cluster alone (cordon, marks of it, pods), so a drain may be stopped or killed at any moment, and
-the same drain goes on with what is left.
+All state is in the cluster (cordons, their annotations, pods), so a drain may be stopped or killed at any moment, and
+repeating it continues with the rest.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _AT_ONCE: Final = 10
-"""Evictions side by side; fewer once the API server throttles them."""
+"""Parallel evictions; fewer once the API server throttles them."""
 _QUIET_S: Final = 10.0
-"""Between the two looks that find nodes empty, by the cluster's clock: a pod that may go there has been placed by then
-(the scheduler tries again after 10 s at the latest; kubernetes pkg/scheduler/backend/queue, podMaxBackoffDuration)."""
+"""Minimum time between the two reads that find nodes empty, by the cluster's clock: a pod that may go there is bound by
+then (the scheduler retries after 10 s at most; kubernetes pkg/scheduler/backend/queue, podMaxBackoffDuration)."""
 _REPLACED_S: Final = 60.0
-"""For controllers to make the pods that take the place of evicted ones."""
+"""Time for controllers to create replacements of evicted pods."""
 SHOWN: Final = 10
-"""Pods and nodes named in a message; the rest is counted."""
+"""Maximum number of pods and nodes named in a message; the rest are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class DrainConsent:
     """What a drain may do.
 
     Attributes:
-        allow_disruption: Evict pods too that nothing makes again, that lose data, or that ask not to be disturbed.
-        timeout_s: How long it may take.
+        allow_disruption: Also evict pods that no controller recreates, that lose data, or that opt out of disruption.
+        timeout_s: Maximum duration.
     """
 
     allow_disruption: bool = False
@@ -64,12 +64,12 @@ class DrainConsent:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What a drain has left.
+    """What remains after a drain.
 
     Attributes:
-        nodes: How many the pool has; all of them are cordoned.
-        ending: Workloads whose pods are there again, as they ignore the cordon, and how many.
-        short: Controllers that have not made all pods again.
+        nodes: Number of nodes of the pool; all of them are cordoned.
+        ending: Workloads whose pods are back because they ignore the cordon, and the number of these pods.
+        short: Controllers that have not recreated all pods.
     """
 
     nodes: int = 0
@@ -77,40 +77,40 @@ class Drained:
     short: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Say it in a line, which says "empty" only where it is so."""
+        """Summarize the drain in one line, which contains "empty" only if the nodes are."""
         words = [f"{counted(self.nodes, 'node')} cordoned{'' if self.ending else ' and empty'}", *self.notes]
         return "; ".join(words)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say besides."""
+        """Return what the summary adds: pods that stay, and pods that are missing."""
         ending = [
             f"{counted(pods, 'pod')} of {workload} "
             + ("ignores the cordon and ends with the node" if pods == 1 else "ignore the cordon and end with the node")
             for workload, pods in self.ending
         ]
-        return (*ending, *([f"not all pods were made again: {listed(self.short)}"] if self.short else []))
+        return (*ending, *([f"not all pods were recreated: {listed(self.short)}"] if self.short else []))
 
 
 def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, beside: str = "") -> Drained:
-    """Empty the nodes of the live pool of a plan; safe to repeat.
+    """Drain the nodes of a plan's live pool; safe to repeat.
 
     Args:
         plan: Its `observed` pool is drained.
         session: The pool's cluster.
         run: The run.
-        consent: What may be done.
-        beside: The pool that takes its place and runs already; "" where there is none.
+        consent: What the drain may do.
+        beside: The running pool that replaces it; "" if there is none.
 
     Returns:
-        What is left on its nodes; all of them are cordoned.
+        What remains on its nodes; all of them are cordoned.
 
     Raises:
-        DrainTimeout: Pods are left; names them, what keeps them, and the cordoned nodes.
-        Conflict: A pod leaves only with --allow-disruption. Where that is seen at first, nothing was changed.
-        AccessError: Something of it is not allowed in the cluster.
-        ClusterError: The API did not answer for longer than a blip.
-        Stopped: The run was stopped; the nodes stay cordoned. The run knows what stands.
+        DrainTimeout: Pods are left; names them, what blocks them, and the cordoned nodes.
+        Conflict: A pod leaves only with --allow-disruption. If that is found at the start, nothing was changed.
+        AccessError: A required permission in the cluster is missing.
+        ClusterError: The API did not answer for longer than a brief outage.
+        Stopped: The run was stopped; the nodes stay cordoned. `run.standing` describes the state.
     """
     if plan.observed is None:
         return Drained()
@@ -123,23 +123,23 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
 
 
 def require_drainable(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
-    """Look whether the pods of a pool may be evicted, before anything is changed or paid for.
+    """Check that the pods of a pool may be evicted, before anything changes or costs money.
 
     Raises:
         Conflict: A pod leaves only with --allow-disruption.
-        AccessError, ClusterError: It cannot be told.
+        AccessError, ClusterError: The pods cannot be read.
     """
     if plan.observed is not None:
         _Drain(plan, plan.observed, session, run, consent).check()
 
 
 def require_drained(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
-    """Look once more before a pool is deleted.
+    """Check that a pool is drained, right before it is deleted.
 
     Raises:
-        Conflict: A pod is on its nodes that is not of a DaemonSet, not the kubelet's own, has not ended, and does not
-            ignore the cordon with consent.
-        AccessError, ClusterError: It cannot be told; the pool must not be deleted then either.
+        Conflict: Its nodes run a pod that is not a DaemonSet's or a static pod, has not ended, and does not ignore the
+            cordon with consent.
+        AccessError, ClusterError: The pods cannot be read; the pool must not be deleted then either.
     """
     if plan.observed is None:
         return
@@ -153,7 +153,7 @@ def require_drained(plan: PoolPlan, session: Session, run: Run, consent: DrainCo
             f"the pool still has {counted(len(left), 'running pod')}: {listed(left)}",
             where=plan.where,
             fix="run it again: it drains the pool first",
-            why="a pool that is replaced is only deleted once its nodes are empty",
+            why="a pool that is replaced is deleted only once its nodes are empty",
             code="not-drained",
         )
 
@@ -163,11 +163,11 @@ class _Drain:
     """One drain of one pool, round by round.
 
     Attributes:
-        empty: Nodes on which a round found nothing to evict; read again by looks at the whole pool only.
-        first: By node the uids of the pods that the first read after its cordon showed: all others came later.
-        since: When nodes were cordoned, as far as the cluster tells.
-        evicted: Uids of pods whose eviction was taken.
-        makers: What has to make pods again for them.
+        empty: Nodes on which a round found nothing to evict; only checks of the whole pool read them again.
+        first: Per node the UIDs of the pods in the first read after its cordon; all others came later.
+        since: When nodes were cordoned, if the cluster records it.
+        evicted: UIDs of pods whose eviction was accepted.
+        makers: Controllers that must recreate them.
     """
 
     plan: PoolPlan
@@ -192,14 +192,14 @@ class _Drain:
     left: tuple[Verdict, ...] = ()
 
     def check(self) -> None:
-        """Look, and change nothing."""
+        """Check consent for all pods; change nothing."""
         wait = self.run.wait(self.run.resume, self._notify)
         nodes = self._nodes(wait)
         names = [text(node, "metadata", "name") for node in nodes]
         self._require_consent(self._steadily(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes))))
 
     def work(self) -> Drained:
-        """Do all rounds."""
+        """Run all rounds."""
         self.check()
         wait = self.run.wait(self.run.resume, self._notify, self.consent.timeout_s)
         while True:
@@ -208,10 +208,10 @@ class _Drain:
                 return done
 
     def _evict_all(self, wait: Wait) -> None:
-        """Go on until a round finds nothing to evict.
+        """Repeat rounds until one finds nothing to evict.
 
-        An autoscaler may add a node, and a pod may be bound at the moment of the cordon: so nodes are listed and
-        cordoned first in every round, and pods are read after it.
+        An autoscaler may add a node, and a pod may be bound at the moment of the cordon, so each round first lists and
+        cordons nodes, then reads pods.
         """
         while True:
             nodes = self._nodes(wait, thorough=not self.first)
@@ -225,9 +225,9 @@ class _Drain:
             self._pause(wait, wait.poll_s)
 
     def _proven_empty(self, wait: Wait) -> Drained | None:
-        """Look at the whole pool again and again until two looks far enough apart found nothing; None where one did.
+        """Read the whole pool until two reads far enough apart find nothing to evict; return None if one finds a pod.
 
-        One look may fall between the pod that has left and the one that takes its place.
+        A single read may fall between the pod that has left and its replacement.
         """
         begun: float | None = None
         since: float | None = None
@@ -249,9 +249,7 @@ class _Drain:
                 return self._drained(len(nodes), occupants, short)
             if since is None and (not short or before - begun > _REPLACED_S):
                 since, seen = self._time(wait), set(self.cordoned)
-            self._notify_once(
-                "nothing is left to evict" if since else f"waiting for {listed(short)} to make pods again"
-            )
+            self._notify_once("nothing is left to evict" if since else f"waiting for {listed(short)} to recreate pods")
             rest = wait.poll_s if since is None else since + _QUIET_S + 1 - before
             self._pause(wait, min(wait.poll_s, max(0.0, rest)))
 
@@ -261,7 +259,7 @@ class _Drain:
         return Drained(nodes, tuple(sorted(ending.items())), short)
 
     def _time(self, wait: Wait) -> float:
-        """Ask the cluster for its time, so that one that runs faster than ours is looked at by its own."""
+        """Return the cluster's time, so that its timestamps are compared with its own clock."""
         told = self._steadily(wait, lambda kube: kube.time())
         return self.run.clock.now() if told is None else told
 
@@ -270,7 +268,7 @@ class _Drain:
         return self._steadily(wait, lambda kube: pool_nodes(kube, self.pool, label, thorough=thorough))
 
     def _cordon(self, wait: Wait, nodes: Sequence[Tree]) -> int:
-        """Cordon the nodes that are not, and count them."""
+        """Cordon the nodes that are not cordoned, and return their number."""
         fresh = [node for node in nodes if not is_cordoned(node)]
         for node in fresh:
             self._steadily(wait, partial(cordon, node=node, pool=self.pool))
@@ -278,7 +276,7 @@ class _Drain:
             self.run.sent.confirm_effect(self.plan.cluster.key, self.plan.name)
             name = text(node, "metadata", "name")
             self.empty.discard(name)
-            self.first.pop(name, None)  # pods may have come while it was not cordoned
+            self.first.pop(name, None)  # pods may have come before the cordon
             self.since.pop(name, None)
         if fresh:
             self._notify(f"cordoned {counted(len(fresh), 'node')}")
@@ -298,7 +296,7 @@ class _Drain:
         return found
 
     def _ends_with_node(self, pod: NodePod) -> bool:
-        """Return whether a pod has come in spite of the cordon: once evicted, the next one would come in its place."""
+        """Return whether a pod arrived in spite of the cordon: once evicted, the next one would replace it."""
         since = self.since.get(pod.node)
         late = pod.uid not in self.first[pod.node] or (
             since is not None and pod.bound is not None and pod.bound > since
@@ -325,7 +323,7 @@ class _Drain:
             )
 
     def _due(self, now: float) -> list[Verdict]:
-        """Choose the pods to evict now: no gang that a pod holds back, and the head of a gang after its workers."""
+        """Return the pods to evict now: no gang that one of its pods blocks, and a gang's head after its workers."""
         held = blocked_gangs(self.left)
         busy = {v.pod.gang for v in self.left if v.pod.gang is not None and not v.pod.head}
         return [
@@ -350,13 +348,13 @@ class _Drain:
                 raise answer
             else:
                 self.answers[uid] = str(answer)
-                if isinstance(answer, AccessError):  # the token may have run out: once more with a new one
+                if isinstance(answer, AccessError):  # the token may have expired: retry once with a new one
                     self.denied.add(uid)
                     self.session.renew(kube)
 
     def _note(self, verdict: Verdict, answer: EvictionAnswer, now: float) -> None:
         uid, budgets = verdict.pod.uid, " and ".join(verdict.budgets)
-        self.answers[uid] = f"budget {budgets}: used up for now" if answer.refusal == "budget" else answer.message
+        self.answers[uid] = f"budget {budgets}: exhausted for now" if answer.refusal == "budget" else answer.message
         if answer.retry_after_s is not None:
             self.retry_at[uid] = now + answer.retry_after_s
         if answer.refusal == "throttled":
@@ -366,11 +364,11 @@ class _Drain:
             self.makers.add((verdict.pod.owner.kind, verdict.pod.namespace, verdict.pod.owner.name))
 
     def _why(self, verdict: Verdict) -> str:
-        """Return what keeps a pod: by the rules, else by the last answer to its eviction."""
+        """Return what blocks a pod: a rule, or else the last answer to its eviction."""
         return verdict.why or self.answers.get(verdict.pod.uid, "")
 
     def _report(self) -> None:
-        """Report each node whose state has changed."""
+        """Report each node whose state changed."""
         now, left = self.run.clock.now(), self.left
         current = {(v.pod.node, self._why(v)) for v in left if v.way != "leaving" and self._why(v)}
         self.waiting_since = {key: self.waiting_since.get(key, now) for key in current}
@@ -395,35 +393,35 @@ class _Drain:
 
     def _late(self) -> DrainTimeout:
         if not self.left:
-            seen = "the time was over before a second look had found the nodes empty"
+            seen = "the timeout expired before a second check had found the nodes empty"
         else:
             seen = f"{counted(len(self.left), 'pod')} did not leave in time: {listed(self._named())}"
         return DrainTimeout(
             f"{seen}; {self._stands()}",
             where=self.plan.where,
-            fix=f"to resume: {self.run.resume}; to give it up: {undo_command(self.plan, self.run)}",
+            fix=f"to resume: {self.run.resume}; to give up: {undo_command(self.plan, self.run)}",
         )
 
     def _named(self) -> list[str]:
         return [f"{v.pod} on {v.pod.node}{f' ({why})' if (why := self._why(v)) else ''}" for v in self.left]
 
     def _stands(self) -> str:
-        """Describe what a drain that ends here leaves behind."""
+        """Describe what an unfinished drain leaves behind."""
         both = f"; {self.plan.name} and {self.beside} both run, and cost" if self.beside else ""
         return f"cordoned: {listed(self.cordoned)}{both}"
 
     def standing(self) -> str:
-        """Describe what stands when the run is stopped, and the way back."""
+        """Describe the state after the run was stopped, and how to undo it."""
         if not self.cordoned:
             return "stopped before a node was cordoned"
         left = f"; {counted(len(self.left), 'pod')} left: {listed(self._named())}" if self.left else ""
         return (
-            f"stopped: {self.plan.name} is drained no further; {self._stands()}{left}; "
-            f"to give it up: {undo_command(self.plan, self.run)}"
+            f"stopped: {self.plan.name} is not drained any further; {self._stands()}{left}; "
+            f"to give up: {undo_command(self.plan, self.run)}"
         )
 
     def _steadily(self, wait: Wait, call: Callable[[Kube], _T]) -> _T:
-        """Make calls of the cluster; a token that ran out and an API server that restarts do not end a drain."""
+        """Call the cluster; survive an expired token and a restarting API server."""
         bad, renewed = Lasting(wait.poll_s), False
         while True:
             kube = self.session.kube()
@@ -446,7 +444,7 @@ class _Drain:
 
 
 def consent_finding(plan: PoolPlan, pod: str, node: str, why: str, *, undo: str = "") -> Finding:
-    """Describe a pod that is only evicted with --allow-disruption."""
+    """Return the finding on a pod that is evicted only with --allow-disruption."""
     return Finding(
         "drain-consent",
         plan.where,
@@ -456,16 +454,16 @@ def consent_finding(plan: PoolPlan, pod: str, node: str, why: str, *, undo: str 
 
 
 def undo_command(plan: PoolPlan, run: Run) -> str:
-    """Write the command that uncordons what a drain of a pool has cordoned."""
+    """Return the command that uncordons the nodes that a drain of a pool has cordoned."""
     return f"gpukube pool drain {plan.name} --undo {run.spec_options}".strip()
 
 
 def listed(names: Collection[str]) -> str:
-    """List a few names and count the others."""
+    """List the first few names and count the rest."""
     more = len(names) - SHOWN
     return ", ".join(sorted(names)[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def counted(number: int, what: str) -> str:
-    """Write a number of things."""
+    """Return a number with its noun, in the singular or plural."""
     return f"{number} {what}{'' if number == 1 else 's'}"

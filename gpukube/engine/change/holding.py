@@ -1,7 +1,7 @@
-"""Pools whose first nodes no quota has room for: held back before any of their calls, while others go on.
+"""Holds back pools whose first nodes would exceed a quota, before any of their calls; the other pools continue.
 
-In scope: reading quotas beside what a run reads anyway, and which pools it holds back. Out of scope: what a
-pool needs of which quota (engine.plan.quotas).
+In scope: reading quotas while a run reads its clusters, and which pools to hold back. Out of scope: how much of which
+quota a pool needs (engine.plan.quotas).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ NOTHING_HELD: Final[Held] = MappingProxyType({})
 _Answer: TypeAlias = Mapping["CloudQuota", QuotaReading]
 
 STARTING: Final[tuple[Action, ...]] = ("create",)
-"""What `create` does that takes nodes."""
+"""Actions of `create` that start nodes."""
 GROWING: Final[tuple[Action, ...]] = ("create", "update", "replace")
-"""Likewise `apply`."""
+"""Actions of `apply` that start nodes."""
 _PATIENCE_S: Final = 15.0
-"""After everything else was read; a cloud that has not answered by then is not waited for."""
+"""Maximum wait for quotas after everything else was read."""
 _MOST_NAMED: Final = 3
 
 
 @dataclass(slots=True)
 class QuotaReads:
-    """The quotas that pools of a run start with, each read once, while its clusters are looked into.
+    """Quotas that the pools of a run need at the start, each read once, while the run reads its clusters.
 
     Attributes:
-        actions: What the run does to pools; others need nothing of it.
-        beside: Whether a replaced pool has a second one beside it, as of `pool_needs`.
+        actions: Actions that need quota in this run.
+        beside: Whether a replacement pool runs next to the old one; see `pool_needs`.
     """
 
     actions: Collection[Action]
@@ -62,7 +62,7 @@ class QuotaReads:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def begin(self, plan: ClusterPlan, session: Session) -> None:
-        """Begin to read what the pools of a cluster need, as far as nobody reads it yet; waits for nothing."""
+        """Start to read the quotas that a cluster's pools need and nobody has requested yet; do not wait."""
         wanted = {need.quota for pool in plan.pools for need in self._needs(plan, pool, session)}
         with self._lock:
             new = wanted - self._begun
@@ -71,15 +71,15 @@ class QuotaReads:
                 self._answers[asked] = begin(partial(session.cloud.quotas, asked), threading.Event())
 
     def held(self, plans: Sequence[ClusterPlan], sessions: Mapping[str, Session]) -> tuple[Held, str]:
-        """Choose the pools for whose first nodes a quota has no room, beside those before them in the spec.
+        """Return the pools whose first nodes a quota cannot cover after the pools before them in the spec.
 
         Args:
-            plans: Of all clusters; `begin` has seen them.
-            sessions: Of these clusters, by key.
+            plans: Plans of all clusters; `begin` was called with each.
+            sessions: Sessions of these clusters, by key.
 
         Returns:
-            The pools, each with its error; and one line on the quotas that could not be read, "" for none. A pool is
-            held back only where limit and use were both read.
+            The pools, each with its error; and one line on quotas that could not be read, "" if there are none. A pool
+            is held back only if both limit and usage were read.
         """
         needs = {
             (plan.cluster.key, pool.pool): self._needs(plan, pool, sessions[plan.cluster.key])
@@ -113,14 +113,15 @@ class QuotaReads:
 
 
 def unless_held(work: Work, held: Held) -> Work:
-    """Do the work of pools but those that are held back, of which nothing is sent."""
+    """Return work that skips the pools that are held back: nothing is sent for them."""
 
     def done(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
         error = held.get((plan.cluster.key, plan.pool))
         if error is None:
             return work(plan, session, run)
         run.note_failure()
-        return PoolReport(plan.pool, plan.name, "failed", "not sent: a quota is short", error=error, resume=run.resume)
+        message = "not sent: not enough quota"
+        return PoolReport(plan.pool, plan.name, "failed", message, error=error, resume=run.resume)
 
     return done
 
@@ -138,19 +139,19 @@ def _answered(answer: Future[_Answer]) -> _Answer | GpukubeError:
 
 def _refusal(need: QuotaNeed, use: QuotaUse, left: float) -> QuotaError:
     quota, reading = need.quota, use.reading
-    others = "" if left == use.free else f", {left:g} of it not needed by pools before this one"
+    others = "" if left == use.free else f", {left:g} left after the pools before this one"
     return QuotaError(
         f"quota {quota.name} ({quota.title}) in {quota.place} allows {reading.limit:g} {quota.unit}, "
-        f"{reading.used:g} of them used{others}; the nodes to start need {need.amount:g}",
+        f"{reading.used:g} of them used{others}; the first nodes need {need.amount:g}",
         where=need.pool,
-        fix=f"raise it to {use.least_limit:g}: {use.fix}; or add --ignore-quota to try all the same",
-        why="nothing of the pool was sent: the cloud refuses nodes beyond a quota",
+        fix=f"raise it to {use.least_limit:g}: {use.fix}; or add --ignore-quota to try anyway",
+        why="nothing was sent for the pool: the cloud rejects nodes beyond a quota",
         code="quota-short",
     )
 
 
 def _unread(uses: Iterable[QuotaUse]) -> str:
-    """Name quotas with the reason, those of one reason together."""
+    """Name the quotas that were not read, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for use in uses:
         reasons.setdefault(use.reading.unknown, []).append(use.quota.name)

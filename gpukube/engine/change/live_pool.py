@@ -1,9 +1,9 @@
-"""One live pool during a run: calls sent, operations followed, and every failure turned into a report.
+"""One live pool during a run: sends calls, follows operations, and turns every failure into a report.
 
-In scope: what create, apply and delete do to a pool. Out of scope: which of it is done (create, apply).
+In scope: what create, apply, and delete do to a pool. Out of scope: deciding what to do (create, apply).
 
-All of it starts from a look at the cloud and is safe to repeat: after a refusal, a lost answer or a kill the next
-look says how far things are.
+Everything starts from a read of the cloud and is safe to repeat: after a rejection, a lost response, or a kill the next
+read shows the progress.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from gpukube.engine.run.wait import Wait
 
 REPEATS = 5
-"""Looks and calls beyond one per change that an update may take, when others change the pool at the same time."""
+"""Reads and calls an update may make in addition to one per change, if others change the pool at the same time."""
 
 
 Proof = Callable[[], PoolReport]
-"""The rest of a pool's work once its cloud has finished with it: calls of the cluster, and reads of the cloud."""
+"""Verification of a pool after its cloud has finished: calls to the cluster, and reads of the cloud."""
 Work = Callable[["PoolPlan", "Session", "Run"], PoolReport | Proof]
-"""What is done to one pool."""
+"""Work on one pool, up to its proof."""
 
 
 def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
-    """Refuse, before anything is changed, to adopt pools that cannot be adopted now.
+    """Reject, before anything changes, the adoption of pools that cannot be adopted now.
 
     Raises:
-        Conflict: Holds one diagnostic per such pool.
+        Conflict: One diagnostic per such pool.
     """
     found = [d for plan in plans for pool in plan.pools if pool.obstacle == "not-ready" for d in pool.diagnostics]
     if found:
@@ -60,16 +60,16 @@ def require_adoptable(plans: Sequence[ClusterPlan]) -> None:
 
 
 def attempt(plan: PoolPlan, session: Session, run: Run, work: Work) -> PoolReport | Proof:
-    """Do one pool's work up to its proof; a failure becomes a report, and with fail-fast the end of what has not begun.
+    """Do one pool's work up to its proof; turn a failure, also of the proof, into a report.
 
-    A failure of the proof becomes one too.
+    With --fail-fast, a failure ends the run for pools that have not started.
     """
     key = plan.cluster.key
     if run.given_up:
         run.report("failed", "not attempted: another pool failed", key, plan.pool)
         message = "not attempted: another pool failed (--fail-fast)"
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
-    if run.clock.stopped:  # pools that queue: a call made now would not be waited for
+    if run.clock.stopped:  # for queued pools: nobody would wait for a call made now
         return _cut_short(plan, run)
     return _guarded(plan, run, partial(_run_step, plan, session, partial(work, plan, session, run)))
 
@@ -90,7 +90,7 @@ def _guarded(plan: PoolPlan, run: Run, step: Callable[[], PoolReport | Proof]) -
         is_cut = isinstance(error, WaitTimeout) and not isinstance(error, DrainTimeout)
         if is_cut and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
             return replace(cut, error=error)
-        resume = "" if plan.action == "conflict" else run.resume  # the same command would meet the same conflict
+        resume = "" if plan.action == "conflict" else run.resume  # repeating the command would end in the same conflict
         return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
     except Stopped:
         run.report("failed", "interrupted", key, plan.pool)
@@ -111,10 +111,10 @@ def _proven(plan: PoolPlan, run: Run, proof: Proof) -> PoolReport:
 def attempt_all(
     pools: Iterable[PoolPlan], session: Session, run: Run, work: Work, *, at_once: int = 0
 ) -> tuple[PoolReport, ...]:
-    """Do the work of pools of one cluster, as many at a time as its cloud changes unless told otherwise.
+    """Work on the pools of one cluster, by default as many at a time as its cloud changes.
 
-    Where that is one, the next one begins as soon as the cloud has finished with the one before, whose nodes may take
-    minutes more until their GPUs are there. With fail-fast it waits for the proof: what that finds stops the rest.
+    If that is one, the next pool starts as soon as the cloud has finished the previous one, whose GPUs may need minutes
+    more. With --fail-fast it waits for the proof, as a failure there stops the rest.
     """
     together = at_once or session.provider.extras.pools_at_once
     tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
@@ -143,27 +143,30 @@ def _unfinished(plan: PoolPlan) -> str:
 
 
 def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
-    """Report a pool whose work was stopped, or ran out of time, by what is known of its calls."""
+    """Report a pool whose work was stopped, or timed out, by what is known of its calls."""
     outcome: Outcome
     if standing := run.standing.get((plan.cluster.key, plan.name)):
         return PoolReport(plan.pool, plan.name, "started", standing, resume=run.resume)
     found = plan.replacement
     if found and (found.beside or run.sent.state(plan.cluster.key, found.name) != "none"):
         outcome = "unknown" if _call_state(plan, run) == "in-flight" else "started"
-        message = f"stopped half-way: {found.name} takes the place of {plan.name}; the same command goes on"
+        message = f"stopped half-way: {found.name} replaces {plan.name}; run the same command to continue"
         return PoolReport(plan.pool, plan.name, outcome, message, resume=run.resume)
     match _call_state(plan, run):
         case "in-flight":
             outcome = "unknown"
-            message = f"{plan.action}: the run ended during a call; the next run finds out if it worked"
+            message = f"{plan.action}: the run ended during a call; the next run finds out whether it worked"
         case "taken" if plan.action == "replace":
-            outcome = "started"  # maybe no more than a cordon: nothing need be under way in the cloud
-            message = f"stopped half-way: {plan.name} is drained, deleted and created again; the same command goes on"
+            outcome = "started"  # perhaps only a cordon: the cloud need not be working on anything
+            message = (
+                f"stopped half-way: {plan.name} is drained, deleted, and created again; "
+                "run the same command to continue"
+            )
         case "taken":
-            outcome, message = "started", f"{plan.action} is still running in the cloud; not watched any more"
+            outcome, message = "started", f"{plan.action} is still running in the cloud; no longer watched"
         case _ if plan.observed is not None and plan.observed.state in ("busy", "deleting"):
             outcome = "started"
-            message = f"the cloud is still working on it ({plan.observed.status}); not watched any more"
+            message = f"the cloud is still working on it ({plan.observed.status}); no longer watched"
         case _ if plan.action == "no-op":
             outcome, message = "not-attempted", "nothing to change; not verified"
         case _:
@@ -172,31 +175,31 @@ def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
 
 
 def _call_state(plan: PoolPlan, run: Run) -> CallState:
-    """Return what is known of the calls of a pool; those of the one that replaces it are among them."""
+    """Return what is known of the calls for a pool, including those for its replacement."""
     names = [plan.name, *([plan.replacement.name] if plan.replacement else [])]
     states = {run.sent.state(plan.cluster.key, name) for name in names}
     return "in-flight" if "in-flight" in states else "taken" if "taken" in states else "none"
 
 
 def started(plan: PoolPlan, run: Run, message: str) -> PoolReport:
-    """Report a pool whose calls the cloud has taken and that is not waited for."""
+    """Report a pool whose calls the cloud has accepted, if the run does not wait for it."""
     resume = run.follow or run.resume
-    return PoolReport(plan.pool, plan.name, "started", f"{message}; not watched any more", plan.changes, resume=resume)
+    return PoolReport(plan.pool, plan.name, "started", f"{message}; no longer watched", plan.changes, resume=resume)
 
 
 def observe(plan: PoolPlan, session: Session) -> Observed | None:
-    """Look at the plan's pool: at the live one it was matched with, else at the name it is to have."""
+    """Read the plan's pool: the live one it was matched with, else the one with its future name."""
     return session.cloud.pool(plan.name)
 
 
 def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Send the calls of a creation and wait until the cloud has finished with the pool.
+    """Send the calls that create a pool and wait until the cloud has finished with it.
 
-    When a call is refused or its answer is lost, a look says whether the pool is there after all.
+    After a rejection or a lost response, a read shows whether the pool exists after all.
 
     Raises:
-        GpukubeError: The cloud refuses it, or it ended badly.
-        WaitTimeout: It is still under way.
+        GpukubeError: The cloud rejects it, or it failed.
+        WaitTimeout: It is still in progress.
         Stopped: The run was stopped.
     """
     desired = _require_desired(plan)
@@ -208,7 +211,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         try:
             operation = wait.send(session.cloud, request)
         except (Conflict, CloudError):
-            # The answer may be lost and the call have had its effect, or a killed run have sent it: look first.
+            # The call may have worked although its response was lost, or a killed run may have sent it: read first.
             if not _is_there_now(plan, session):
                 raise
             run.sent.confirm_effect(plan.cluster.key, plan.name)
@@ -220,9 +223,9 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
 
 
 def settle(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Wait until the cloud has finished with the pool, whoever started it: this run or one that was killed.
+    """Wait until the cloud has finished with the pool, whether this run or a killed one started it.
 
-    Sends what creation could not carry (PoolRequests.follow_up).
+    Sends what the create call could not include (PoolRequests.follow_up).
     """
     wait = _wait(plan, run, "wait")
     wait.for_operation(session.cloud, Operation(plan.name, "create"))
@@ -230,23 +233,23 @@ def settle(plan: PoolPlan, session: Session, run: Run) -> None:
     if desired is None:
         return
 
-    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
         observed = observe(plan, session)
         request = session.provider.requests.follow_up(desired, observed) if observed else None
-        return _Step(request, request, "requesting what creation could not carry") if request else None
+        return _Step(request, request, "requesting what the create call could not include") if request else None
 
     _converge(plan, session, run, next_step, settled=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """The next call of a change of a live pool.
+    """The next call while changing a live pool.
 
     Attributes:
-        left: What is still different. The same after a call that was accepted means that the call had no effect.
+        left: What still differs. If it is unchanged after an accepted call, the call had no effect.
         request: The call.
-        doing: For people, what it asks for.
-        last: Whether nothing is left after it.
+        doing: Human-readable purpose of the call.
+        last: Whether no call follows.
     """
 
     left: object
@@ -255,7 +258,7 @@ class _Step:
     last: bool = True
 
 
-def _converge(  # noqa: PLR0913 - whose loop, and what differs between its callers
+def _converge(  # noqa: PLR0913 - the pool, and what differs between the callers
     plan: PoolPlan,
     session: Session,
     run: Run,
@@ -264,25 +267,25 @@ def _converge(  # noqa: PLR0913 - whose loop, and what differs between its calle
     *,
     settled: bool = True,
 ) -> None:
-    """Change a live pool, call by call, looking at it before each.
+    """Change a live pool call by call, with a read before each.
 
-    Clouds take one change at a time, others may change the pool between two of ours, and a run may die anywhere: so
-    wait for what is under way, look, send the first call of what still differs, and begin again. What was done already
-    by a run that was killed, or by somebody else, is not done again. After a lost answer a look tells whether the call
-    had its effect.
+    Clouds accept one change at a time, others may change the pool between two of gpukube's changes, and a run may die
+    at any point. Therefore: wait for the current operation, read the pool, send the first call for what still differs,
+    and repeat. Changes already made by a killed run or by somebody else are not repeated. After a lost response a read
+    shows whether the call had its effect.
 
     Args:
-        plan: Of the pool.
-        session: Its cluster.
+        plan: Plan of the pool.
+        session: Session of its cluster.
         run: The run.
-        next_step: Looks at the pool and gives the call that is next, None when nothing is left; it is told whether a
-            call of ours was sent since the plan.
-        most: Looks at the most, when others change the pool at the same time.
-        settled: Whether to wait for what is under way before each look; otherwise `next_step` does.
+        next_step: Reads the pool and returns the next call, None if nothing is left; its argument is whether this run
+            has sent a call since the plan.
+        most: Maximum number of reads, if others change the pool at the same time.
+        settled: Whether to wait for the current operation before each read; otherwise `next_step` does.
 
     Raises:
-        GpukubeError: The cloud refuses a call, it ended badly, or an accepted call had no effect.
-        WaitTimeout: It is still under way.
+        GpukubeError: The cloud rejects a call, it failed, or an accepted call had no effect.
+        WaitTimeout: An operation is still in progress.
         Stopped: The run was stopped.
     """
     wait = _wait(plan, run, "update")
@@ -294,13 +297,13 @@ def _converge(  # noqa: PLR0913 - whose loop, and what differs between its calle
         step = next_step(begun)
         if step is None:
             return
-        if step.left == done:  # the cloud says done, and nothing has changed: not again, it may cost nodes each time
+        if step.left == done:  # done, but nothing changed: do not repeat, as each call may cost nodes
             break
         run.report("update", step.doing, plan.cluster.key, plan.pool)
         done = None
         try:
             operation = wait.send(session.cloud, step.request)
-        except Moved:  # refused: whatever is different then was changed by others
+        except Moved:  # rejected: any difference now was made by others
             continue
         except CloudError:
             begun = True
@@ -320,21 +323,21 @@ def _converge(  # noqa: PLR0913 - whose loop, and what differs between its calle
     raise CloudError(
         f"the cloud accepted every call, but the pool still differs{f' in {fields}' if fields else ''}",
         where=plan.where,
-        fix="gpukube pool plan diff shows what; run again, and if it stays, contact the cloud's support",
+        fix="gpukube pool plan diff shows the difference; run again, and if it persists, contact the cloud's support",
         code="no-effect",
     )
 
 
 def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Bring the planned changes about; a change that the plan did not know is noticed before anything is overwritten.
+    """Make the planned changes; detect a change made since the plan before overwriting it.
 
     Raises:
         Conflict: Somebody changed the pool since it was planned.
-        GpukubeError, WaitTimeout, Stopped: As _converge.
+        GpukubeError, WaitTimeout, Stopped: See _converge.
     """
     planned = {c.change.field: c.change for c in plan.changes}
 
-    def next_step(begun: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+    def next_step(begun: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
         now = _look_again(plan, session, planned, begun=begun)
         if not now.changes:
             return None
@@ -346,11 +349,11 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
 
 
 def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool = True) -> None:
-    """Delete the planned pool and, unless told otherwise, wait until it is gone; one that is going already is as good.
+    """Delete the planned pool and by default wait until it is gone; a pool already being deleted is not an error.
 
     Raises:
         Conflict: It changed since it was planned.
-        GpukubeError: The cloud refuses it, or it ended badly.
+        GpukubeError: The cloud rejects it, or it failed.
     """
     if plan.observed is None:
         return
@@ -360,7 +363,7 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
     if plan.observed.state != "deleting":
         try:
             operation = wait.send(session.cloud, session.provider.requests.delete(plan.cluster, plan.observed))
-        except (Conflict, CloudError):  # the answer may be lost and the call have had its effect: look
+        except (Conflict, CloudError):  # the call may have worked although its response was lost: read
             now = observe(plan, session)
             if now is not None and now.state != "deleting":
                 raise
@@ -370,20 +373,20 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
 
 
 def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
-    """Take our marks off the planned pool; everything else of it stays as it is then.
+    """Remove gpukube's labels from the planned pool and leave everything else as it is.
 
     Returns:
-        The pool as it was last looked at.
+        The pool as last read.
 
     Raises:
-        Conflict: It has another owner meanwhile.
+        Conflict: It has another owner by now.
         CloudError: The pool is gone.
-        GpukubeError, WaitTimeout, Stopped: As _converge.
+        GpukubeError, WaitTimeout, Stopped: See _converge.
     """
     owner = plan.observed.owner if plan.observed else ""
     seen: list[Observed] = []
 
-    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
         observed = _there(plan, session, "there is nothing to release")
         seen.append(observed)
         if observed.owner not in ("", owner):
@@ -391,22 +394,22 @@ def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
         requests = session.provider.requests.release(plan.cluster, observed)
         if not requests:
             return None
-        return _Step(requests, requests[0], "taking the ownership labels off", last=len(requests) == 1)
+        return _Step(requests, requests[0], "removing the ownership labels", last=len(requests) == 1)
 
     _converge(plan, session, run, next_step)
     return seen[-1]
 
 
 def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None:
-    """Give the planned pool its size; everything else of it stays, also what changed since the plan.
+    """Set the size of the planned pool and leave everything else as it is, including changes since the plan.
 
     Raises:
         CloudError: The pool is gone.
-        GpukubeError, WaitTimeout, Stopped: As _converge.
+        GpukubeError, WaitTimeout, Stopped: See _converge.
     """
     desired = {c.change.field: c.change.new for c in plan.changes}
 
-    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
         observed = _there(plan, session, "gpukube pool create creates it")
         left = {field: observed.fields.get(field) for field, value in desired.items()}
         if left == desired:
@@ -418,19 +421,19 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
 
 
 def freeze_pool(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Keep the autoscaler from changing the size of the planned pool, before it is emptied.
+    """Turn off the autoscaler of the planned pool before it is drained.
 
     Raises:
-        GpukubeError, WaitTimeout, Stopped: As _converge.
+        GpukubeError, WaitTimeout, Stopped: See _converge.
     """
     _while_it_stands(plan, session, run, session.provider.requests.freeze, "turning its autoscaler off")
 
 
 def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Write the copy of the planned pool's marks where it is missing, before a second pool gets the same marks.
+    """Write the missing copy of the planned pool's ownership labels, before a second pool gets the same labels.
 
     Raises:
-        GpukubeError, WaitTimeout, Stopped: As _converge.
+        GpukubeError, WaitTimeout, Stopped: See _converge.
     """
     _while_it_stands(plan, session, run, session.provider.requests.copy, "writing its ownership tags")
 
@@ -442,9 +445,9 @@ def _while_it_stands(
     request_for: Callable[[ClusterRef, Observed], Request | None],
     doing: str,
 ) -> None:
-    """Bring one thing about on a pool that is to go: no cloud changes one that failed or is being deleted."""
+    """Make one change to a pool that will be deleted; no cloud changes one that failed or is being deleted."""
 
-    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called by _converge alone
+    def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
         observed = observe(plan, session)
         if observed is not None and observed.state == "busy":
             _wait(plan, run, "update").for_operation(session.cloud, Operation(plan.name, "update"))
@@ -458,7 +461,7 @@ def _while_it_stands(
 
 
 def _there(plan: PoolPlan, session: Session, fix: str) -> Observed:
-    """Look at a pool that must be there."""
+    """Read a pool that must exist."""
     observed = observe(plan, session)
     if observed is None:
         raise CloudError("the pool no longer exists", where=plan.where, fix=fix, code="pool-gone")
@@ -466,7 +469,7 @@ def _there(plan: PoolPlan, session: Session, fix: str) -> Observed:
 
 
 def _require_desired(plan: PoolPlan) -> Desired:
-    assert plan.desired is not None  # noqa: S101 - plans of pools that are made or changed have it
+    assert plan.desired is not None  # noqa: S101 - pools that are created or changed have it
     return plan.desired
 
 
@@ -476,10 +479,10 @@ def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
 
 
 def _is_there_now(plan: PoolPlan, session: Session) -> bool:
-    """After a conflict or a lost answer: is the pool there, ours, and as wanted?
+    """Return whether, after a conflict or a lost response, the pool exists with the right owner and fields.
 
     Raises:
-        Conflict: Somebody else has made one of its name meanwhile; the message says who.
+        Conflict: Somebody else has created a pool of that name meanwhile; the message names the owner.
     """
     observed = observe(plan, session)
     now = plan_pool(session.provider, _require_desired(plan), (observed,) if observed else ())
@@ -489,16 +492,16 @@ def _is_there_now(plan: PoolPlan, session: Session) -> bool:
 
 
 def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Change], *, begun: bool) -> PoolPlan:
-    """Look at the pool, and plan what is left of its plan.
+    """Read the pool, and plan what is left of its plan.
 
     Args:
-        plan: As it was shown.
-        session: The pool's cluster.
+        plan: The plan that was shown.
+        session: Session of the pool's cluster.
         planned: Its changes by field.
-        begun: Whether calls of ours were sent since.
+        begun: Whether this run has sent calls since.
 
     Raises:
-        Conflict: The pool is gone, not ours any more, or differs in a way that the plan did not know.
+        Conflict: The pool is gone, has another owner, or differs in a way that the plan did not contain.
     """
     observed, desired = observe(plan, session), _require_desired(plan)
     adopt = plan.action == "adopt"
@@ -509,14 +512,14 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     if now.action == "no-op":
         return now
     if adopt and observed and (observed.owner, observed.pool) == (desired.target.owner, plan.pool):
-        return replace(now, changes=())  # it has our marks: what else differs is for a later run
+        return replace(now, changes=())  # adopted: a later run handles other differences
     known: Mapping[FieldPath, Change] = planned
     if plan.observed and has_lost_marks(desired, plan.observed):
-        # What can change only once the marks are back was known, and is not done by this plan.
+        # What can change only after the labels are restored was known, and this plan does not do it.
         known = {change.field: change for change in find_changes(desired, plan.observed)} | dict(planned)
         now = _only(now, [c for c in now.changes if c.change.field in planned], "update", session)
     elif adopt and observed and has_lost_marks(desired, observed):
-        # The copy of the marks is written, the labels are not.
+        # The copy of the labels is written, the labels are not yet.
         now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
     _require_expected(now, plan, [c.change for c in now.changes if _is_unexpected(c.change, known, begun=begun)])
     return now
@@ -536,7 +539,7 @@ def _require_expected(now: PoolPlan, plan: PoolPlan, unexpected: Sequence[Change
 def _only(
     now: PoolPlan, changes: Sequence[ClassifiedChange], action: Literal["update", "adopt"], session: Session
 ) -> PoolPlan:
-    """Narrow a plan to some of its changes, with the calls of these alone."""
+    """Narrow a plan to these changes and their calls."""
     if now.desired is None or now.observed is None or now.action not in ("update", "replace"):
         return now
     requests = session.provider.requests.update(now.desired, now.observed, tuple(c.change for c in changes))
@@ -544,10 +547,10 @@ def _only(
 
 
 def _is_unexpected(change: Change, planned: Mapping[FieldPath, Change], *, begun: bool) -> bool:
-    """Return whether the plan did not know this difference.
+    """Return whether the plan did not contain this difference.
 
-    Once begun, sizes pass through others on their way: clouds that count per zone change zones and size one after the
-    other.
+    Once calls were sent, sizes may be intermediate: clouds that count nodes per zone change zones and size one after
+    the other.
     """
     if change == planned.get(change.field):
         return False

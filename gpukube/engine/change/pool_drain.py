@@ -1,4 +1,4 @@
-"""`pool drain`: empties the nodes of live pools by name, or takes its cordons back. Changes nothing in a cloud."""
+"""`pool drain`: drains the nodes of live pools by name, or uncordons them. Changes nothing in a cloud."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PoolDrain:
-    """What would be drained, or uncordoned; checked."""
+    """Checked pools to drain or uncordon."""
 
     plans: tuple[ClusterPlan, ...]
 
     def pools(self) -> Iterator[PoolPlan]:
-        """List the pools."""
+        """Iterate over the pools."""
         for plan in self.plans:
             yield from plan.pools
 
 
 def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *, undo: bool = False) -> PoolDrain:
-    """Find the live pool of this name that carries the mark of these owners, on every cluster that has it.
+    """Find the live pool with this name and one of these owners, on every cluster that has it.
 
-    Cordons are taken back of one of two pools too while one replaces the other.
+    With `undo`, the name may select one of two pools while one replaces the other.
 
     Raises:
         SpecError: No cluster has it.
-        Conflict: It is not ours, is protected, or is declared and not there.
-        GpukubeError: A cluster could not be asked.
+        Conflict: It has another owner, is protected, or is declared but does not exist.
+        GpukubeError: A cluster could not be read.
     """
     found = find_pools(plans, owners, [name], one_of_two=undo)
     for plan in plans:
@@ -70,17 +70,17 @@ def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *
 def drain_pools(
     drain: PoolDrain, sessions: Mapping[str, Session], run: Run, consent: DrainConsent
 ) -> tuple[ClusterReport, ...]:
-    """Cordon and empty the nodes of the pools."""
+    """Cordon and drain the nodes of the pools."""
     return report_all(drain.plans, sessions, run, partial(_on_cluster, partial(_drain_one, consent=consent)))
 
 
 def undo_drains(drain: PoolDrain, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Uncordon the nodes of the pools that gpukube has cordoned."""
+    """Uncordon the nodes that gpukube has cordoned in the pools."""
     return report_all(drain.plans, sessions, run, partial(_on_cluster, _undo_one))
 
 
 def _select_pool(cluster: str, name: str, pools: Sequence[Observed]) -> tuple[Observed, ...]:
-    """Select the pool of that name in the cloud, of an old and a new pool that carry the same labels."""
+    """Return the pool with that cloud name, out of an old and a new pool with the same labels."""
     exact = tuple(pool for pool in pools if name in (pool.name, f"{cluster}/{pool.name}"))
     return exact or tuple(pools)
 
@@ -98,7 +98,7 @@ def _protected(cluster: ClusterRef, pool: Observed) -> Finding:
 def _on_cluster(
     work: Callable[[PoolPlan, Session, Run], PoolReport], plan: ClusterPlan, session: Session, run: Run
 ) -> ClusterReport:
-    # No call of a cloud among them.
+    # Makes no call to a cloud.
     return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work, at_once=max(run.parallelism, 1)))
 
 
@@ -117,11 +117,11 @@ def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainCons
 
 
 def _undo_one(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
-    assert plan.observed is not None  # noqa: S101 - it was found live
+    assert plan.observed is not None  # noqa: S101 - the pool is live
     kube, pool = session.kube(), plan.observed
     nodes = pool_nodes(kube, pool, session.provider.extras.in_cluster.pool_label)
     done = [text(node, "metadata", "name") for node in nodes if uncordon(kube, node, pool)]
     if not done:
-        return PoolReport(plan.pool, plan.name, "unchanged", "gpukube has cordoned none of its nodes")
+        return PoolReport(plan.pool, plan.name, "unchanged", "gpukube has not cordoned any of its nodes")
     run.report("drain", f"uncordoned {listed(done)}", plan.cluster.key, plan.pool)
     return PoolReport(plan.pool, plan.name, "done", f"uncordoned {counted(len(done), 'node')}")

@@ -1,7 +1,7 @@
-"""`pool verify --probe`: runs one pod per pool that asks for one device, reads what it saw, and takes it away again.
+"""`pool verify --probe`: runs one pod per pool that requests one device, reads its output, and deletes it.
 
-Nothing stays: the Job is deleted whatever happens, Ctrl-C included. One that a killed run left is deleted by the next,
-and the cluster ends and removes it by itself (cluster.probe).
+Nothing remains: the Job is deleted in any case, even on Ctrl-C. The next run deletes the Job of a killed run; otherwise
+the cluster ends and removes it (cluster.probe).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 _LIMIT_S: Final = 300.0
-"""For pulling the image and running it, on nodes that are there."""
+"""Maximum time to pull the image and run it on existing nodes."""
 _LINES: Final = 200
 _NEEDED: Final = (
     ("create", "jobs", "batch"),
@@ -53,16 +53,16 @@ _NEEDED: Final = (
     ("list", "pods", ""),
 )
 _FALLBACK: Final = "default"
-"""Namespace on clusters where nothing of ours is installed: it is always there."""
+"""Namespace for clusters without a gpukube release: it always exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """How to probe.
+    """Options of a probe.
 
     Attributes:
-        image: What to run nvidia-smi in; "" for the pinned one.
-        scale_up: Probe also where that makes the autoscaler start a node.
+        image: Image to run nvidia-smi in; "" for the pinned one.
+        scale_up: Probe even if that makes the autoscaler start a node.
     """
 
     image: str = ""
@@ -71,7 +71,7 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One probe: whose, where, by what means, how long in all, and how long while it is stuck."""
+    """One probe: its pool, namespace, image, time limit, and time limit while stuck."""
 
     desired: Desired
     session: Session
@@ -90,15 +90,15 @@ class _Task:
 
 
 def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, how: Probing) -> PoolProof:
-    """Probe a pool whose nodes are as promised.
+    """Probe a pool whose nodes match the spec.
 
     Returns:
-        The proof with the probe in it; broken when the pod saw something else.
+        The proof with the probe's result; broken if the pod saw something else.
 
     Raises:
-        AccessError: We may not do what it takes; names all that is missing.
+        AccessError: Permissions are missing; names all of them.
         ClusterError: The API did not answer.
-        Stopped: The run was stopped; the Job is gone all the same.
+        Stopped: The run was stopped; the Job is deleted anyway.
     """
     resource, image = probed_resource(desired), how.image or PROBE_IMAGE
     why_not = _reason_to_skip(desired, proof, session.kube(), how)
@@ -126,9 +126,9 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
 
 
 def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing) -> str:
-    """Explain why a probe would tell nothing, or would cost a node; "" when it can run."""
+    """Explain why a probe would show nothing, or would cost a node; "" if it can run."""
     if not desired.managed or not probed_resource(desired):
-        return "no device is promised"
+        return "no device is expected"
     if how.scale_up and desired.promise.nodes.autoscaled:
         return ""
     if proof.status == "empty":
@@ -153,7 +153,7 @@ def _require_permissions(task: _Task) -> None:
         raise AccessError(
             f"not allowed in namespace {task.namespace}: {', '.join(missing)}",
             where=task.desired.target.where,
-            why="a probe is a Job with one pod, which is deleted afterwards",
+            why="a probe is a Job with one pod, which gpukube deletes afterwards",
             fix="get a role that allows it (kubectl create rolebinding NAME --clusterrole=edit --user=YOU "
             f"--namespace={task.namespace}), or run without --probe",
             code="probe-permissions",
@@ -162,12 +162,12 @@ def _require_permissions(task: _Task) -> None:
 
 @contextmanager
 def _running(task: _Task) -> Iterator[str]:
-    """Create the Job, give its name, and delete it in the end; also those that killed runs left."""
+    """Create the Job, yield its name, and delete it at the end, along with those that killed runs left."""
     made = probe_job(task.desired, task.namespace, secrets.token_hex(3), task.image)
     name = text(made, "metadata", "name")
     try:
         created = task.kube.create_object(JOBS, made)
-        # After our own, whose time is that of the API: what is much older than it was left by a killed run.
+        # After creating our Job, whose creation time is the API's: much older ones were left by killed runs.
         for job in task.kube.objects(JOBS, task.namespace, probe_marks(task.desired)) or ():
             if is_left_over(job, created):
                 _remove(task, text(job, "metadata", "name"))
@@ -177,7 +177,7 @@ def _running(task: _Task) -> Iterator[str]:
 
 
 def _remove(task: _Task, name: str) -> None:
-    """Delete a Job; when that fails the cluster does it later, which is no reason to lose the result."""
+    """Delete a Job; a failure does not lose the result, as the cluster deletes it later."""
     try:
         task.kube.cleaning().delete_object(JOBS, name, task.namespace)
     except (GpukubeError, Stopped) as error:
@@ -187,18 +187,18 @@ def _remove(task: _Task, name: str) -> None:
 
 
 def _follow(task: _Task, job: str) -> Attempt:
-    """Look until the pod has ended, is stuck for good, or until the limit; a moment without an answer is waited out."""
+    """Watch the pod until it ends, stays stuck, or the limit; a brief API outage is not an error."""
     clock = task.run.clock
     end = clock.now() + task.limit_s
     shown, stuck = "", Lasting(task.run.pace.poll_s)
     last = Attempt()
-    # A pod that is stuck may still be helped (an image that is pulled late, a node that comes): only what lasts counts.
+    # A stuck pod may recover (a slow image pull, a node that joins): only a lasting state counts.
     while True:
         seen = _look(task, job)
         now = clock.now()
         if isinstance(seen, Attempt):
             if last.pod and not seen.pod:
-                return last  # somebody, or the Job's own deadline, took the pod away
+                return last  # somebody, or the Job's own deadline, deleted the pod
             last = seen
         is_stuck = not isinstance(seen, GpukubeError) and seen.stuck
         stuck.note(now, holds=is_stuck)

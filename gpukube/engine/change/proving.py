@@ -1,4 +1,4 @@
-"""Promise against live nodes: look, wait while things are still coming up, and say what is missing when they do not."""
+"""Verifies live nodes against the spec: reads, waits while they come up, and reports what is missing."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 
 GOOD = ("proven", "empty", "unmanaged")
 _LOGS: Final = 3
-"""Nodes of one pool mostly fail alike."""
+"""Maximum number of logs read per pool, as nodes of one pool usually fail alike."""
 _LINES: Final = 50
 
 
 def prove(desired: Desired, session: Session, run: Run, *, apart_from: Observed | None = None) -> PoolProof:
-    """Wait until the nodes of a pool show what was promised.
+    """Wait until a pool's nodes match the spec.
 
     Args:
         desired: The pool.
-        session: Its cluster.
+        session: Session of its cluster.
         run: The run.
-        apart_from: The pool that it replaces, whose nodes carry the same marks and prove nothing of it.
+        apart_from: The pool that it replaces, whose nodes have the same labels and do not count.
 
     Raises:
-        ClusterError: They do not, and it did not mend itself in `pace.settle_s`; or not in `pace.verify_s`. The
-            diagnostics say which step is missing.
-        WaitTimeout: The run's own timeout is shorter than that, and what is missing may still come.
+        ClusterError: They do not match, and stayed broken for `pace.settle_s`, or until `pace.verify_s`. The
+            diagnostics name the missing step.
+        WaitTimeout: The run's own timeout is shorter than that, and the missing step may still succeed.
         Stopped: The run was stopped.
     """
     limit_s = min(run.pace.verify_s, run.pace.timeout_s)
@@ -67,13 +67,13 @@ def prove(desired: Desired, session: Session, run: Run, *, apart_from: Observed 
 def verify_pools(
     prepared: Prepared, sessions: Mapping[str, Session], run: Run, probing: Probing | None = None
 ) -> tuple[ClusterReport, ...]:
-    """Prove all pools of all clusters, waiting no longer than the run's timeout.
+    """Verify all pools of all clusters, for no longer than the run's timeout.
 
     Args:
-        prepared: What is declared.
-        sessions: By cluster key.
+        prepared: The declared pools.
+        sessions: Sessions by cluster key.
         run: The run.
-        probing: How to probe pools that are as promised; None not to.
+        probing: How to probe pools that match the spec; None for no probe.
     """
     tasks = {key: partial(_verify_cluster, prepared, session, run, probing) for key, session in sessions.items()}
     results = run_all(tasks, run.parallelism)
@@ -85,7 +85,7 @@ def verify_pools(
 
 def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Probing | None) -> ClusterReport:
     session.cloud.identify()
-    # An operator that another spec brought serves these pools too, whatever their own spec needs.
+    # An operator that another spec installed serves these pools too, whatever their own spec needs.
     operated = has_operator(look(session.kube()))
     desired = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
     seconds = _replaced(desired, session)
@@ -98,9 +98,9 @@ def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Pro
 
 
 def _replaced(desired: Sequence[Desired], session: Session) -> dict[str, Observed]:
-    """Find the old ones of pools that are being replaced, by the name of the declared pool.
+    """Return the old pools of replacements in progress, by the name of the declared pool.
 
-    Their nodes carry the same marks. The pools are only read where nodes of two pools have the marks of one.
+    Their nodes have the same labels. Pools are read only if the nodes of two pools have the same labels.
     """
     nodes = session.kube().nodes()
     label = session.provider.extras.in_cluster.pool_label
@@ -131,7 +131,7 @@ def _verify_pool(
         run.report("done", summarise(proof), target.cluster.key, target.pool)
         message = "matches the spec"
         if replaced is not None:
-            message += f"; nodes of {replaced.name}, which it replaces, are left out"
+            message += f"; nodes of {replaced.name}, which it replaces, are not counted"
         return PoolReport(target.pool, target.name, "unchanged", message, proof=proof)
     run.report("failed", summarise(proof), target.cluster.key, target.pool)
     unproven = _unproven(desired, proof)
@@ -139,7 +139,7 @@ def _verify_pool(
 
 
 def _probed(desired: Desired, proof: PoolProof, session: Session, run: Run, probing: Probing) -> PoolProof:
-    """Probe a pool; one that had no node is looked at again, now that the probe has started one."""
+    """Probe a pool; read it again if it had no node and the probe has started one."""
     probed = probe_pool(desired, proof, session, run, probing)
     ran = probed.probe is not None and probed.probe.status == "passed"
     if proof.status != "empty" or not ran:
@@ -157,17 +157,17 @@ def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeErr
 def _wait_for_proof(
     desired: Desired, session: Session, run: Run, limit_s: float, apart_from: Observed | None = None
 ) -> PoolProof:
-    """Look until it is good, or until it stays broken, or until the limit; return the last look.
+    """Read until the nodes match, stay broken, or the limit; return the last result.
 
     Raises:
-        AccessError, ClusterError: The cluster could not be read for longer than a blip.
+        AccessError, ClusterError: The cluster could not be read for longer than a brief outage.
     """
     key, pool = desired.target.cluster.key, desired.target.pool
     end = run.clock.now() + limit_s
     bad = Lasting(run.pace.poll_s)
-    number = None  # of the last look; the first one begins now, when the cloud has said that the pool is there
-    # Nodes, plugin and labels come up one after the other: each look is a moment in between. Broken is only what stays
-    # broken for settle_s: pods crash while a driver is installed, and an API server that restarts answers nothing.
+    number = None  # of the last read; the first one starts now that the cloud has reported the pool
+    # Nodes, plugin, and labels come up one after the other, and each read sees an intermediate state. Broken means
+    # broken for settle_s: pods crash while a driver is installed, and a restarting API server does not answer.
     while True:
         number, seen = session.looks.newer(number, partial(_look, session))
         if apart_from is not None and not isinstance(seen, GpukubeError):
@@ -186,7 +186,7 @@ def _wait_for_proof(
 
 
 def _with_logs(desired: Desired, proof: PoolProof, seen: Snapshot, session: Session) -> PoolProof:
-    """Ask the plugin's own log why it crashes or shows nothing; where it cannot be read the proof stands as it is."""
+    """Add the reason from the plugin's log for a crash or missing devices; return the proof unchanged if unreadable."""
     for source in log_sources(desired, proof, seen)[:_LOGS]:
         try:
             lines = session.kube().pod_log(NAMESPACE, source.pod, _LINES, source.container)
@@ -197,13 +197,13 @@ def _with_logs(desired: Desired, proof: PoolProof, seen: Snapshot, session: Sess
 
 
 def _look(session: Session) -> Snapshot | GpukubeError:
-    """Look once; an expired token and an API server that restarts are answered, not raised."""
+    """Read the cluster once; return an expired token or a restarting API server as a value."""
     kube = None
     try:
         kube = session.kube()
         return look(kube)
     except AccessError as error:
-        # The wait may outlive the token; this very client is named, since a sibling may have renewed it already.
+        # The wait may outlive the token. Pass this client: another thread may already have renewed it.
         session.renew(kube)
         return error
     except ClusterError as error:
@@ -211,7 +211,7 @@ def _look(session: Session) -> Snapshot | GpukubeError:
 
 
 def summarise(proof: PoolProof) -> str:
-    """Say in one line what the nodes show, or which step is missing."""
+    """Summarize in one line what the nodes advertise, or which step is missing."""
     nodes = f"{proof.nodes_seen} node{'' if proof.nodes_seen == 1 else 's'}"
     if proof.status == "proven":
         devices = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
@@ -227,7 +227,7 @@ def summarise(proof: PoolProof) -> str:
 
 
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
-    """Turn what is missing into an error whose diagnostics name the steps, the most telling first."""
+    """Turn what is missing into an error whose diagnostics name the steps, the most relevant first."""
     real = [finding for finding in proof.all_findings if finding.severity != "hint"]
     first = proof.missing_step
     ordered = sorted(real, key=lambda finding: finding is not first)

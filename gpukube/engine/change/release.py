@@ -1,4 +1,4 @@
-"""The cluster's one release during a run: tried before anything is paid for, then brought to the plan."""
+"""The cluster's release during a run: checked before anything costs money, then brought to the plan."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ NEEDED = (
     ("create", "rolebindings", "rbac.authorization.k8s.io"),
     ("create", _TYPES, "apiextensions.k8s.io"),
 )
-"""Verb, resource, group: what installing the plugin's chart takes, NFD in it (objects of the rendered chart 0.20.0)."""
+"""Verb, resource, group required to install the plugin's chart with NFD (objects of the rendered chart 0.20.0)."""
 NEEDED_BESIDES = {GPU_OPERATOR.chart: (("create", "clusterpolicies", "nvidia.com"),)}
-"""Chart -> what it takes more (objects of the rendered chart gpu-operator v26.7.0)."""
+"""Chart -> additional permissions (objects of the rendered chart gpu-operator v26.7.0)."""
 _PODS_PER_NODE = 3
 _PODS_BESIDES = 2
 """Plugin, GFD and NFD's worker on each node; NFD's master and collector (objects of the rendered chart 0.20.0)."""
@@ -57,14 +57,14 @@ _QUOTAS = ApiType("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 
 
 def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Check permissions, try the chart without writing, then install or upgrade the release.
+    """Check permissions, dry-run the chart, then install or upgrade the release.
 
     Returns:
-        One line for the summary; "" when no pool of the cluster needs a release.
+        One line for the summary; "" if no pool of the cluster needs a release.
 
     Raises:
-        AccessError: Something that the chart needs may not be created.
-        HelmError, ClusterError, Conflict, MissingExtra: As the keeper.
+        AccessError: A permission that the chart needs is missing.
+        HelmError, ClusterError, Conflict, MissingExtra: See ReleaseManager.
     """
     release = plan.release
     if release is None or release.action not in ("install", "upgrade"):
@@ -82,7 +82,7 @@ def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
 
 
 def open_manager(session: Session, run: Run) -> ReleaseManager:
-    """Open what changes the release of a cluster; whoever opens it closes it."""
+    """Open the release manager of a cluster; the caller closes it."""
     key = session.cluster.key
     return connect_helm(
         Cluster(session.access, session.kube()),
@@ -94,33 +94,33 @@ def open_manager(session: Session, run: Run) -> ReleaseManager:
 
 
 def helm_clock(run: Run) -> Clock:
-    """Give Helm's keeper the run's time: its pauses end with the run, and so do its children."""
+    """Return a clock that ties the release manager to the run: pauses and child processes end with the run."""
     wait = run.wait(run.resume, lambda _message: None)
     pause: Callable[[float], None] = lambda seconds: wait.pause(seconds, "Helm was changing the release")  # noqa: E731
     return Clock(pause=pause, stopped=lambda: run.is_over)
 
 
 def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Collection[str] = ()) -> str:
-    """Drop the config entries that nothing names any more, once labels have moved or pools are gone.
+    """Drop the config entries that nothing uses any more, once labels have moved or pools are gone.
 
-    Node objects outlive their pool by moments and keep naming its entry; they are waited for a little. What is still
-    named then stays, and the next apply drops it.
+    Node objects outlive their pool briefly and still name its entry, so wait a little for them. An entry still in use
+    after that stays; the next apply drops it.
 
     Args:
-        plan: The cluster's, before the changes.
-        session: Its connections.
-        run: The circumstances.
-        left: Entries of pools that were gone before, which a run that was killed may have left.
+        plan: The cluster's plan, before the changes.
+        session: Session of the cluster.
+        run: The run.
+        left: Entries of pools that no longer exist, which a killed run may have left.
 
     Returns:
-        One line for the summary; "" when there was nothing to drop or to finish.
+        One line for the summary; "" if there was nothing to drop or to finish.
 
     Raises:
-        As ensure_release.
+        GpukubeError: See ensure_release.
     """
     if plan.release is None:
         return ""
-    # A pool stops naming an entry when its label moves to another one, or when the pool is deleted.
+    # A pool stops using an entry when its label moves to another one, or when the pool is deleted.
     moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label(CONFIG_LABEL)}
     gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
     freed = {str(entry) for entry in moved | gone if entry} | set(entries_left(plan, left))
@@ -128,8 +128,8 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         return ""
     key = plan.cluster.key
     end = run.clock.now() + run.pace.settle_s
-    # An entry may go only once no node names it, and nodes outlive their pool; both are looked at in the same round, as
-    # another run may give the entry to a pool meanwhile.
+    # An entry may be dropped only once no node names it, and nodes outlive their pool. Read pools and nodes in the same
+    # round, as another run may assign the entry to a pool meanwhile.
     while True:
         live, seen = session.cloud.pools(), look(session.kube())
         lingering = freed & {node.labels.get(CONFIG_LABEL, "") for node in seen.nodes}
@@ -143,7 +143,7 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
 
 
 def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
-    """List those of some entries that the release still has: in its record or in the cluster, one is changed first."""
+    """Return the entries that the release still has in its record or in the cluster; one changes before the other."""
     if plan.seen is None or plan.release is None:
         return frozenset()
     kind = plan.release.kind
@@ -153,19 +153,19 @@ def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
 
 
 def cut_off(plan: ClusterPlan) -> bool:
-    """Whether the last change of the release has not ended: the run that made it was killed, or is still at it."""
+    """Return whether the last change of the release has not ended: its run was killed, or is still running."""
     live = plan.seen.release_of(plan.release.kind) if plan.seen and plan.release else None
     return live is not None and live.pending
 
 
 def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run) -> None:
-    """Put back the config entry that a pool is about to name, if another run has dropped it since ours added it.
+    """Restore the config entry that a pool is about to use, if another run has dropped it since this run added it.
 
     Nothing names an entry between the release's upgrade and the pool's own call, and pools of a cluster may queue for
-    an hour: to the apply of another spec the entry looks left over. Nodes that name a missing one have no devices.
+    an hour: the apply of another spec sees an unused entry. Nodes that name a missing entry have no devices.
 
     Raises:
-        As ensure_release.
+        GpukubeError: See ensure_release.
     """
     desired = pool.desired
     kind = kind_of(desired.ownership.advertiser) if desired else None
@@ -197,7 +197,7 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
         )
 
     def replan_after(missed: Sequence[Release]) -> ReleasePlan:
-        run.report("release", "changed by somebody else: planned again", key)
+        run.report("release", "changed by somebody else: planning again", key)
         if not dropped_entries(release):
             return replan(missed)
         others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
@@ -215,10 +215,10 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
 
 
 def _other_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
-    """Say that types stay as they are, and how they become the chart's."""
+    """Return a line on CRDs that differ from the chart's, with the command that updates them."""
     source = replace(run.chart, version=release.version, chart=release.chart)
     return (
-        f"{', '.join(names)}: not as in this chart, and left alone as others may use them; to renew: "
+        f"{', '.join(names)}: differ from this chart, and left alone as others may use them; to update: "
         f"helm show crds {source.show_words} | kubectl apply --server-side --force-conflicts -f -"
     )
 
@@ -227,18 +227,18 @@ def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
     quota = (("create", "resourcequotas", ""),) if release.values.get("extraObjects") else ()
     needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()), *quota)
     leaving = [NEEDED, *(NEEDED_BESIDES.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
-    # Helm leaves types where they are, as objects of theirs may be somebody's (helm.sh, Best Practices, CRDs).
+    # Helm leaves CRDs, as others may have objects of these types (helm.sh, Best Practices, CRDs).
     gone = {(resource, group) for row in leaving for _verb, resource, group in row if resource != _TYPES}
     deleted = [("delete", resource, group) for resource, group in sorted(gone)]
     return (*needed, *deleted) if any(item.there for item in release.leaves) else needed
 
 
 def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> None:
-    """Refuse to begin with taking releases away what may not be ended.
+    """Check the permissions to remove releases before removing any.
 
     Raises:
-        AccessError: Something of them may not be deleted; names it.
-        ClusterError: The cluster.
+        AccessError: Permissions to delete their objects are missing; names them.
+        ClusterError: The cluster could not be read.
     """
     needed = {row[1:] for kind in kinds for row in (*NEEDED, *NEEDED_BESIDES.get(kind.chart, ())) if row[1] != _TYPES}
     missing = [
@@ -257,7 +257,7 @@ def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> Non
 
 
 def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
-    """List dropped entries that a live pool names: another run asked for it between our look and the end of Helm."""
+    """List dropped entries that a live pool names: another run used one between this run's read and the end of Helm."""
     dropped = dropped_entries(release)
     if not dropped:
         return frozenset()
@@ -265,7 +265,7 @@ def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]
 
 
 def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str) -> None:
-    """Refuse a namespace whose quota would keep the pods of a new release away."""
+    """Raise if the namespace has a quota that rejects the pods of a new release."""
     if release.action != "install":
         return
     served = [pool for pool in plan.desired if pool.ownership.advertiser == release.kind.advertiser]
@@ -275,7 +275,7 @@ def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str)
         raise ClusterError(
             shortage,
             where=key,
-            why="a DaemonSet whose pods a quota refuses reports no error: the nodes would have no GPU",
+            why="a DaemonSet whose pods a quota rejects reports no error: the nodes would have no GPUs",
             fix=f"raise it, or remove it: kubectl get resourcequota --namespace {NAMESPACE}",
         )
 

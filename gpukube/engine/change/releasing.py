@@ -1,4 +1,4 @@
-"""Takes our marks off live pools, by name: they stay as they are, and are nobody's for gpukube."""
+"""Removes gpukube's labels from live pools, by name: the pools stay unchanged, and gpukube no longer manages them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Releasing:
-    """What would be released; checked.
+    """Checked pools to release.
 
     Attributes:
         plans: Per cluster its pools of these names.
-        unowned: By cluster key: live pools of these names without any mark.
-        absent: By cluster key: declared pools of these names that are not there.
+        unowned: By cluster key: live pools of these names without ownership labels.
+        absent: By cluster key: declared pools of these names that do not exist.
     """
 
     plans: tuple[ClusterPlan, ...]
@@ -39,7 +39,7 @@ class Releasing:
     absent: Mapping[str, tuple[str, ...]]
 
     def pools(self) -> Iterator[PoolPlan]:
-        """List what would be released."""
+        """Iterate over the pools to release."""
         for plan in self.plans:
             yield from plan.pools
 
@@ -47,14 +47,14 @@ class Releasing:
 def plan_release(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], owners: Sequence[str], names: Sequence[str]
 ) -> Releasing:
-    """Find the live pools with these names that carry the mark of these owners.
+    """Find the live pools with these names and owners.
 
-    Pools of these names without any mark are released already, by an earlier run or from the start.
+    Pools of these names without ownership labels count as released, by an earlier run or from the start.
 
     Raises:
-        SpecError: A name that none of the clusters has.
-        Conflict: A pool of that name has another owner, or is protected, or cannot be changed now.
-        GpukubeError: A cluster could not be asked.
+        SpecError: No cluster has a pool of one of the names.
+        Conflict: A pool of that name has another owner, is protected, or cannot be changed now.
+        GpukubeError: A cluster could not be read.
     """
     unowned = {plan.cluster.key: tuple(_unowned(plan, names)) for plan in plans}
     others = [replace(p, live=tuple(o for o in p.live if o not in unowned[p.cluster.key])) for p in plans]
@@ -78,12 +78,12 @@ def plan_release(
 
 
 def release_pools(releasing: Releasing, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Take the marks off, and wait until the clouds have finished."""
+    """Remove the labels, and wait until the clouds have finished."""
     return report_all(releasing.plans, sessions, run, partial(_release_on_cluster, releasing))
 
 
 def _unowned(plan: ClusterPlan, names: Sequence[str]) -> Iterator[Observed]:
-    """List the live pools without any mark that a name means: their name in the cloud, or that of a declared pool."""
+    """List the live pools without ownership labels that a name selects, as their cloud name or as a declared pool."""
     wanted = [found for name in names if (found := declared_as(plan, name))]
     declared = {one.target.name for one in wanted} | {o.name for one in wanted for o in released_pools(plan, one)}
     for pool in plan.live:
@@ -113,12 +113,12 @@ def _release_one(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
     if observed.labels.get(ADVERTISER_LABEL):
         parts.append(f"{ADVERTISER_LABEL} stays: gpukube's device plugin serves its nodes as before")
     if theirs := sorted(key for key in _given_by_cloud(cluster, plan) if key in observed.labels):
-        parts.append(f"{', '.join(theirs)} {'stays' if len(theirs) == 1 else 'stay'}: nothing tells who wrote it")
+        parts.append(f"{', '.join(theirs)} {'stays' if len(theirs) == 1 else 'stay'}: its origin is not recorded")
     return PoolReport(plan.pool, plan.name, "done", "; ".join(parts), plan.changes)
 
 
 def _given_by_cloud(cluster: ClusterPlan, plan: PoolPlan) -> set[str]:
-    """List the labels that a provider gives to a declared pool for its cloud's sake; adopting it has added them."""
+    """Return the labels that a provider adds to a declared pool for its cloud; adopting the pool has added them."""
     desired = next((one for one in cluster.desired if one.target.pool == plan.pool), None)
     ours = desired.labels.keys() - desired.target.labels.keys() - desired.ownership.labels.keys() if desired else set()
     return {*ours} - {*MARKS}

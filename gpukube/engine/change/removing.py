@@ -1,4 +1,4 @@
-"""Takes gpukube's own release out of clusters where no pool and no node needs it any more."""
+"""Removes gpukube's releases from clusters where no pool and no node needs them any more."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What would be removed.
+    """Releases to remove.
 
     Attributes:
-        plans: All clusters.
-        kinds: By cluster key: the releases of gpukube's that are there and that nothing needs.
+        plans: Plans of all clusters.
+        kinds: By cluster key: gpukube's releases that exist and that nothing needs.
     """
 
     plans: tuple[ClusterPlan, ...]
     kinds: Mapping[str, tuple[ReleaseKind, ...]]
 
     def releases(self) -> list[str]:
-        """Name what would be removed."""
+        """Return the names of the releases to remove."""
         return [f"{key}: release {kind.address}" for key, kinds in self.kinds.items() for kind in kinds]
 
 
 def needed_by(kind: ReleaseKind, pools: Iterable[Observed], seen: Snapshot) -> list[str]:
-    """Name the live pools of all owners, and the nodes of none of them, whose label asks for a release."""
+    """Return the live pools of all owners that need a release, or if there are none the nodes, by their label."""
     pools = list(pools)
     names = [f"pool {pool.name}" for pool in pools if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser]
     nodes = [node.name for node in seen.nodes if node.labels.get(ADVERTISER_LABEL) == kind.advertiser]
@@ -55,7 +55,7 @@ def needed_by(kind: ReleaseKind, pools: Iterable[Observed], seen: Snapshot) -> l
 
 
 def plan_release_removal(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> Removal:
-    """Look for releases of gpukube's that can go; a cluster that refuses is left for the removal to report."""
+    """Find gpukube's releases that can be removed; a cluster that fails here is reported by the removal."""
 
     def removable(key: str) -> tuple[ReleaseKind, ...]:
         try:
@@ -69,16 +69,16 @@ def plan_release_removal(plans: Sequence[ClusterPlan], sessions: Mapping[str, Se
 
 
 def remove_releases(removal: Removal, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Uninstall what was found, cluster by cluster, each looked at once more; one that refuses stops no other."""
+    """Uninstall the releases per cluster, after checking again; a cluster that fails does not stop the others."""
     return report_all(removal.plans, sessions, run, _remove_on_cluster)
 
 
 def _removable(session: Session) -> tuple[ReleaseKind, ...]:
-    """Find the releases in a cluster.
+    """Return the cluster's removable releases.
 
     Raises:
         Conflict: A pool or a node needs one.
-        AccessError, ClusterError, CloudError: As look, and the cloud.
+        AccessError, ClusterError, CloudError: See look, and the cloud.
     """
     seen = look(session.kube())
     kinds = tuple(kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind)))
@@ -89,7 +89,7 @@ def _removable(session: Session) -> tuple[ReleaseKind, ...]:
             raise Conflict(
                 f"{', '.join(names[:_SHOWN])}{more} needs release {kind.address}",
                 where=session.cluster.key,
-                why=f"the label {ADVERTISER_LABEL}={kind.advertiser} asks for {kind.title}, which advertises the GPUs",
+                why=f"the label {ADVERTISER_LABEL}={kind.advertiser} requires {kind.title}, which advertises the GPUs",
                 fix="delete the pools first (gpukube pool delete), and wait until their nodes have left the cluster "
                 f"(kubectl get nodes --selector {ADVERTISER_LABEL}={kind.advertiser})",
                 code="release-needed",
@@ -101,10 +101,10 @@ def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
     if plan.error is not None:
         raise plan.error
     key = plan.cluster.key
-    run.report("check", "looking for gpukube's release, and for what needs it", key)
+    run.report("check", "reading gpukube's releases and what needs them", key)
     kinds = _removable(session)
     if not kinds:
-        return ClusterReport(plan.cluster, (), "release: gpukube has none here", removed=True)
+        return ClusterReport(plan.cluster, (), "release: gpukube has no release here", removed=True)
     kube = session.kube()
     require_removable(kube, kinds, key)
     manager = open_manager(session, run)

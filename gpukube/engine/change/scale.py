@@ -1,4 +1,4 @@
-"""Gives live pools another size. The spec is not changed by it: the next diff shows the difference."""
+"""Sets the size of live pools. The spec stays as it is: the next diff shows the difference."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOUNDS = (LEAST, MOST)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is asked for, as pool totals: a count, or bounds; None leaves a number as it is."""
+    """Requested size as pool totals: a count, or bounds; None leaves a number unchanged."""
 
     count: int | None = None
     minimum: int | None = None
@@ -39,18 +39,18 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What would be scaled; checked.
+    """Checked changes of size.
 
     Attributes:
-        plans: Per cluster its pools of the name.
-        sizes: By cluster key: what each is to have; clouds differ in the bounds that stay.
+        plans: Per cluster its pool of the name.
+        sizes: By cluster key: the new size; clouds may differ in the bounds that stay.
     """
 
     plans: tuple[ClusterPlan, ...]
     sizes: Mapping[tuple[str, str], Nodes]
 
     def pools(self) -> Iterator[PoolPlan]:
-        """List what would be scaled."""
+        """Iterate over the pools to scale."""
         for plan in self.plans:
             yield from plan.pools
 
@@ -58,12 +58,12 @@ class Scaling:
 def plan_scaling(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], owners: Sequence[str], name: str, size: Size
 ) -> Scaling:
-    """Plan another size for the pool of this name on every cluster that has it.
+    """Plan a new size for the pool of this name on every cluster that has it.
 
     Raises:
-        SpecError: There is no such pool, or its cloud cannot do that number, or the pool has bounds and a count is
-            asked for, or the other way round.
-        Conflict: A pool of that name is not ours, or it is declared and not there.
+        SpecError: There is no such pool, its cloud does not support that size, or the request is a count for a pool
+            with bounds or the other way round.
+        Conflict: A pool of that name has another owner, or it is declared but does not exist.
     """
     found = find_pools(plans, owners, [name])
     for plan in plans:
@@ -84,7 +84,7 @@ def plan_scaling(
 
 
 def scale_pools(scaling: Scaling, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
-    """Scale as planned, wait, and prove the devices of the pools that the spec declares."""
+    """Scale the pools as planned, wait, and verify the devices of those that the spec declares."""
     return report_all(scaling.plans, sessions, run, partial(_scale_on_cluster, scaling))
 
 
@@ -130,7 +130,7 @@ def _nodes(plan: ClusterPlan, observed: Observed, size: Size) -> Nodes:
     minimum = low if size.minimum is None else size.minimum
     maximum = high if size.maximum is None else size.maximum
     if minimum > maximum:
-        fix = "give --min and --max so that min <= max"
+        fix = "set --min and --max so that min <= max"
         raise SpecError(f"min {minimum} is above max {maximum}", where=where, fix=fix, code="autoscaling-range")
     scope: Literal["pool", "zone"] = "zone" if observed.fields.get(SCOPE) == "zone" else "pool"
     return Nodes(max(minimum, min(observed.nodes or 0, maximum)), minimum, maximum, autoscaled=True, scope=scope)
@@ -144,7 +144,7 @@ def _scale_one(sizes: Mapping[tuple[str, str], Nodes], plan: PoolPlan, session: 
     if plan.action == "no-op" and run.no_wait:
         return PoolReport(plan.pool, plan.name, "unchanged", plan.why)
     nodes = sizes[plan.cluster.key, plan.name]
-    scale_pool(plan, nodes, session, run)  # a size that an earlier run asked for may still be on its way
+    scale_pool(plan, nodes, session, run)  # a size that an earlier run requested may still be pending
     if run.no_wait:
         return started(plan, run, "requested")
     proof = prove(plan.desired, session, run) if plan.desired else None

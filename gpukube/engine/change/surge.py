@@ -1,12 +1,11 @@
-"""Replaces a pool by a second one beside it: no GPU goes before those that take its place are proven.
+"""Replaces a pool with a second one: no GPU is deleted before its replacement is verified.
 
-The order: (1) the new pool is made, under the name that the old one does not have; (2) its GPUs are proven, on as many
-nodes as the old pool has busy ones; (3) the old pool's autoscaler is stopped, its nodes are cordoned, their pods
-evicted; (4) a last look finds no pod there, and the old pool is deleted. Each step looks first how far things are, and
-leaves nothing but what clouds and cluster show: two pools of one mark, a cordon. So a run that was killed anywhere is
-gone on with by the same command.
+The order: (1) create the new pool, under the name that the old one does not have; (2) verify its GPUs, on as many nodes
+as the old pool has busy ones; (3) stop the old pool's autoscaler, cordon its nodes, evict their pods; (4) check that no
+pod is left, and delete the old pool. Each step first reads the current state, and all state is in the clouds and the
+cluster: two pools with the same labels, a cordon. So the same command continues a run that was killed at any point.
 
-Out of scope: which pool is the old one (core.replacing), how nodes are emptied (draining).
+Out of scope: which pool is the old one (core.replacing), and how nodes are drained (draining).
 """
 
 from __future__ import annotations
@@ -43,30 +42,30 @@ if TYPE_CHECKING:
 
 
 def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> tuple[PoolProof, Drained]:
-    """Bring a replacement to its end, from wherever it is.
+    """Carry out a replacement to its end, from any intermediate state.
 
     Args:
-        plan: Of action replace, with a replacement that nothing speaks against; `observed` is the old pool.
-        session: Its cluster.
+        plan: Its action is replace and its replacement has no obstacles; `observed` is the old pool.
+        session: Session of its cluster.
         run: The run; it waits for everything.
         consent: What the drain may do.
 
     Returns:
-        What the nodes of the new pool show, and what was left on the old ones.
+        What the nodes of the new pool advertise, and what remained on the old ones.
 
     Raises:
         DrainTimeout: Pods are left on the old pool; both pools stay.
-        Conflict: Somebody has changed one of the pools, or a pod may not be evicted.
-        GpukubeError: A call was refused or ended badly, or the new pool is not proven: the old one is untouched.
-        WaitTimeout, Stopped: The run is over.
+        Conflict: Somebody changed one of the pools, or a pod may not be evicted.
+        GpukubeError: A call was rejected or failed, or the new pool is not verified: the old one is untouched.
+        WaitTimeout, Stopped: The run ended.
     """
     found, old = plan.replacement, plan.observed
-    assert found is not None  # noqa: S101 - a replace has it
-    assert old is not None  # noqa: S101 - what is replaced is there
+    assert found is not None  # noqa: S101 - every replace has it
+    assert old is not None  # noqa: S101 - a replaced pool is live
     successor = _successor(plan)
     leaving = leaving_of(plan)
     key = plan.cluster.key
-    run.report("replace", f"{found.name} takes the place of {plan.name}", key, plan.pool)
+    run.report("replace", f"{found.name} replaces {plan.name}", key, plan.pool)
     if _has_pods_to_leave(old):
         require_drainable(leaving, session, run, consent)
         copy_marks(leaving, session, run)
@@ -80,10 +79,11 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
 
 
 def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: DrainConsent) -> Desired:
-    """Make the new pool, or what is left of that to do; return it with the size that it has meanwhile.
+    """Create the new pool, or finish creating it; return it with its size during the move.
 
     Raises:
-        Conflict: A pool of that name is not ours, or differs in what cannot change, or not without disruption.
+        Conflict: A pool of that name has another owner, or differs in a field that cannot change, or only with
+            disruption.
     """
     successor = _successor(plan)
     live = session.cloud.pool(successor.target.name)
@@ -95,7 +95,7 @@ def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: 
         return desired
     if now.action not in ("update", "no-op"):
         raise Conflict.of(now.diagnostics, now.why) if now.diagnostics else Conflict(now.why, where=plan.where)
-    if now.disruptive and not consent.allow_disruption:  # pods may have moved there already
+    if now.disruptive and not consent.allow_disruption:  # pods may already have moved there
         fields = ", ".join(str(c.change.field) for c in now.disruptive)
         raise Conflict(
             f"changing {fields} of {now.name} restarts or evicts pods",
@@ -113,7 +113,7 @@ def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: 
 
 
 def _reopen(pool: Observed, session: Session) -> None:
-    """Uncordon the nodes of the new pool: it was the old one if the spec went back while its pods were leaving."""
+    """Uncordon the new pool's nodes: it was the old one if the spec was reverted while its pods were leaving."""
     kube = session.kube()
     for node in pool_nodes(kube, pool, session.provider.extras.in_cluster.pool_label):
         if is_marked(node, pool):
@@ -121,7 +121,7 @@ def _reopen(pool: Observed, session: Session) -> None:
 
 
 def _grow(plan: PoolPlan, desired: Desired, needed: int, session: Session, run: Run) -> None:
-    """Have an autoscaled pool keep the nodes that the pods need: it may have lost idle ones since it was made."""
+    """Raise the autoscaler's minimum to the nodes that the pods need: it may have removed idle ones."""
     nodes = desired.target.nodes
     if not nodes.autoscaled or nodes.minimum >= needed or plan.observed is None:
         return
@@ -134,27 +134,27 @@ def _grow(plan: PoolPlan, desired: Desired, needed: int, session: Session, run: 
 
 
 def _held_to(desired: Desired, needed: int) -> Desired:
-    """Promise as many nodes as must be there before pods move."""
+    """Require as many nodes as must exist before pods move."""
     nodes = desired.promise.nodes
     least = max(nodes.minimum, needed)
     return replace(desired, promise=replace(desired.promise, nodes=replace(nodes, minimum=least)))
 
 
 def leaving_of(plan: PoolPlan) -> PoolPlan:
-    """Return what is left of the plan of a replacement for the pool that goes."""
+    """Return the part of a replacement's plan for the old pool."""
     return replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
 
 
 def _has_pods_to_leave(pool: Observed) -> bool:
-    """Whether a pool is one still: neither what a killed run has left of one, nor on its way out."""
+    """Return whether a pool can still run pods: neither the remainder of a killed run, nor being deleted."""
     return bool(pool.fields) and pool.state != "deleting"
 
 
 def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, beside: str = "") -> Drained:
-    """Stop the autoscaler of a pool, which would make it grow for the pods that leave it, and drain its nodes.
+    """Turn off a pool's autoscaler, which would add nodes for the pods that leave, and drain its nodes.
 
     Raises:
-        GpukubeError: As freeze_pool and drain_pool.
+        GpukubeError: See freeze_pool and drain_pool.
     """
     if leaving.observed is not None and _has_pods_to_leave(leaving.observed):
         freeze_pool(leaving, session, run)
@@ -163,11 +163,11 @@ def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainCons
 
 
 def remove_emptied(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent) -> None:
-    """Delete a pool that was drained, as it is now: freezing it has changed its version.
+    """Delete a drained pool after reading it again, as freezing has changed its version.
 
     Raises:
-        Conflict: It has pods again, or is protected or somebody else's by now.
-        GpukubeError: As remove_pool.
+        Conflict: It has pods again, or is protected or has another owner by now.
+        GpukubeError: See remove_pool.
     """
     known, now = leaving.observed, observe(leaving, session)
     if now is None or known is None:
@@ -185,13 +185,13 @@ def remove_emptied(leaving: PoolPlan, session: Session, run: Run, consent: Drain
 
 
 def _successor(plan: PoolPlan) -> Desired:
-    assert plan.replacement is not None  # noqa: S101 - a replace has it
-    assert plan.replacement.successor is not None  # noqa: S101 - without one there is an obstacle, which was refused
+    assert plan.replacement is not None  # noqa: S101 - every replace has it
+    assert plan.replacement.successor is not None  # noqa: S101 - only missing with an obstacle, which is rejected
     return plan.replacement.successor
 
 
 def _restore_size(successor: Desired, session: Session, run: Run) -> None:
-    """Give the new pool its declared bounds, where they were others for the time of the move."""
+    """Set the new pool's declared bounds again if they were raised for the move."""
     live: Observed | None = session.cloud.pool(successor.target.name)
     if live is None or live.fields.get(LEAST) == successor.fields.get(LEAST):
         return

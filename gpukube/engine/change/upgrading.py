@@ -1,6 +1,6 @@
-"""The end of an upgrade: nodes that run what their pool says, or what has held it up.
+"""Checks after an upgrade: nodes run their pool's version, or what blocks it.
 
-Out of scope: which versions there are (`plan.upgrades`), sending the calls (`live_pool`).
+Out of scope: available versions (`plan.upgrades`), sending the calls (`live_pool`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def held_up_named(plan: PoolPlan, session: Session, run: Run) -> Iterator[None]:
-    """Let the failure of an upgrade name the pods and budgets that block it now, beside what the cloud says."""
+    """Add the pods and budgets that block an upgrade now to its failure, in addition to the cloud's message."""
     try:
         yield
     except CloudError as error:
@@ -39,20 +39,20 @@ def held_up_named(plan: PoolPlan, session: Session, run: Run) -> Iterator[None]:
 
 
 def _blockers(plan: PoolPlan, session: Session, run: Run) -> list[Finding]:
-    assert plan.observed is not None  # noqa: S101 - only pools that live are upgraded
+    assert plan.observed is not None  # noqa: S101 - only live pools are upgraded
     try:
         kube = session.kube()
         nodes = [node.name for node in nodes_of_pool(look(kube), plan.observed)]
         return [blocked_finding(plan.where, one, "error") for one in blocking_pods(kube, nodes, run.clock.now())]
     except GpukubeError:
-        return []  # the cloud's own words remain
+        return []  # the cloud's message remains
 
 
 def require_renewed(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Wait a moment until every node of an upgraded pool runs what the pool says; others are not looked at.
+    """Wait briefly until every node of an upgraded pool runs the pool's version; skip other pools.
 
     Raises:
-        ClusterError: Some do not: the cloud has left them out, or stopped.
+        ClusterError: Some nodes do not: the cloud has skipped them, or stopped.
         Stopped: The run was stopped.
     """
     if renews_nodes(plan) and not run.no_wait:
@@ -60,16 +60,16 @@ def require_renewed(plan: PoolPlan, session: Session, run: Run) -> None:
 
 
 def require_current(plan: PoolPlan, session: Session, run: Run) -> None:
-    """Wait a moment until every node of a pool runs what the pool says, whoever upgraded it.
+    """Wait briefly until every node of a pool runs the pool's version, whoever upgraded it.
 
     Raises:
-        ClusterError: Some do not: the cloud has left them out, or stopped.
+        ClusterError: Some nodes do not: the cloud has skipped them, or stopped.
         Stopped: The run was stopped.
     """
     upgrades = session.provider.extras.upgrades
     if upgrades is None:
         return
-    end = run.clock.now() + run.pace.settle_s  # a node that was taken away may be listed for a moment
+    end = run.clock.now() + run.pace.settle_s  # a deleted node may still be listed for a moment
     while True:
         observed = observe(plan, session)
         if observed is None:
@@ -93,6 +93,6 @@ def _outdated_finding(plan: PoolPlan, node: NodeView, marks: NodeMarks) -> Findi
         "node-outdated",
         plan.where,
         f"node {node.name} has {'; '.join(wrong)}{state}",
-        fix="run this again: the cloud goes on where it stopped; if the node stays, drain and delete it",
-        why="the cloud says that the upgrade is done",
+        fix="run this again: the cloud resumes where it stopped; if the node stays, drain and delete it",
+        why="the cloud reports that the upgrade is done",
     )

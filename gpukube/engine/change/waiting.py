@@ -1,4 +1,4 @@
-"""`pool wait`: follows what was begun before, to its end and its proof. Begins nothing itself but follow-up calls."""
+"""`pool wait`: follows what earlier runs started until it is done and verified. Starts nothing but follow-up calls."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 def wait_for_pools(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, names: Sequence[str] = ()
 ) -> tuple[ClusterReport, ...]:
-    """Wait until the clouds have finished with pools, and prove those that are declared.
+    """Wait until the clouds have finished with pools, and verify those that are declared.
 
     Args:
-        plans: All clusters.
-        sessions: By cluster key.
+        plans: Plans of all clusters.
+        sessions: Sessions by cluster key.
         run: The run.
-        names: Pools to wait for, whoever owns them, in the spec or in the cloud; all declared ones when empty.
+        names: Pools to wait for, whoever owns them, in the spec or in the cloud; all declared ones if empty.
 
     Raises:
-        SpecError: None of the clusters that answered has a pool of some name.
+        SpecError: No cluster that answered has a pool of one of the names.
     """
     chosen = [replace(plan, pools=_chosen(plan, names)) for plan in plans] if names else plans
     found = [(plan.cluster.key, pool) for plan in chosen for pool in plan.pools]
@@ -75,12 +75,12 @@ def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
         return PoolReport(plan.pool, plan.name, "done", "deleted")
     settle(plan, session, run)
     if plan.desired is not None:
-        require_current(plan, session, run)  # which run began an upgrade is recorded nowhere
+        require_current(plan, session, run)  # no record shows which run started an upgrade
     if plan.replacement and plan.replacement.beside and plan.replacement.successor:
         successor = plan.replacement.successor
         settle(replace(plan, name=successor.target.name, desired=successor), session, run)
         proof = prove(successor, session, run, apart_from=plan.observed)
-        message = f"the clouds have finished; {plan.why}; gpukube pool apply --replace surge goes on with it"
+        message = f"the clouds have finished; {plan.why}; to continue: gpukube pool apply --replace surge"
         return PoolReport(plan.pool, successor.target.name, "differs", message, plan.changes, proof)
     outcome: Outcome = "differs" if plan.changes else "unchanged"
     message = f"the cloud has finished; it {plan.why}" if plan.changes else "ready"

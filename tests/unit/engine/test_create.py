@@ -133,7 +133,7 @@ def test_create_when_stopped_while_the_cloud_works_then_the_way_to_resume() -> N
     stage.world.polls_to_finish = 10_000
     report = create_one(stage)
     assert (report.outcome, report.resume) == ("started", RESUME)
-    assert report.message == "create is still running in the cloud; not watched any more"
+    assert report.message == "create is still running in the cloud; no longer watched"
     assert list(stage.world.pools) == [CUT.target.name]
 
 

@@ -78,7 +78,7 @@ def half_done(live: list[Desired], status: str) -> Snapshot:
     return replace(seen, history=(*seen.history[:-1], replace(seen.history[-1], status=status)))
 
 
-NOT_TIDIED = "not cleaned up; the same delete or the next apply does it: it is away"
+NOT_TIDIED = "not cleaned up; repeat the delete, or the next apply does it: it is away"
 LEFT: dict[str, tuple[Snapshot, str, str]] = {
     "its entry": (installed([CUT]), "failed", NOT_TIDIED),
     "its entry in the record alone": (replace(installed([CUT]), config_map={}), "failed", NOT_TIDIED),
@@ -115,7 +115,7 @@ def test_delete_when_the_inside_is_not_known_then_said_that_entries_stay(stage: 
     deletion = plan_deletion([plan], {CLUSTER.key: stage.session}, OWNERS, [CUT.target.pool])
     (report,) = delete_pools(deletion, {CLUSTER.key: stage.session}, stage.run)
     assert [pool.outcome for pool in report.pools] == ["done"]
-    assert report.release == "release: not read; the same delete or the next apply removes entries: no answer"
+    assert report.release == "release: not read; repeat the delete, or the next apply removes unused entries: no answer"
 
 
 @pytest.mark.parametrize(

@@ -216,10 +216,10 @@ def test_drain_when_pods_are_not_made_again_then_waits_a_minute_and_says_so(stag
     begun = stage.clock.now()
     done = stage.drain()
     assert str(done) == (
-        "2 nodes cordoned and empty; not all pods were made again: StatefulSet default/ordered (1 of 2)"
+        "2 nodes cordoned and empty; not all pods were recreated: StatefulSet default/ordered (1 of 2)"
     )
     assert stage.clock.now() - begun >= 60
-    assert "waiting for StatefulSet default/ordered (1 of 2) to make pods again" in stage.messages()
+    assert "waiting for StatefulSet default/ordered (1 of 2) to recreate pods" in stage.messages()
 
 
 def test_drain_when_stopped_beside_a_new_pool_then_says_what_stands_and_the_way_back(stage: Stage) -> None:
@@ -230,11 +230,11 @@ def test_drain_when_stopped_beside_a_new_pool_then_says_what_stands_and_the_way_
     with pytest.raises(Stopped):
         stage.drain(stop_after=20)
     (standing,) = stage.last.standing.values()
-    assert standing.startswith("stopped: a100 is drained no further; cordoned: old-1, old-2; ")
+    assert standing.startswith("stopped: a100 is not drained any further; cordoned: old-1, old-2; ")
     assert "a100 and a100b both run, and cost" in standing
     assert "1 pod left: default/web-" in standing
     assert "budget default/keep: minAvailable 1 needs 1 of its 1 pods" in standing
-    assert standing.endswith("to give it up: gpukube pool drain a100 --undo -f pools.yaml")
+    assert standing.endswith("to give up: gpukube pool drain a100 --undo -f pools.yaml")
 
 
 @pytest.mark.parametrize("pods", [40, pytest.param(500, marks=pytest.mark.slow)])

@@ -175,7 +175,7 @@ def test_pools_when_one_has_no_room_to_start_then_it_is_held_back_and_those_afte
         create_of("e", 0, autoscaled=True),
     )
     assert (list(pools), unread, asked) == (["b", "d"], "", [ON_DEMAND])
-    assert "allows 40 GPUs, 16 of them used, 8 of it not needed by pools before this one" in pools["b"]
+    assert "allows 40 GPUs, 16 of them used, 8 left after the pools before this one" in pools["b"]
 
 
 def test_pools_when_autoscaled_then_held_to_what_they_start_with() -> None:
