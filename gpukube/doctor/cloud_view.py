@@ -32,5 +32,5 @@ def diagnosed_pools(evidence: Evidence) -> Iterator[tuple[CloudView, Diagnosis, 
 
 
 def apply_command(pool: Observed) -> str:
-    """Return the command that applies the spec to one of our pools."""
+    """Return the command that applies the spec to one of gpukube's pools."""
     return f"gpukube pool apply -f SPEC --pool {pool.pool}"

@@ -100,18 +100,18 @@ class Evidence:
         live: Live pools, of all owners.
         desired: Pools that the given specs declare here; empty without a spec.
         version: Version of the API server.
-        seen: Snapshot of the Kubernetes API. Its `pods` are those of our namespace; `objects` are not read.
+        seen: Snapshot of the Kubernetes API. Its `pods` are those of gpukube's namespace; `objects` are not read.
         daemonsets: (namespace, name) -> DaemonSet as the API returns it, in all namespaces.
         pods: Pods of all namespaces, including ended ones.
         quotas: ResourceQuotas of all namespaces.
         limits: Cloud quotas that the declared pools need in order to be created and to grow.
         refusals: (kind, namespace, name) -> latest message: the API server's for DaemonSets whose pods are not created,
             the kubelet's for GPU pods that do not start.
-        releases: Newest revision of every Helm release that a workload of NVIDIA or NFD names, and of our release.
-        roles_gone: (release, kind and name) of roles and bindings that a release of ours created and that are missing.
+        releases: Newest revision of gpukube's release, and of each Helm release named by NVIDIA or NFD workloads.
+        roles_gone: (release, kind and name) of roles and bindings that gpukube's release created and that are missing.
         runtime_classes: Existing classes, if a DaemonSet of the stack names one; else None.
         config_maps: (namespace, name) -> entries of the ConfigMaps that device plugins mount.
-        denied: Rights that the declared pools need and that we lack.
+        denied: Rights that the declared pools need and that gpukube lacks.
         tools: Tools of this machine; None if they were not checked.
         troubles: Readings that failed, and why. Their fields are empty.
         now: Time of the reading; None if ages are unknown.

@@ -1,4 +1,4 @@
-"""Safe fixes of the doctor: node labels, DaemonSet restarts, and our release reconciled with the spec.
+"""Safe fixes of the doctor: node labels, DaemonSet restarts, and gpukube's release reconciled with the spec.
 
 In scope: the writes, all idempotent. Out of scope: whether a fix is needed (the checks).
 """
@@ -34,7 +34,7 @@ _RESTARTED: Final = "gpukube.io/restarted-at"
 
 
 def apply_fixes(fixes: Sequence[SafeFix], session: Session, prepared: Prepared, run: Run) -> tuple[str, ...]:
-    """Apply fixes: our release first, so that labels and restarts find it in its desired state.
+    """Apply fixes: gpukube's release first, so that labels and restarts find it in its desired state.
 
     Returns:
         What was done, one line each; objects that somebody else changed meanwhile are omitted.

@@ -116,7 +116,7 @@ def _limits(
 
 
 def _now(inside: _Results) -> datetime:
-    """Return the current time; if the cluster's clock is ahead of ours, the time of its youngest object."""
+    """Return the current time; if the cluster's clock is ahead, the time of its youngest object."""
     times = [text(pod, "metadata", "creationTimestamp") for pod in inside.get("pods") or ()]
     times += [item for node in inside.get("nodes") or () for item in (node.created, node.layout_changed)]
     return max([datetime.now(UTC), *(datetime.fromisoformat(moment) for moment in times if moment)])
@@ -172,7 +172,7 @@ def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
 
 
 def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str, str], tuple[Release, ...]]:
-    """Read the releases of our namespace, and those that workloads of NVIDIA and NFD elsewhere name."""
+    """Read the releases of gpukube's namespace, and those that workloads of NVIDIA and NFD elsewhere name."""
     found: dict[tuple[str, str], list[Release]] = {}
     for release in release_history(kube, "", NAMESPACE):
         found.setdefault((NAMESPACE, release.name), []).append(release)
@@ -184,7 +184,7 @@ def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str,
 
 
 def _roles_gone(kube: Kube, releases: Iterable[Release]) -> tuple[tuple[str, str], ...]:
-    """Return missing roles and bindings that a release of ours created: its pods run on without rights."""
+    """Return missing roles and bindings that gpukube's release created: its pods keep running without rights."""
     found: list[tuple[str, str]] = []
     for release in releases:
         if release.namespace == NAMESPACE and release.status == DEPLOYED:

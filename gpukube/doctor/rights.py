@@ -1,4 +1,4 @@
-"""Rights that gpukube needs in a cluster, and whether we have them, checked without changing anything.
+"""Rights that gpukube needs in a cluster, and whether it has them, checked without changing anything.
 
 In scope: the requests. Out of scope: conclusions (checks.access).
 """
@@ -56,7 +56,7 @@ def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
 
 
 def check_rights(kube: Kube, rights: Iterable[Right]) -> tuple[Right, ...]:
-    """Check each right (SelfSubjectAccessReview), and return those that we lack.
+    """Check each right (SelfSubjectAccessReview), and return those that gpukube lacks.
 
     Raises:
         AccessError, ClusterError: Even the check is denied, or the API did not answer.

@@ -146,7 +146,7 @@ def _text(one: Diagnostic) -> str:
 
 
 def _uri(file: str) -> tuple[str, str]:
-    """Return a file's name relative to our directory, or absolute if it is outside; and the base of a relative name."""
+    """Return a file name, relative to the current directory or absolute if outside, and the base of a relative name."""
     path = os.path.relpath(file)
     if path == os.pardir or path.startswith(os.pardir + os.sep):
         return f"file://{quote(os.path.abspath(file))}", ""  # noqa: PTH100 - no links followed: the name as it was given

@@ -76,7 +76,7 @@ class _Unreached:
 
 
 def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
-    """Return the gpukube labels that nodes of our live pools have lost, except those that the GPU Operator manages."""
+    """Return the gpukube labels that nodes of gpukube's pools have lost, except those that the GPU Operator manages."""
     return tuple(
         Lost(node.name, key, value, node.labels.get(key))
         for pool in evidence.live
@@ -267,7 +267,7 @@ def _opted_out(evidence: Evidence) -> Iterator[Fault]:
     link="https://github.com/NVIDIA/k8s-device-plugin/issues/607",
 )
 def _kept_off_by_taints(evidence: Evidence) -> Iterator[Fault]:
-    # The release should tolerate the taints that the spec or a live pool of ours sets on nodes.
+    # The release should tolerate the taints that the spec or a live pool of gpukube's sets on nodes.
     declared_taints = {taint for pool in evidence.desired for taint in pool.effective_taints}
     declared_taints |= {taint for pool in evidence.live if pool.owner for taint in pool.effective_taints}
     for item in _unreached(evidence, "taint"):

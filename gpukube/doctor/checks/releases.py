@@ -1,6 +1,6 @@
 """Checks of the stack's Helm releases: their status, and values without effect or with too much.
 
-In scope: pure checks. Out of scope: our own release against a spec (cluster.release_plan).
+In scope: pure checks. Out of scope: gpukube's own release against a spec (cluster.release_plan).
 
 Source: chart nvidia-device-plugin 0.15.0-0.20.0 as rendered; NVIDIA/k8s-device-plugin v0.20.0 README.
 """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence
 
 _FLOOR: Final = (3, 6)
-"""Oldest Helm version that our command lines are tested with."""
+"""Oldest Helm version that gpukube's command lines are tested with."""
 _LABELS: Final = (3, 13)
 """First Helm version with upgrade --labels, by which a run whose answer was lost finds its own revision."""
 _OWN_DRIVERS: Final = ("", "secret", "secrets")

@@ -373,7 +373,7 @@ def _live(provider: str, observed: Observed) -> LiveState:
 
 def _health(plan: PoolPlan, seen: Snapshot | None) -> Health | None:
     """Check the live nodes against what they should advertise, if they were created for it."""
-    same = plan.action in ("no-op", "update")  # nodes to adopt do not have our labels yet
+    same = plan.action in ("no-op", "update")  # nodes to adopt do not have gpukube's labels yet
     moved = any(c.change.field[0] in _PROMISED for c in plan.changes)
     if seen is None or plan.desired is None or plan.observed is None or not same or moved:
         return None

@@ -11,7 +11,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema 
 
 
 class PricePart(TypedDict):
-    """A price: Linux, one node or one device, without tax. It is no quote, and no proof of capacity."""
+    """A price: Linux, one node or one device, without tax. Not a quote, and not proof of capacity."""
 
     usdPerHour: float
     """US dollars per hour."""
