@@ -1,1 +1,1 @@
-"""Workloads on the pools of a spec: manifests written, checked and fitted. Pure: texts and values in, values out."""
+"""Workloads on the pools of a spec: manifests rendered, linted, and fitted. Pure: texts and values in, values out."""

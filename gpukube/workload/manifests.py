@@ -1,12 +1,12 @@
-"""Kubernetes manifests as people and tools write them -> objects that remember line and column of every key and value.
+"""Parses Kubernetes manifests into objects that record line and column of every key and value.
 
-Pure. In scope: reading as kubectl reads (sigs.k8s.io/yaml), lists taken apart. Out of scope: files, and what an
-object means.
+Pure. In scope: parsing as kubectl does (sigs.k8s.io/yaml), expanding lists. Out of scope: files, and what an object
+means.
 
-kubectl follows YAML 1.1 in part: `yes`, `on` and `y` are booleans, `010` is eight, dates and `1:30` are texts, merge
-keys are applied, keys that are numbers become texts (kubernetes-sigs/yaml goyaml.v2/resolve.go and yaml.go). So a value
-here is what the API server gets. A duplicate key is refused, as kubectl does it by strict validation, and tags are:
-nobody writes them in manifests.
+kubectl follows YAML 1.1 in part: `yes`, `on`, and `y` are booleans, `010` is eight, dates and `1:30` are strings, merge
+keys apply, numeric keys become strings (kubernetes-sigs/yaml goyaml.v2/resolve.go and yaml.go). So a value here is what
+the API server gets. Duplicate keys are errors, as in kubectl's strict validation, and so are tags, which no one writes
+in manifests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpukube.spec.source.positions import Data
 
 LIMITS: Final = Limits(size=64 * 1024 * 1024, depth=256, documents=50_000, aliases=10_000)
-"""A chart with the CRDs of its operators is some 5 MiB of YAML, and their schemas are 60 levels deep."""
+"""Limits for manifests: a chart with its operators' CRDs is some 5 MiB of YAML, and the schemas are 60 levels deep."""
 
 _MOST_DIGITS: Final = 300
 _WORDS: Final[dict[str, bool | None]] = {
@@ -50,12 +50,12 @@ class Manifest:
     """One Kubernetes object.
 
     Attributes:
-        root: The object.
-        positions: Where its fields are; paths are relative to the object, also within a List.
-        api_version: "" when it has none.
-        kind: "" when it has none.
-        name: "" when it has none.
-        namespace: "" when it has none.
+        root: Content of the object.
+        positions: Positions of its fields; paths are relative to the object, also inside a List.
+        api_version: API version; "" if missing.
+        kind: Kind; "" if missing.
+        name: Name; "" if missing.
+        namespace: Namespace; "" if missing.
     """
 
     root: PositionedDict
@@ -71,17 +71,17 @@ class Manifest:
         return self.positions.origin.names[0]
 
     def __str__(self) -> str:
-        """Name it as kubectl does: "Deployment/web"."""
+        """Render as kubectl does: "Deployment/web"."""
         return f"{self.kind or 'object'}/{self.name}" if self.name else self.kind or "object"
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestReading:
-    """What a text holds.
+    """Content of a text.
 
     Attributes:
-        manifests: The objects, those of lists included; what has neither apiVersion nor kind is left out.
-        findings: What is wrong with the YAML; the objects around it are read all the same.
+        manifests: Its objects, including those in lists; content without apiVersion and kind is skipped.
+        findings: Problems with the YAML; the surrounding objects are still read.
     """
 
     manifests: tuple[Manifest, ...]
@@ -89,7 +89,7 @@ class ManifestReading:
 
 
 def read_manifests(text: str, source: str, *, parser: Parser = PARSER) -> ManifestReading:
-    """Read all objects of a text.
+    """Parse all objects of a text.
 
     Args:
         text: YAML of any number of documents, or JSON.
@@ -105,7 +105,7 @@ def read_manifests(text: str, source: str, *, parser: Parser = PARSER) -> Manife
 
 
 def parse_plain(text: str) -> str | int | float | bool | None:
-    """Return what kubectl takes an unquoted scalar for."""
+    """Return the value that kubectl parses from an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _BEGINS or len(text) > _MOST_DIGITS:
@@ -120,7 +120,7 @@ def parse_plain(text: str) -> str | int | float | bool | None:
 
 
 def _is_of_object(problem: Finding, documents: Sequence[Document]) -> bool:
-    """Return whether a problem is in an object of Kubernetes; other YAML may have tags and keys of its own."""
+    """Return whether a problem is in a Kubernetes object; other YAML may have its own tags and keys."""
     begun = [document for document in documents if document.origin.where(document.mark).line <= problem.where.line]
     root = begun[-1].root if begun else None
     return not isinstance(root, PositionedDict) or "kind" in root or "apiVersion" in root
@@ -157,23 +157,23 @@ def _text(value: Data) -> str:
 
 
 def _explain_template(problem: Finding) -> Finding:
-    """Tell whoever passes a chart's template that it is one."""
+    """Turn a problem with a chart template into a message that names it as such."""
     return replace(
         problem,
-        why="the file is a template of Helm, not YAML",
+        why="the file is a Helm template, not YAML",
         fix=f"render it first: helm template . | gpukube workload lint - ({problem.fix})",
     )
 
 
 class _ManifestReader(Reader):
-    """Reads as kubectl does."""
+    """A reader that behaves like kubectl."""
 
     limits: ClassVar[Limits] = LIMITS
 
     def reset(self) -> None:
         super().reset()
-        self._merging: dict[int, int] = {}  # depth -> mark of the key << whose value is awaited there
-        self._merged: dict[int, set[str]] = {}  # depth -> keys of that mapping which came by merging
+        self._merging: dict[int, int] = {}  # depth -> mark of the key << whose value comes next
+        self._merged: dict[int, set[str]] = {}  # depth -> merged keys of that mapping
 
     def plain(self, text: str, mark: int) -> Data:
         value = parse_plain(text)
@@ -194,14 +194,14 @@ class _ManifestReader(Reader):
         into = self.open[-1]
         if isinstance(value, str) and isinstance(into, PositionedDict) and value in self._merged.get(depth, ()):
             self._merged[depth].discard(value)
-            del into[value]  # what is written has precedence over what is merged
+            del into[value]  # written keys override merged ones
         again = isinstance(value, str) and value in into
         super().key(value, text, mark, plain=plain)
-        if again:  # clients that do not refuse the object take the last
+        if again:  # clients that accept the object use the last
             self.keys[-1] = (str(value), mark)
 
     def place(self, value: Data, mark: int) -> None:
-        self._merged.pop(len(self.open) + 1, None)  # of the mapping that has just ended here
+        self._merged.pop(len(self.open) + 1, None)  # for the mapping that has just ended here
         merge_mark = self._merging.pop(len(self.open), None) if self._merging and self._takes_value() else None
         super().place(value, mark)
         if merge_mark is not None:
@@ -211,13 +211,13 @@ class _ManifestReader(Reader):
         return bool(self.open) and type(self.open[-1]) is PositionedDict
 
     def _merge(self, value: Data, mark: int) -> None:
-        """Add the entries of a mapping, or of each in a list, where no key of that name is written or merged before."""
+        """Add the entries of a mapping, or of each in a list, if no key of that name is written or merged before."""
         into = self.open[-1]
         sources = value if isinstance(value, PositionedList) else [value]
         merged = self._merged.setdefault(len(self.open), set())
         for source in sources:
             if not isinstance(source, PositionedDict) or not isinstance(into, PositionedDict):
-                self.refuse("yaml-merge-key", mark, "the value of << is no mapping", "write << with an alias: *name")
+                self.refuse("yaml-merge-key", mark, "the value of << is not a mapping", "write << with an alias: *name")
                 return
             for name in source:
                 if name not in into:

@@ -1,7 +1,7 @@
-"""What the pools of a spec offer to pods: devices, room, labels and taints of their nodes, real and expected.
+"""What a spec's pools offer to pods: devices, capacity, labels, and taints of their nodes, real and expected.
 
-Pure. In scope: a pool as the scheduler and the autoscaler see it. Out of scope: pods, and what one cloud adds
-to its nodes (its provider's `nodes`).
+Pure. In scope: a pool as the scheduler and the autoscaler see it. Out of scope: pods, and what a cloud adds to its
+nodes (its provider's `nodes`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeShape:
-    """A node without pods of users, as the scheduler counts.
+    """A node without user pods, as the scheduler counts.
 
     Attributes:
-        devices: Extended resources -> how many.
-        cpu: Millicores for pods; None when unknown.
-        memory: Bytes for pods; None when unknown.
-        pods: Most pods; None when unknown.
-        labels: Without zone and host name.
+        devices: Extended resource -> count.
+        cpu: Millicores for pods; None if unknown.
+        memory: Bytes for pods; None if unknown.
+        pods: Maximum number of pods; None if unknown.
+        labels: Labels, except zone and host name.
         taints: All of them.
-        others: Bytes of hugepages-* and ephemeral-storage; what is not there is unknown, but hugepages: a node has
-            them only where somebody has set them up, which no pool of a spec does.
+        others: Bytes of hugepages-* and ephemeral-storage; missing ones are unknown, except hugepages: a node has them
+            only if someone configured them, which no pool of a spec does.
     """
 
     devices: Mapping[str, int]
@@ -50,18 +50,18 @@ class PoolOffer:
     """What one pool on one cluster offers to pods.
 
     Attributes:
-        desired: The pool; its target has names, machine, sharing, node range and zones.
-        real: A node that is up and whose devices are proven; its labels are those of the creation.
-        expected: A node as the autoscaler imagines it while the pool is empty.
+        desired: The pool; its target has names, machine, sharing, node range, and zones.
+        real: A node that is up with verified devices; its labels are those set at creation.
+        expected: A node as the autoscaler expects it while the pool is empty.
         tolerates_resources: Whether the cluster's admission adds a toleration for each extended resource that a pod
-            asks for.
-        selector: Labels that choose this pool's nodes, safe while it is empty.
-        discovered: Whether GPU feature discovery adds its labels (nvidia.com/gpu.product, ...) to a node that is up.
-            They are not among the labels of `real`: the catalog knows no product names.
-        single: Whether the device plugin refuses containers that request more than one share; they fail on the node.
-        on_request: What makes nodes come, where a pending pod alone does not; "" elsewhere.
-        provisioning: What a ProvisioningRequestConfig of Kueue has for it; {} where pending pods start nodes.
-        price: Of a node; unknown until a command that shows prices looks it up.
+            requests.
+        selector: Labels that select this pool's nodes, safe even while it is empty.
+        discovered: Whether GPU feature discovery adds its labels (nvidia.com/gpu.product, ...) to running nodes. They
+            are not among the labels of `real`: the catalog has no product names.
+        single: Whether the device plugin rejects containers that request more than one share; they fail on the node.
+        on_request: What makes nodes start if a pending pod alone does not; "" otherwise.
+        provisioning: The pool's part of a Kueue ProvisioningRequestConfig; {} if pending pods start nodes.
+        price: Price of a node; unknown until a command that shows prices reads it.
     """
 
     desired: Desired
@@ -82,13 +82,13 @@ class PoolOffer:
 
 
 def make_offers(desireds: Iterable[Desired], provider_of: Callable[[str], Provider]) -> tuple[PoolOffer, ...]:
-    """Describe what translated pools offer, in their order.
+    """Return what translated pools offer, in their order.
 
-    A pool whose plugin gpukube leaves to somebody else (devicePlugin.owner: none) is taken to offer what its spec says.
+    A pool whose plugin others manage (devicePlugin.owner: none) counts as offering what its spec declares.
 
     Args:
         desireds: Pools of a spec, translated by their providers.
-        provider_of: Finds a provider by its name in the spec.
+        provider_of: Returns a provider by its name in the spec.
     """
     return tuple(_offer(desired, provider_of(desired.target.cluster.provider)) for desired in desireds)
 
@@ -123,7 +123,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
 
 
 def _is_single(desired: Desired) -> bool:
-    """Describe what the device plugin does with a request for two shares.
+    """Return whether the device plugin rejects a request for two shares.
 
     Source:
         NVIDIA/k8s-device-plugin v0.20.0 api/config/v1: failRequestsGreaterThanOne is false by default for time-slicing

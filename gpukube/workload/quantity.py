@@ -1,10 +1,10 @@
-"""Kubernetes quantities: the number behind "500m", "50Gi" or 8, and how numbers are written for people.
+"""Kubernetes quantities: parses "500m", "50Gi", or 8 into numbers, and formats numbers for readers.
 
-Pure. In scope: the syntax. Out of scope: what a pod requests (`requests`), what is wrong with it (`lint`).
+Pure. In scope: the syntax. Out of scope: what a pod requests (`requests`), and checking it (`lint`).
 
-Own code, because nothing that is installed reads all of them. lightkube's `parse_quantity` is for its own layer
-(gpukube.cluster.kube), refuses "5n", "4u" and "1E3", accepts "1Zi", and rounds to thousandths. The sandbox has a parser
-of its own on purpose.
+Custom code, because no installed library parses all of them. lightkube's `parse_quantity` belongs to its own layer
+(gpukube.cluster.kube), rejects "5n", "4u", and "1E3", accepts "1Zi", and rounds to thousandths. The sandbox has its own
+parser on purpose.
 
 Source: kubernetes/apimachinery pkg/api/resource/quantity.go (`ParseQuantity`) and suffix.go.
 """
@@ -27,23 +27,24 @@ _DECIMAL: Final = {
 _NANO: Final = 10**9
 _MOST_BINARY: Final = 2**63 - 1
 _MOST_EXPONENT: Final = 1000
-"""Larger exponents would only cost memory: Kubernetes' own numbers end far below."""
+"""Maximum exponent; larger ones would only use up memory: Kubernetes' own numbers end far below."""
 
 
 def parse_quantity(value: object) -> Fraction:
-    """Read a quantity as the API server does.
+    """Parse a quantity as the API server does.
 
-    What is finer than a billionth is rounded away from zero, and what has a binary suffix ends at 2^63-1. A digit is
-    needed: "m" and ".", which the API server's decoder takes for 0, are refused, as the schemas of CRDs do.
+    Digits beyond a billionth are rounded away from zero, and values with a binary suffix are capped at 2^63-1. A digit
+    is
+    required: like the schemas of CRDs, this rejects "m" and ".", which the API server's decoder reads as 0.
 
     Args:
-        value: As it stands in a manifest: a string or a number.
+        value: Value in a manifest: a string or a number.
 
     Raises:
-        ValueError: It is no quantity.
+        ValueError: It is not a quantity.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{value!r} is no quantity")  # noqa: TRY004 - of the manifest, not of the program
+        raise ValueError(f"{value!r} is not a quantity")  # noqa: TRY004 - an error in the manifest, not in the program
     return _parse(str(value).strip())
 
 
@@ -51,7 +52,7 @@ def parse_quantity(value: object) -> Fraction:
 def _parse(text: str) -> Fraction:
     found = _FORM.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no quantity")
+        raise ValueError(f"{text!r} is not a quantity")
     sign, number, binary, decimal, exponent = found.groups()
     amount = Fraction(f"{number}0") if number.endswith(".") else Fraction(number)
     if binary:
@@ -67,17 +68,17 @@ def _parse(text: str) -> Fraction:
 
 
 def whole(quantity: Fraction) -> int | None:
-    """Return a quantity as the whole number that it is, "3000m" as 3; None when it has a fraction."""
+    """Return a quantity as an integer, "3000m" as 3; None if it has a fraction."""
     return quantity.numerator if quantity.denominator == 1 else None
 
 
 def cpu_text(millicores: int) -> str:
-    """Write processors as people do: "3", "500m", "3500m"."""
+    """Format CPUs for readers: "3", "500m", "3500m"."""
     return f"{millicores}m" if millicores % 1000 else str(millicores // 1000)
 
 
 def memory_text(size: int) -> str:
-    """Write bytes with the largest binary suffix that leaves at least ten of them, rounded down: "50Gi", "500Mi"."""
+    """Format bytes with the largest binary suffix that leaves at least ten units, rounded down: "50Gi", "500Mi"."""
     for suffix, unit in reversed(_BINARY.items()):
         if size >= 10 * unit or (size >= unit and size % unit == 0):
             return f"{size // unit}{suffix}"

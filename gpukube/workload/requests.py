@@ -1,7 +1,7 @@
-"""What a pod requests in all: the sum that the scheduler compares with a node.
+"""Computes a pod's total requests, which the scheduler compares with a node.
 
-Pure. In scope: containers, sidecars, init containers, overhead and pod-level resources put together. Out of scope: what
-is wrong with the single values (`lint`), nodes (`fit`).
+Pure. In scope: combining containers, sidecars, init containers, overhead, and pod-level resources. Out of scope:
+checking the individual values (`lint`), nodes (`fit`).
 
 Source: kubernetes/component-helpers resource/helpers.go (`PodRequests`, `aggregateContainerResourcesByFn`);
 kubernetes/kubernetes pkg/apis/core/v1/defaults.go (`SetDefaults_Pod`, `defaultPodRequests`) and
@@ -33,13 +33,13 @@ _NONE: Final = Fraction()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a pod requests, as the scheduler counts.
+    """Total requests of a pod, as the scheduler counts.
 
     Attributes:
         cpu: Millicores.
         memory: Bytes.
-        devices: Extended resources -> how many; those of which it wants none are left out.
-        others: Bytes of hugepages-* and ephemeral-storage, where it wants any.
+        devices: Extended resource -> count; resources with a count of 0 are omitted.
+        others: Bytes of hugepages-* and ephemeral-storage, if any.
     """
 
     cpu: int
@@ -49,14 +49,14 @@ class Request:
 
 
 def pod_request(spec: object) -> Request:
-    """Add up what a pod requests.
+    """Return the total requests of a pod.
 
-    The requests of its containers and sidecars add up. An ordinary init container runs alone, beside the sidecars that
-    were declared before it, so for each resource the pod requests the larger of the two. Resources of the whole pod
-    replace the sum. What is no quantity, or negative, counts as absent.
+    Requests of containers and sidecars add up. An ordinary init container runs alone, next to the sidecars declared
+    before it, so for each resource the pod requests the larger of the two. Pod-level resources replace the sum. Values
+    that are negative or not quantities count as absent.
 
     Args:
-        spec: A pod's, or a template's, of any shape.
+        spec: Spec of a pod or a template, of any shape.
     """
     total = _containers(spec)
     total |= _of_pod(spec, total)
@@ -67,9 +67,9 @@ def pod_request(spec: object) -> Request:
 
 
 def requested_names(spec: object) -> tuple[str, ...]:
-    """List the extended resources that a pod names, also those of which it wants none.
+    """Return the extended resources that a pod names, including those with a count of 0.
 
-    The admission plugin ExtendedResourceToleration goes by the names alone.
+    The admission plugin ExtendedResourceToleration considers only the names.
     """
     found = {
         name for part in ("containers", "initContainers") for item in trees(spec, part) for name in _requests(item)
@@ -78,7 +78,7 @@ def requested_names(spec: object) -> tuple[str, ...]:
 
 
 def most_devices(spec: object) -> int:
-    """Return the most devices of one kind that a single container requests."""
+    """Return the maximum number of devices of one kind that a single container requests."""
     return max(
         (
             ceil(amount)
@@ -93,14 +93,14 @@ def most_devices(spec: object) -> int:
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """Return whether a name is that of an extended resource: a device plugin's, counted in whole pieces."""
+    """Return whether a name is an extended resource: a device plugin's, counted in whole units."""
     return (
         "/" in name and "kubernetes.io/" not in name and not name.startswith(_QUOTA) and not explain_key(_QUOTA + name)
     )
 
 
 def is_other(name: str) -> bool:
-    """Return whether a name is that of a resource beside processors, memory and devices, counted in bytes."""
+    """Return whether a name is a resource other than CPU, memory, and devices, counted in bytes."""
     return name == EPHEMERAL or name.startswith(HUGE)
 
 
@@ -120,14 +120,14 @@ def _containers(spec: object) -> dict[str, Fraction]:
 
 
 def _of_pod(spec: object, total: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    """Return what the whole pod is given; limits count where neither it nor a container requests anything."""
+    """Return the pod-level requests; limits count if neither the pod nor a container requests anything."""
     limits = {name: amount for name, amount in _amounts(tree(spec, "resources", "limits")).items() if name not in total}
     found = limits | _amounts(tree(spec, "resources", "requests"))
     return {name: amount for name, amount in found.items() if _POD_LEVEL.fullmatch(name)}
 
 
 def _requests(container: object) -> dict[str, Fraction]:
-    """Return a container's requests; the API server copies limits that have none."""
+    """Return a container's requests; the API server copies limits that have no request."""
     limits, requests = tree(container, "resources", "limits"), tree(container, "resources", "requests")
     return _amounts(limits) | _amounts(requests)
 

@@ -1,13 +1,13 @@
-"""Pod templates, wherever an object has them: its path, its role, how many pods it stands for.
+"""Finds the pod templates in an object: path, role, and number of pods.
 
-Pure. In scope: the kinds and where they keep their templates, and the search of all other kinds. Out of scope:
-what is in a template.
+Pure. In scope: known kinds with the paths of their templates, and searching all other kinds. Out of scope: the content
+of a template.
 
 Kinds: Pod, PodTemplate, Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job, CronJob, JobSet
-(jobset.x-k8s.io), RayCluster, RayJob, RayService and RayCronJob (ray.io), and any other that has a pod template at
-spec.template. In objects of all other kinds every mapping with a list of containers is a pod spec (PyTorchJob,
-LeaderWorkerSet, a Job of Volcano), and what else requests NVIDIA's resources is found too (NIMService, TrainJob); how
-many pods those make is not known.
+(jobset.x-k8s.io), RayCluster, RayJob, RayService, and RayCronJob (ray.io), and any other with a pod template at
+spec.template. In objects of other kinds every mapping with a list of containers counts as a pod spec (PyTorchJob,
+LeaderWorkerSet, a Job of Volcano), and other requests for NVIDIA's resources are found too (NIMService, TrainJob); how
+many pods those create is unknown.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 Role = Literal["pod", "replica", "daemon", "job", "ray-head", "ray-worker", "ray-submitter", "embedded"]
 
 ENDLESS: Final = 2**31 - 1
-"""maxReplicas of a Ray worker group that has none (ray.io_rayclusters.yaml: default 2147483647)."""
+"""maxReplicas of a Ray worker group that sets none (ray.io_rayclusters.yaml: default 2147483647)."""
 
 _GROUPS: Final = frozenset({"", "apps", "batch", "extensions", "jobset.x-k8s.io"})
-"""API groups of the kinds that are known by name; other groups have kinds of the same names (batch.volcano.sh)."""
+"""API groups of the known kinds; other groups have kinds with the same names (batch.volcano.sh)."""
 _WITHOUT_PODS: Final = frozenset({"CustomResourceDefinition", "ResourceQuota"})
-"""Schemas of other objects; a quota has a rule of its own."""
+"""Kinds without pods: schemas of other objects; a quota has its own rule."""
 _CONTAINER_SET: Final = "containerSet"
-"""Of Argo Workflows: containers of a pod whose tolerations and selectors stand elsewhere."""
+"""Field of Argo Workflows with the containers of a pod whose tolerations and selectors are elsewhere."""
 _OF_NODES: Final = frozenset(
     {"labels", "matchLabels", "annotations", "nodeSelector", "nodeLabels", "tolerations", "taints", "nodeTaints", "env"}
 )
-"""Here the name of a resource is a label, the key of a taint, or a text."""
+"""Fields in which a resource name is a label, a taint key, or text."""
 _RESOURCES: Final = "resource"
-"""Beginning of the names of fields with limits and requests: resources, resourcesPerNode of a TrainJob."""
+"""Prefix of field names with limits and requests: resources, resourcesPerNode of a TrainJob."""
 _PARTS: Final = ("limits", "requests")
 _DEVICE: Final = re.compile(r"(requests\.|limits\.)?nvidia\.com/(gpu|gpu\.shared|mig-\d.*)")
 _PERCENT: Final = re.compile(r"(\d{1,3})%")
@@ -55,11 +55,11 @@ _RAY_CLUSTERS: Final[dict[str, Path]] = {
 
 
 class Replicas(NamedTuple):
-    """How many pods of a template there are.
+    """Number of pods of a template.
 
     Attributes:
-        least: Always, or as soon as the object runs.
-        most: When an autoscaler has raised it; ENDLESS without a limit.
+        least: Minimum, as soon as the object runs.
+        most: Maximum that an autoscaler may set; ENDLESS without a limit.
     """
 
     least: int
@@ -72,18 +72,18 @@ _NONE: Final = Replicas(0, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """A pod, or what pods are made of.
+    """A pod, or a template of pods.
 
     Attributes:
-        manifest: The object that has it.
+        manifest: Object that contains it.
         path: Path of the template in the object; () for a Pod.
         base: Path of its pod spec in the object.
-        metadata: Of the pods.
-        spec: Of the pods; empty where there is none.
-        role: What the pods are to the object.
-        replicas: How many; of a DaemonSet none, it has one for each node that it fits.
-        surge: How many pods more a roll-out needs.
-        group: Name of the worker group or of the replicated job; "" where there is none.
+        metadata: Metadata of the pods.
+        spec: Spec of the pods; empty if missing.
+        role: Role of the pods in the object.
+        replicas: Number of pods; 0 for a DaemonSet, which has one per matching node.
+        surge: Additional pods during a rollout.
+        group: Name of the worker group or replicated job; "" if there is none.
     """
 
     manifest: Manifest
@@ -97,18 +97,18 @@ class PodTemplate:
     group: str = ""
 
     def __str__(self) -> str:
-        """Name it for messages: "RayCluster/train, group gpu"."""
+        """Render for messages: "RayCluster/train, group gpu"."""
         return f"{self.manifest}, group {self.group}" if self.group else str(self.manifest)
 
 
 class Requirements(NamedTuple):
-    """Limits and requests that stand outside of a pod spec.
+    """Limits and requests outside of a pod spec.
 
     Attributes:
-        manifest: The object that has them.
-        path: Of the mapping that has the field.
-        field: Its name: "resources", "resourcesPerNode".
-        holder: That mapping.
+        manifest: Object that contains them.
+        path: Path of the mapping with the field.
+        field: Name of the field: "resources", "resourcesPerNode".
+        holder: The mapping.
     """
 
     manifest: Manifest
@@ -118,12 +118,12 @@ class Requirements(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What an object says of pods and of devices.
+    """Pods and devices in an object.
 
     Attributes:
-        templates: Its pod templates, as they stand in it.
-        requirements: Limits and requests of NVIDIA's resources elsewhere.
-        unjudged: Devices that it names in a place whose meaning is not known.
+        templates: Its pod templates, in order.
+        requirements: Limits and requests of NVIDIA's resources outside of them.
+        unjudged: Devices that it names in a place with unknown meaning.
     """
 
     templates: tuple[PodTemplate, ...]
@@ -132,12 +132,12 @@ class Contents(NamedTuple):
 
 
 def pod_templates(manifest: Manifest) -> tuple[PodTemplate, ...]:
-    """List the pod templates of an object, as they stand in it."""
+    """Return the pod templates of an object, in order."""
     return read_contents(manifest).templates
 
 
 def read_contents(manifest: Manifest) -> Contents:
-    """Find pod templates, and what else names devices."""
+    """Find pod templates, and everything else that names devices."""
     if path := ray_cluster_path(manifest):
         return Contents(tuple(_of_ray(manifest, path)))
     group = manifest.api_version.rpartition("/")[0]
@@ -149,13 +149,13 @@ def read_contents(manifest: Manifest) -> Contents:
 
 
 def scaled(template: PodTemplate, bounds: Replicas) -> PodTemplate:
-    """Return a template as an autoscaler holds it: never fewer pods than its minimum, whatever the object says."""
+    """Return a template under an autoscaler: never fewer pods than its minimum, whatever the object declares."""
     surge = _surge(template.manifest, bounds.least) if template.manifest.kind == "Deployment" else template.surge
     return replace(template, replicas=bounds, surge=surge)
 
 
 def _search(manifest: Manifest) -> Contents:
-    """Look through an object of a kind that is not known."""
+    """Search an object of an unknown kind."""
     templates: list[PodTemplate] = []
     requirements: list[Requirements] = []
     unjudged: dict[str, None] = {}
@@ -204,7 +204,7 @@ def _embedded(manifest: Manifest, path: Path, spec: PositionedDict) -> PodTempla
 
 
 def _names_devices(field: str, value: Data) -> bool:
-    """Return whether a field has limits and requests, and NVIDIA's resources among them."""
+    """Return whether a field has limits or requests that include NVIDIA's resources."""
     if not field.startswith(_RESOURCES) or not isinstance(value, PositionedDict):
         return False
     parts = [part for name in _PARTS if isinstance(part := value.get(name), PositionedDict)]
@@ -212,11 +212,11 @@ def _names_devices(field: str, value: Data) -> bool:
 
 
 def ray_cluster_path(manifest: Manifest) -> Path | None:
-    """Return where an object of KubeRay has the spec of its Ray cluster; None for other objects."""
+    """Return the path of the Ray cluster spec in a KubeRay object; None for other objects."""
     return _RAY_CLUSTERS.get(manifest.kind) if manifest.api_version.startswith("ray.io/") else None
 
 
-def _template(  # noqa: PLR0913 - the parts of a PodTemplate
+def _template(  # noqa: PLR0913 - the fields of a PodTemplate
     manifest: Manifest,
     path: Path,
     role: Role,
@@ -289,11 +289,11 @@ def _of_job_set(manifest: Manifest) -> Iterator[PodTemplate]:
 
 
 def _of_ray(manifest: Manifest, cluster: Path) -> Iterator[PodTemplate]:
-    """Find head, worker groups and submitter of KubeRay's objects.
+    """Yield head, worker groups, and submitter of KubeRay objects.
 
-    The operator clamps replicas to the bounds of the group (GetWorkerGroupDesiredReplicas in ray-operator's
-    utils/util.go); with the in-tree autoscaler a group begins with its replicas and then lives between the bounds. A
-    RayService has two clusters while it is upgraded, unless its strategy is None.
+    The operator clamps replicas to the group's limits (GetWorkerGroupDesiredReplicas in ray-operator's utils/util.go);
+    with the in-tree autoscaler a group starts with its replicas and then stays within the limits. A RayService has two
+    clusters during an upgrade, unless its strategy is None.
     """
     doubled = manifest.kind == "RayService" and at(manifest.root, "spec", "upgradeStrategy", "type") != "None"
     yield from _template(manifest, (*cluster, "headGroupSpec", "template"), "ray-head", surge=int(doubled))
@@ -326,14 +326,14 @@ def _ray_replicas(manifest: Manifest, group: Path, *, autoscaled: bool) -> Repli
 
 
 def _job_pods(manifest: Manifest, job: Path) -> int:
-    """Return how many pods of a Job run at once."""
+    """Return how many pods of a Job run concurrently."""
     parallelism = _count(manifest, *job, "parallelism", default=1)
     completions = at(manifest.root, *job, "completions")
     return min(parallelism, completions) if type(completions) is int and completions >= 0 else parallelism
 
 
 def _surge(manifest: Manifest, replicas: int) -> int:
-    """Return how many pods a Deployment may have above its replicas while it rolls out; 25 % rounded up by default."""
+    """Return how many pods a Deployment may have above its replicas during a rollout; default 25 %, rounded up."""
     if at(manifest.root, "spec", "strategy", "type") == "Recreate":
         return 0
     surge = at(manifest.root, "spec", "strategy", "rollingUpdate", "maxSurge")
@@ -344,7 +344,7 @@ def _surge(manifest: Manifest, replicas: int) -> int:
 
 
 def read_percent(value: object) -> int | None:
-    """Read "25%"; None for anything else, and for numbers that no roll-out has."""
+    """Parse "25%"; return None for anything else, and for percentages that no rollout has."""
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     return int(found[1]) if found else None
 
@@ -355,7 +355,7 @@ def _indices(manifest: Manifest, path: Path) -> range:
 
 
 def _count(manifest: Manifest, *path: str | int, default: int) -> int:
-    """Return a number of pods, the default where none is written or something else is."""
+    """Return a number of pods; the default if missing or invalid."""
     found = at(manifest.root, *path)
     return min(found, ENDLESS) if type(found) is int and found >= 0 else default
 

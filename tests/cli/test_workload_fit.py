@@ -166,7 +166,7 @@ def test_fit_when_a_pool_is_not_made_yet_then_it_takes_nothing(gpukube: Gpukube,
     assert found.code == 1
     (part,) = found.json()["workloads"]
     assert part["reasons"] == [
-        {"pool": f"train-aks/{name}", "why": ["the pool does not exist yet: `gpukube pool create` makes it"]}
+        {"pool": f"train-aks/{name}", "why": ["the pool does not exist yet: `gpukube pool create` creates it"]}
         for name in ("fixed", "grows")
     ]
 

@@ -1,1 +1,1 @@
-"""Whether workloads fit the pools: predicates of the scheduler, packing, and the one change that would make it so."""
+"""Checks whether workloads fit the pools: scheduler predicates, packing, and the change that would make them fit."""

@@ -1,6 +1,6 @@
-"""What is said of each workload and each node: schedules now, after a scale-up, never; why, and what would change it.
+"""Reports for each workload and node: schedules now, after a scale-up, or never; why, and what would change that.
 
-Pure. In scope: reasons per pool, what binds a node. Out of scope: placing (`packing`), the search for the edit
+Pure. In scope: reasons per pool, what limits a node. Out of scope: placing (`packing`), searching for the change
 (`edits`), documents.
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from gpukube.workload.fit.pods import Pod
     from gpukube.workload.offers import PoolOffer
 
-_MISSING: Final = "the pool does not exist yet: `gpukube pool create` makes it"
+_MISSING: Final = "the pool does not exist yet: `gpukube pool create` creates it"
 
 State = Literal["now", "after-scale-up", "never", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
 class PoolReason:
-    """Why pods have no place in a pool.
+    """Why pods do not fit a pool.
 
     Attributes:
         pool: Cluster key and pool.
@@ -44,13 +44,13 @@ class PoolReason:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said of equal pods.
+    """Result for equal pods.
 
     Attributes:
         demand: The pods.
-        placed: What became of them.
-        reasons: Of those without a place, for each pool of their cluster; the pool that suits them best comes first.
-        edit: The one change with which all have a place; None where none was found, or needed.
+        placed: Where they were placed.
+        reasons: Reasons for those that were not placed, per pool of their cluster; the best-matching pool comes first.
+        edit: The single change with which all fit; None if none was found, or needed.
     """
 
     demand: Demand
@@ -60,7 +60,7 @@ class Answer:
 
     @property
     def state(self) -> State:
-        """The worst that is said of one of them."""
+        """The worst result among the pods."""
         if self.placed.never:
             return "never"
         if self.placed.elsewhere:
@@ -69,21 +69,21 @@ class Answer:
 
     @property
     def rollout_blocked(self) -> bool:
-        """Whether a roll-out or an upgrade would never end, while the pods themselves have their places."""
+        """Whether a rollout or an upgrade would never finish, although the pods themselves fit."""
         whole = not (self.placed.never or self.placed.elsewhere)
         return whole and self.placed.surge < self.demand.surge_needed
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUse:
-    """A node that has pods of the workloads.
+    """A node with pods of the workloads.
 
     Attributes:
-        node: As it is afterwards.
-        pods: Of the workloads.
+        node: State after placing.
+        pods: Pods of the workloads.
         others: Pods that were there before.
-        binds: What keeps one more of these pods away: a resource, or "pods"; "" when one more would fit.
-        stranded: Devices that are left and that no pod of the workloads can have.
+        binds: What prevents one more of these pods: a resource, or "pods"; "" if one more would fit.
+        stranded: Unused devices that no pod of the workloads can use.
     """
 
     node: Node
@@ -95,13 +95,13 @@ class NodeUse:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """All that is said.
+    """The complete result.
 
     Attributes:
         answers: In the order of the files.
-        nodes: Those with pods of the workloads, by cluster and pool.
-        packing: As it was found.
-        unplaced: What was not placed at all.
+        nodes: Nodes with pods of the workloads, by cluster and pool.
+        packing: The packing that was found.
+        unplaced: Pods that were not placed at all.
     """
 
     answers: tuple[Answer, ...]
@@ -111,18 +111,18 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether every pod has a place now or after a scale-up, as far as the spec knows."""
+        """Whether every pod fits now or after a scale-up, as far as the spec shows."""
         never = any(answer.placed.never for answer in self.answers)
         return not never and not any(item.has_pods for item in self.unplaced)
 
 
 def find_fit(views: Sequence[ClusterView], demands: Sequence[Demand], unplaced: Sequence[Unplaced] = ()) -> Fit:
-    """Place the pods of workloads, and explain those that have no place.
+    """Place the pods of workloads, and explain those that do not fit.
 
     Args:
         views: The clusters.
-        demands: In the order of the files.
-        unplaced: What cannot be placed, to be told with the rest.
+        demands: Pods to place, in the order of the files.
+        unplaced: Pods that cannot be placed, to report with the rest.
     """
     packing = pack(views, demands)
     edits = find_edits(views, demands, packing)
@@ -144,7 +144,7 @@ def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
 
 
 def pool_reasons(pod: Pod, cluster: Filling, offer: PoolOffer) -> Iterator[str]:
-    """Yield why one more pod has no place in a pool, as full as it is."""
+    """Yield why one more pod does not fit a pool in its current state."""
     fresh = cluster.fresh(offer)
     lasting = [obstacle.text for obstacle in obstacles(pod, fresh)]
     if lasting:
@@ -152,7 +152,7 @@ def pool_reasons(pod: Pod, cluster: Filling, offer: PoolOffer) -> Iterator[str]:
         return
     if not cluster.is_expected(pod, offer):
         expected = devices_text(offer.expected.devices)
-        yield f"while the pool is empty, the autoscaler expects {expected} of a node: such pods start none"
+        yield f"while the pool is empty, the autoscaler expects {expected} of a node, so such pods start none"
         return
     more = list(cluster.more(offer))
     if more:
@@ -176,14 +176,14 @@ def _uses(packing: Packing) -> Iterator[NodeUse]:
 
 
 def _binding(pods: Mapping[Demand, int], node: Node) -> str:
-    """Return what keeps one more pod away, of the kind of pods that has most of the node."""
+    """Return what prevents one more pod of the kind that has most pods on the node."""
     most = max((item for item in pods if not item.daemon), key=lambda item: pods[item])
     found = (obstacle.subject for obstacle in obstacles(most.pod, node) if obstacle.kind in {"resource", "pods"})
     return next(found, "")
 
 
 def _stranded(of_pod: Mapping[Pod, Demand], node: Node) -> dict[str, int]:
-    """Return the devices that are left and that no pod of the workloads can have."""
+    """Return the unused devices that no pod of the workloads can use."""
     left = {name: count for name, count in node.free_devices().items() if count > 0}
     return {
         name: count

@@ -1,6 +1,6 @@
-"""Pod specs with one thing changed; the original stays as it is.
+"""Pod specs with one change; the original is not modified.
 
-Pure. In scope: writing into a spec of any shape. Out of scope: which change is worth a trial (`edits`).
+Pure. In scope: changing a spec of any shape. Out of scope: which change to try (`edits`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def with_toleration(toleration: Toleration) -> Change:
 
 
 def with_label(key: str, value: str | None) -> Change:
-    """Write a label into the nodeSelector; None removes it."""
+    """Set a label in the nodeSelector; None removes it."""
 
     def change(spec: Tree) -> dict[str, object]:
         selector = tree(spec, "nodeSelector")
@@ -43,7 +43,7 @@ def with_label(key: str, value: str | None) -> Change:
 
 
 def without_required(kind: str) -> Change:
-    """Remove what an affinity requires: nodeAffinity, podAffinity, podAntiAffinity."""
+    """Remove the required terms of an affinity: nodeAffinity, podAffinity, podAntiAffinity."""
 
     def change(spec: Tree) -> dict[str, object]:
         affinity = tree(spec, "affinity")
@@ -54,7 +54,7 @@ def without_required(kind: str) -> Change:
 
 
 def with_soft_spread(key: str) -> Change:
-    """Let a topology spread constraint be broken."""
+    """Make a topology spread constraint soft."""
 
     def change(spec: Tree) -> dict[str, object]:
         constraints = trees(spec, "topologySpreadConstraints")
@@ -68,7 +68,7 @@ def with_soft_spread(key: str) -> Change:
 
 
 def with_other_device(old: str, new: str) -> Change:
-    """Request another device, as many of it."""
+    """Request the same number of another device."""
 
     def change(spec: Tree) -> dict[str, object]:
         return _with_amounts(
@@ -79,15 +79,15 @@ def with_other_device(old: str, new: str) -> Change:
 
 
 def lowered(spec: Tree, name: str, most: int) -> tuple[str, str, Change] | None:
-    """Lower the largest request of a resource, so that the pod requests no more than so much.
+    """Lower the largest request of a resource, so that the pod requests at most a given amount.
 
     Args:
-        spec: A pod's.
-        name: Of the resource.
-        most: What the pod may request in all: millicores of cpu, bytes, devices.
+        spec: Spec of a pod.
+        name: Name of the resource.
+        most: Maximum that the pod may request in total: millicores of CPU, bytes, devices.
 
     Returns:
-        Container, new amount and change; None where no single container can give so much.
+        Container, new amount, and change; None if no single container can give up that much.
     """
     total, factor = _total(spec, name), 1000 if name == "cpu" else 1
     containers = trees(spec, "containers")
@@ -103,7 +103,7 @@ def lowered(spec: Tree, name: str, most: int) -> tuple[str, str, Change] | None:
         container = changed[index]
         resources = tree(container, "resources")
         for part in _AMOUNTS:
-            # A limit above a request of its own may stay, one that stands for the request may not.
+            # A limit above its own request may stay, but not one that serves as the request.
             alone = part == "limits" and at(resources, "requests", name) is not None and name in {"cpu", "memory"}
             if at(resources, part, name) is not None and not alone:
                 resources[part] = {**tree(resources, part), name: written}

@@ -1,6 +1,6 @@
-"""What is to be placed: the pods of the templates in the files, in order, and how many of each.
+"""Lists the pods to place: those of the templates in the files, in order, with their number.
 
-Pure. In scope: templates made into pods. Out of scope: where they go (`packing`), reading files.
+Pure. In scope: turning templates into pods. Out of scope: where they go (`packing`), reading files.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from gpukube.workload.templates import PodTemplate
 
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
-_KIND: Final = "not placed: how many pods a {} makes, and of which form, is not known here"
+_KIND: Final = "not placed: gpukube does not know how many pods a {} creates, and with which spec"
 _DEFAULT_UNAVAILABLE: Final = 25
 """Percent (kubernetes/api apps/v1 RollingUpdateDeployment: maxUnavailable and maxSurge default to 25%)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Demand:
-    """Equal pods that a workload has.
+    """Equal pods of a workload.
 
     Attributes:
-        template: Where they come from.
-        pod: One of them, as the scheduler reads it.
-        least: Pods that it always has.
-        most: Pods that an autoscaler may give it; None without a limit.
-        hosts: Pods of each replica: numOfHosts of a Ray worker group.
-        surge: Pods more while it is rolled out or upgraded.
-        surge_needed: How many of these must fit at least, or the roll-out never ends.
+        template: Their template.
+        pod: One of the pods, as the scheduler reads it.
+        least: Minimum number of pods.
+        most: Maximum that an autoscaler may set; None without a limit.
+        hosts: Pods per replica: numOfHosts of a Ray worker group.
+        surge: Additional pods during a rollout or an upgrade.
+        surge_needed: How many of these must fit for the rollout to finish.
     """
 
     template: PodTemplate
@@ -50,24 +50,24 @@ class Demand:
 
     @property
     def daemon(self) -> bool:
-        """Whether each node that it may go to has one."""
+        """Whether each matching node has one."""
         return self.template.role == "daemon"
 
     @property
     def workload(self) -> Manifest:
-        """The object that it belongs to: it goes to one cluster as a whole."""
+        """The object that it belongs to; all its pods go to one cluster."""
         return self.template.manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unplaced:
-    """Pods that were not placed, because there are none or because nobody here can say where they would go.
+    """Pods that were not placed, because there are none or because it is unknown where they would go.
 
     Attributes:
         manifest: The object.
-        group: Worker group, or replicated job; "" where there is none.
-        why: For people.
-        has_pods: Whether there are, or may be, pods.
+        group: Worker group or replicated job; "" if there is none.
+        why: Human-readable reason.
+        has_pods: Whether pods exist, or may exist.
     """
 
     manifest: Manifest
@@ -80,8 +80,8 @@ class Workloads(NamedTuple):
     """The pods of manifests.
 
     Attributes:
-        demands: To be placed, in the order of the files.
-        unplaced: What cannot be.
+        demands: Pods to place, in the order of the files.
+        unplaced: Pods that cannot be placed.
     """
 
     demands: tuple[Demand, ...]
@@ -89,7 +89,7 @@ class Workloads(NamedTuple):
 
 
 def read_demands(manifests: Iterable[Manifest]) -> Workloads:
-    """List the pods of manifests, in their order."""
+    """Return the pods of manifests, in order."""
     manifests = list(manifests)
     scalers = _scalers(manifests)
     demands: list[Demand] = []
@@ -111,7 +111,7 @@ def read_demands(manifests: Iterable[Manifest]) -> Workloads:
 
 
 def _scalers(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], Replicas]:
-    """Read HorizontalPodAutoscalers: namespace, kind and name of what they scale -> between which numbers of pods."""
+    """Read HorizontalPodAutoscalers: namespace, kind, and name of the scaled object -> its minimum and maximum."""
     found = {}
     for manifest in manifests:
         if manifest.kind != "HorizontalPodAutoscaler":
@@ -127,28 +127,28 @@ def _scalers(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], Replic
 
 
 def _why_none(template: PodTemplate) -> str:
-    """Explain why a template has no pods; "" where it has, or where that is not known."""
+    """Return why a template has no pods; "" if it has some, or if unknown."""
     if template.role in ("daemon", "embedded") or template.replicas.most:
         return ""
     if template.role == "ray-worker":
         group = at(template.manifest.root, *template.path[:-1])
         return "no pods: it is suspended" if at(group, "suspend") is True else "no pods: no replicas and no autoscaler"
     if template.manifest.kind == "PodTemplate":
-        return "no pods: nothing uses it by itself"
+        return "no pods: nothing uses it automatically"
     return "no pods: it has 0 replicas"
 
 
 def _why_unknown(template: PodTemplate) -> str:
-    """Explain why nobody here knows where the pods of a template go; "" where that is known."""
+    """Return why it is unknown where a template's pods go; "" if it is known."""
     spec = template.spec
     if template.role == "embedded":
         return _KIND.format(template.manifest.kind) if _names_devices(spec) else ""
     if trees(spec, "resourceClaims"):
-        return "claims: not placed: which nodes have the devices that DRA gives out is not known here"
+        return "claims: not placed: gpukube does not know which nodes have the devices that DRA allocates"
     if gates := [text(gate, "name") for gate in trees(spec, "schedulingGates")]:
-        return f"schedulingGates: not placed: no scheduler looks at the pod before {', '.join(gates)} is removed"
+        return f"schedulingGates: not placed: no scheduler handles the pod until {', '.join(gates)} is removed"
     if (name := text(spec, "schedulerName")) not in ("", _DEFAULT_SCHEDULER):
-        return f"schedulerName {name}: not placed: only the rules of the default scheduler are known here"
+        return f"schedulerName {name}: not placed: gpukube knows only the rules of the default scheduler"
     return ""
 
 
@@ -160,7 +160,7 @@ def read_demand(template: PodTemplate, spec: object = None) -> Demand:
     """Read a template.
 
     Args:
-        template: As it stands in the file.
+        template: The template in the file.
         spec: Its pod spec after an edit; None for its own.
     """
     least, most = template.replicas
@@ -184,10 +184,10 @@ def read_demand(template: PodTemplate, spec: object = None) -> Demand:
 
 
 def _surge_needed(template: PodTemplate) -> int:
-    """Return how many of the surge pods must fit for a roll-out to go on.
+    """Return how many of the surge pods must fit for a rollout to continue.
 
-    A RayService waits for its whole second cluster. A Deployment that may do without one of its pods makes room by
-    itself; one that may not waits for one surge pod.
+    A RayService waits for its complete second cluster. A Deployment that may lose one of its pods makes room on its
+    own; otherwise it waits for one surge pod.
     """
     if template.role != "replica" or not template.surge:
         return template.surge

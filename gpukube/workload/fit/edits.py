@@ -1,8 +1,8 @@
-"""The one change with which pods that have no place get one: found by trying, the smallest first.
+"""Finds the single change with which pods that do not fit would fit, by trying changes, the smallest first.
 
-Pure. In scope: what can be changed in a workload or a pool, and the trial. Out of scope: placing (`packing`),
-how a spec is changed (`changes`). Each change that is offered was tried: with it, all pods of the workload have a
-place, and no other workload loses one.
+Pure. In scope: possible changes of a workload or a pool, and trying them. Out of scope: placing (`packing`), changing a
+spec (`changes`). Each suggested change was tried: with it, all pods of the workload fit, and no other workload loses a
+place.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 _MOST_TRIALS: Final = 40
-"""Per workload: a change that is not among the first is no small one."""
+"""Maximum trials per workload: a change that is not among the first is not a small one."""
 _MOST_PLACED: Final = 20_000
-"""Pods that all trials of a run may place, some seconds: of many workloads without a place the first show the cause."""
+"""Pods that all trials of a run may place, a few seconds: if many workloads do not fit, the first show the cause."""
 _MOST_NODES: Final = 1000
-"""No cloud has larger pools (docs: AKS and GKE 1,000 nodes per pool, EKS 450 per node group)."""
+"""Maximum nodes per pool; no cloud allows more (docs: AKS and GKE 1,000 nodes per pool, EKS 450 per node group)."""
 _AFFINITIES: Final = {"affinity": "nodeAffinity", "pod-affinity": "podAffinity", "pod-anti-affinity": "podAntiAffinity"}
 
 
@@ -49,7 +49,7 @@ class Edit:
     """A change.
 
     Attributes:
-        where: What is changed: "Deployment/web", "train-eks/whole".
+        where: Changed object: "Deployment/web", "train-eks/whole".
         text: What to write.
     """
 
@@ -59,7 +59,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A change that may work; `size` orders them, the smallest first."""
+    """A change to try; `size` orders them, the smallest first."""
 
     edit: Edit
     size: int
@@ -68,7 +68,7 @@ class _Trial:
 
 
 def find_edits(views: Sequence[ClusterView], demands: Sequence[Demand], packing: Packing) -> dict[Demand, Edit]:
-    """Find one change for each demand that has pods without a place; one for which there is none is left out."""
+    """Find one change for each demand with pods that do not fit; omit demands for which there is none."""
     search = _Search(views, demands, packing)
     lacking = [demand for demand, placed in packing.placed.items() if placed.never]
     found = {demand: search.find(demand) for demand in lacking}
@@ -76,7 +76,7 @@ def find_edits(views: Sequence[ClusterView], demands: Sequence[Demand], packing:
 
 
 class _Search:
-    """Looks for changes, for one demand after the other."""
+    """Searches for changes, for one demand after another."""
 
     def __init__(self, views: Sequence[ClusterView], demands: Sequence[Demand], packing: Packing) -> None:
         self._views = views
@@ -87,7 +87,7 @@ class _Search:
         )
 
     def find(self, demand: Demand) -> _Trial | None:
-        """Find the smallest change for a demand; None when there is none, or no time to look for it."""
+        """Return the smallest change for a demand; None if there is none, or no time left to search."""
         if self._left <= 0:
             return None
         self._demand = demand
@@ -99,7 +99,7 @@ class _Search:
         return found or self.bigger_pool() or self.fewer_pods()
 
     def works(self, trial: _Trial) -> bool:
-        """Place everything with a change: whether the demand has all that it wants, and no other has less."""
+        """Place everything with a change; return whether the whole demand fits, and no other loses a place."""
         self._left -= 1
         if self._left < 0:
             return False
@@ -111,14 +111,14 @@ class _Search:
         )
 
     def small(self) -> Iterator[_Trial]:
-        """Yield changes that cost nothing or little, whether they work or not."""
+        """Yield changes that cost nothing or little, whether or not they work."""
         pod = self._demand.pod
         fresh_nodes = [(offer, self._cluster.fresh(offer)) for offer in self._cluster.view.offers]
         suited = any(not any(obstacles(pod, fresh)) for _, fresh in fresh_nodes)
         for offer, fresh in fresh_nodes:
             lasting = list(obstacles(pod, fresh))
             for obstacle in lasting:
-                # Where a pool suits the pods and is full, less of a device is no remedy.
+                # If a pool matches the pods and is full, requesting fewer devices does not help.
                 if not (suited and obstacle.kind in {"resource", "share"}):
                     yield from self._around(obstacle, fresh, offer)
             if lasting:
@@ -153,7 +153,7 @@ class _Search:
                 yield self._of_pod(f"remove {subject} from its nodeSelector", 3, with_label(subject, None))
             case "resource":
                 for name in node.shape.devices if subject in self._demand.pod.request.devices else ():
-                    # A device of another vendor does something else.
+                    # A device of another vendor is no substitute.
                     if name not in self._demand.pod.names and name.partition("/")[0] == subject.partition("/")[0]:
                         change = with_other_device(subject, name)
                         yield self._of_pod(f"request {name} instead of {subject}", 4, change)
@@ -175,7 +175,7 @@ class _Search:
             yield self._of_pod(f'request {name}: {amount} in container "{container}"', size, change)
 
     def _denser(self, node: Node) -> Iterator[_Trial]:
-        """Lower what keeps one more pod from each node, where that is processors or memory."""
+        """Lower the request that prevents one more pod on each node, if it is CPU or memory."""
         request, fitting = self._demand.pod.request, _capacity(self._demand, node)
         for name, free, wanted in (
             ("cpu", node.free_cpu(), request.cpu),
@@ -185,14 +185,14 @@ class _Search:
                 yield from self._lower(name, free // (fitting + 1), 8)
 
     def bigger_pool(self) -> _Trial | None:
-        """Find the fewest further nodes of one pool with which it works."""
+        """Find the smallest number of additional nodes in one pool with which it works."""
         for offer in self._cluster.view.offers:
             fresh = self._cluster.fresh(offer)
             if any(obstacles(self._demand.pod, fresh)):
                 continue
             target = offer.desired.target
             step = len(target.zones) if target.nodes.scope == "zone" and target.zones else 1
-            for per_node in {_capacity(self._demand, fresh), 1}:  # 1: rules about other pods may allow no more
+            for per_node in {_capacity(self._demand, fresh), 1}:  # 1: rules about other pods may allow only one
                 low, high = 0, -(-self._placed.never // (per_node * step))
                 if target.nodes.maximum + high * step > _MOST_NODES or not self.works(self._raised(offer, high * step)):
                     continue
@@ -203,7 +203,7 @@ class _Search:
         return None
 
     def fewer_pods(self) -> _Trial | None:
-        """Find out whether it works with the pods that have a place."""
+        """Check whether it works with only the pods that fit."""
         demand, count = self._demand, self._placed.nodes.total()
         hosts = demand.hosts
         count -= count % hosts
@@ -241,7 +241,7 @@ class _Search:
 
 
 def _capacity(demand: Demand, node: Node) -> int:
-    """Return how many of equal pods an empty node takes."""
+    """Return how many of the equal pods fit an empty node."""
     request = demand.pod.request
     pairs = [(node.free_cpu(), request.cpu), (node.free_memory(), request.memory), (node.free_pods(), 1)]
     pairs += [(free, request.devices[name]) for name, free in node.free_devices().items() if name in request.devices]

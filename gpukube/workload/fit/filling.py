@@ -1,12 +1,12 @@
-"""The nodes of one cluster while pods are placed on them, one after the other, as scheduler and autoscaler would.
+"""The nodes of one cluster while pods are placed one after another, as scheduler and autoscaler would place them.
 
-Pure and deterministic. In scope: which node a pod gets, and which pool starts one for it. Out of scope: whether
-a pod may go to a node (`predicates`, `neighbours`), the order of the pods (`packing`).
+Pure and deterministic. In scope: which node a pod gets, and which pool starts one for it. Out of scope: whether a pod
+can run on a node (`predicates`, `neighbours`), the order of the pods (`packing`).
 
-A pod goes to a node that is up, the one that the default scheduler prefers: no soft taint against it, preferred by its
-node affinity, most of its processors and memory free. Where none takes it, an autoscaled pool starts a node, the
-cheapest that takes the pod. The autoscaler judges a pool without nodes by one that it imagines (`PoolOffer.expected`).
-It is taken to start the node in the zone that the pod needs.
+A pod goes to the running node that the default scheduler prefers: no soft taint, preferred node affinity, most CPU and
+memory free. If none fits, an autoscaled pool starts a node, the cheapest that fits the pod. The autoscaler judges a
+pool without nodes by an expected one (`PoolOffer.expected`), and is assumed to start the node in the zone that the pod
+needs.
 
 Source: kubernetes/kubernetes pkg/scheduler/framework/plugins (tainttoleration, nodeaffinity, noderesources
 least_allocated.go); kubernetes/autoscaler cluster-autoscaler/FAQ.md ("How does scale-up work?").
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 SOME_ZONE = "(any zone)"
-"""Zone of nodes whose pool leaves it open, while no pod names one."""
+"""Zone of nodes whose pool sets none, as long as no pod requires one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,12 @@ class ClusterView:
     """A cluster before anything is placed.
 
     Attributes:
-        key: In the spec.
+        key: Key in the spec.
         offers: Its pools.
-        nodes: Live ones with what runs on them; None when they are not known: pools have their smallest size then.
-        missing: Pools of the spec that were not made yet, where that is known.
+        nodes: Live nodes with their pods; None if unknown: pools then have their minimum size.
+        missing: Pools of the spec that do not exist yet, if known.
         namespaces: Name -> labels.
-        region: Where it is; "" when that is not known.
+        region: Region of the cluster; "" if unknown.
     """
 
     key: str
@@ -58,13 +58,13 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of all pods before the first is placed.
+    """What is known about all pods before the first is placed.
 
     Attributes:
-        zones: Those that pods name: they stand for the zones of a pool that leaves them open.
-        discovered: Labels of GPU feature discovery that pods name, with the values they name: nodes that are up are
-            taken to have them, since nobody knows the values before.
-        daemons: Pods of DaemonSets: each node that they may go to has one.
+        zones: Zones that pods name; they stand in for the zones of a pool that sets none.
+        discovered: GPU feature discovery labels that pods name, with their values: running nodes are assumed to have
+            them, since the values are unknown in advance.
+        daemons: Pods of DaemonSets: each matching node has one.
         rules: Whether any pod has rules about other pods.
     """
 
@@ -75,11 +75,11 @@ class Circumstances:
 
 
 class Filling:
-    """A cluster that fills.
+    """A cluster that is being filled.
 
     Args:
-        view: The cluster before it.
-        given: What is known of all pods.
+        view: The cluster before placing.
+        given: What is known about all pods.
     """
 
     def __init__(self, view: ClusterView, given: Circumstances) -> None:
@@ -104,10 +104,10 @@ class Filling:
                 self._take_daemons(self.nodes[-1])
 
     def place(self, pod: Pod, *, start: bool = True) -> Node | None:
-        """Give a pod to a node; None when there is none.
+        """Place a pod on a node; return None if none fits.
 
         Args:
-            pod: It is on no node yet.
+            pod: A pod that is not placed yet.
             start: Whether a pool may start a node for it.
         """
         good = self._with_room(pod)
@@ -123,7 +123,7 @@ class Filling:
         return chosen
 
     def _with_room(self, pod: Pod) -> list[Node]:
-        """List the nodes that may take a pod; one that has refused it does so for good: its room only shrinks."""
+        """Return the nodes that may accept a pod; nodes that rejected it are skipped: their room only shrinks."""
         nodes = [*self._open.get(pod, ()), *self.nodes[self._seen[pod] :]]
         self._seen[pod] = len(self.nodes)
         self._open[pod] = [node for node in nodes if may_go(pod, node)]
@@ -137,11 +137,11 @@ class Filling:
         return chosen
 
     def mark(self) -> tuple[int, int]:
-        """Remember what is there, for `undo`."""
+        """Return the current state, for `undo`."""
         return len(self.nodes), len(self._placed)
 
     def undo(self, mark: tuple[int, int]) -> None:
-        """Take back what was placed and started since a mark."""
+        """Undo what was placed and started since a mark."""
         nodes, placed = mark
         for pod, node in self._placed[placed:]:
             node.take(pod, -1)
@@ -152,17 +152,17 @@ class Filling:
         self._seen.clear()
 
     def startable(self, pod: Pod, offer: PoolOffer) -> Node | None:
-        """Return the node that a pool would start for a pod; None when it would not."""
+        """Return the node that a pool would start for a pod; None if it would not."""
         if self.size(offer) >= offer.desired.target.nodes.maximum or not self.is_expected(pod, offer):
             return None
         return next((node for node in self.more(offer) if not any(self.refusals(pod, node))), None)
 
     def size(self, offer: PoolOffer) -> int:
-        """Return how many nodes a pool has, started ones included."""
+        """Return the number of nodes in a pool, including started ones."""
         return self._sizes[offer.name]
 
     def is_expected(self, pod: Pod, offer: PoolOffer) -> bool:
-        """Return whether the autoscaler believes that a node of a pool would take a pod.
+        """Return whether the autoscaler expects a node of a pool to fit a pod.
 
         A pool that has nodes, or will have them whatever is pending, is judged by these.
         """
@@ -171,21 +171,21 @@ class Filling:
         return may_go(pod, self.fresh(offer, expected=True))
 
     def refusals(self, pod: Pod, node: Node) -> Iterator[Obstacle]:
-        """Yield why a pod may not go to a node that is not up yet."""
+        """Yield why a pod cannot run on a node that is not up yet."""
         if obstacle := why_not(pod, node):
             yield obstacle
         elif self._given.rules:
             yield from self._around(pod, [*self.nodes, node]).obstacles(node)
 
     def rules_broken(self, pod: Pod, offer: PoolOffer) -> Iterator[Obstacle]:
-        """Yield which rules about other pods keep a pod from a pool's nodes that have room for it."""
+        """Yield which rules about other pods keep a pod off a pool's nodes that have room for it."""
         around = self._around(pod, self.nodes) if self._given.rules else None
         for node in self.nodes if around else ():
             if node.offer is not None and node.offer.name == offer.name and may_go(pod, node):
                 yield from around.obstacles(node) if around else ()
 
     def more(self, offer: PoolOffer) -> Iterator[Node]:
-        """Yield the next node of a pool, for each zone where it may be; nothing when the pool is full."""
+        """Yield the next node of a pool, one per possible zone; nothing if the pool is full."""
         target = offer.desired.target
         if self.size(offer) >= target.nodes.maximum:
             return
@@ -198,12 +198,12 @@ class Filling:
                 yield self.fresh(offer, zone=zone)
 
     def fresh(self, offer: PoolOffer, *, zone: str = "", expected: bool = False) -> Node:
-        """Return one more node of a pool, without pods of users, whether the pool may have it or not.
+        """Return one more node of a pool, without user pods, whether or not the pool may have it.
 
         Args:
             offer: The pool.
             zone: Its zone; "" for one with the fewest nodes of the pool.
-            expected: As the autoscaler imagines it of an empty pool.
+            expected: Whether to return the node that the autoscaler expects of an empty pool.
         """
         if not zone:
             zone = min(self._zones(offer), key=lambda name: self._spread[offer.name, name])
@@ -231,7 +231,7 @@ class Filling:
                 node.take(pod)
 
     def _zones(self, offer: PoolOffer) -> list[str]:
-        """List a pool's zones as labels of nodes: "1" of a spec is the zone "eastus-1" that a pod names."""
+        """Return a pool's zones as node labels: "1" in a spec is the zone "eastus-1" that a pod names."""
         named = self._given.zones
         written = [
             next((one for one in named if one.endswith(f"-{zone}")), zone) for zone in offer.desired.target.zones
@@ -249,7 +249,7 @@ class Filling:
 
 
 def _rank(pod: Pod, node: Node) -> tuple[bool, int, int, int]:
-    """Order nodes as the scheduler would: up, without soft taints, liked, with most processors and memory free."""
+    """Order nodes as the scheduler does: running, without soft taints, preferred, with most CPU and memory free."""
     soft = sum(taint.effect == "PreferNoSchedule" and not tolerates(pod, node, taint) for taint in node.shape.taints)
     liked = sum(weight for weight, term in pod.liked if matches_term(term, node.labels, node.name))
     shares = [

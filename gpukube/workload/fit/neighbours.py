@@ -1,6 +1,6 @@
-"""Filters that count the pods of other nodes: topology spread, pod affinity and anti-affinity.
+"""Filters that count pods on other nodes: topology spread, pod affinity and anti-affinity.
 
-Pure. In scope: counting matching pods per domain. Out of scope: filters that look at one node (`predicates`).
+Pure. In scope: counting matching pods per domain. Out of scope: filters for a single node (`predicates`).
 
 Source: kubernetes/kubernetes pkg/scheduler/framework/plugins/{podtopologyspread,interpodaffinity}/filtering.go.
 """
@@ -22,13 +22,13 @@ _NO_DOMAINS: Final = 2**31 - 1
 
 
 class Neighbours:
-    """The pods of a cluster as one pod sees them that is about to be placed.
+    """The pods of a cluster, from the viewpoint of a pod that is about to be placed.
 
     Args:
-        pod: It is on no node yet.
-        nodes: Of its cluster, as they are now.
-        namespaces: Name -> labels; one that is missing has its name as its only label, as Kubernetes sets it.
-        known: Which rules are about which pods, as far as it was found out; equal pods are one object.
+        pod: A pod that is not placed yet.
+        nodes: Nodes of its cluster, in their current state.
+        namespaces: Name -> labels; a missing one has its name as its only label, as Kubernetes sets it.
+        known: Cache of which rules apply to which pods; equal pods are one object.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class Neighbours:
             yield from self._too_many(spread, counts, node)
         if self._pod.near and not self._has_company(node):
             keys = ", ".join(sorted({term.key for term in self._pod.near}))
-            yield Obstacle("pod-affinity", f"the pods of its pod affinity are not there ({keys})", keys, lasting=False)
+            yield Obstacle(
+                "pod-affinity", f"the pods that its pod affinity requires are missing ({keys})", keys, lasting=False
+            )
         for key, value in _domains(self._pod.apart, node):
             if (key, value) in self._away:
                 yield Obstacle("pod-anti-affinity", f"its pod anti-affinity forbids it ({key})", key, lasting=False)
@@ -71,7 +73,7 @@ class Neighbours:
     def _too_many(self, spread: Spread, counts: Counter[str], node: Node) -> Iterator[Obstacle]:
         domain = node.labels.get(spread.key)
         if domain is None:
-            yield Obstacle("spread", f"no label {spread.key}, which topology spread needs", spread.key)
+            yield Obstacle("spread", f"no label {spread.key}, which topology spread requires", spread.key)
             return
         least = min(counts.values(), default=_NO_DOMAINS) if len(counts) >= spread.min_domains else 0
         itself = int(spread.selector is not None and spread.selector.matches(self._pod.labels))
@@ -80,9 +82,9 @@ class Neighbours:
             yield Obstacle("spread", f"topology spread: {seen}", spread.key, lasting=False)
 
     def _count(self, spread: Spread, nodes: Sequence[Node]) -> Counter[str]:
-        """Count the pods that a constraint means, per domain; one without such pods counts as a domain."""
+        """Count the pods that match a constraint, per domain; one without such pods counts as a domain."""
         keys = [other.key for other in self._pod.spreads]
-        # A selector without requirements counts no pod, and yet matches the pod itself.
+        # A selector without requirements counts no pods, but matches the pod itself.
         counting = spread.selector is not None and not spread.selector.empty
         counts: Counter[str] = Counter()
         for node in nodes:
@@ -115,11 +117,11 @@ class Neighbours:
             return False
         if all(domain in self._beside for domain in _domains(pod.near, node)):
             return True
-        # The first of several pods that want to be together may go anywhere.
+        # The first of several pods with affinity to each other may go anywhere.
         return not self._beside and all(self._applies_to(term, pod) for term in pod.near)
 
     def _applies_to(self, term: Company, other: Pod) -> bool:
-        """Return whether a term is about a pod."""
+        """Return whether a term applies to a pod."""
         key = (id(term), other)
         if key not in self._known:
             meant = term.selector is not None and term.selector.matches(other.labels)

@@ -1,6 +1,6 @@
-"""A node as the scheduler counts: what it has, and what the pods on it leave.
+"""A node as the scheduler counts: its capacity, and what the pods on it leave.
 
-Pure. In scope: taking pods. Out of scope: whether a pod may go there (`predicates`).
+Pure. In scope: adding pods. Out of scope: whether a pod can run there (`predicates`).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class Node:
     """A node with pods on it.
 
     Attributes:
-        name: As the cluster has it; made up for one that is not there.
+        name: Name in the cluster; made up for a node that does not exist.
         cluster: Key of its cluster.
-        shape: What it has.
-        labels: All of them, zone and host name too.
+        shape: Its capacity.
+        labels: All labels, including zone and host name.
         tolerates_resources: Whether the cluster's admission adds a toleration for each extended resource that a pod
             names.
-        offer: Its pool; None when the spec does not know it.
-        new: Whether an autoscaler has to start it.
-        pods: Those on it, and how many of each.
-        cpu, memory, devices, others: What these request.
+        offer: Its pool; None if it is not in the spec.
+        new: Whether an autoscaler must start it.
+        pods: Pods on it -> count.
+        cpu, memory, devices, others: Total requests of these pods.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Node:
 
     @property
     def zone(self) -> str:
-        """Its zone; "" when not known."""
+        """Its zone; "" if unknown."""
         return self.labels.get(ZONE, "")
 
     def take(self, pod: Pod, count: int = 1) -> None:
-        """Count pods that go there; a negative count takes them away."""
+        """Add pods to the node; a negative count removes them."""
         self.pods[pod] += count
         if not self.pods[pod]:
             del self.pods[pod]
@@ -80,30 +80,30 @@ class Node:
             self.others[name] += count * requested
 
     def free_cpu(self) -> int | None:
-        """Return the millicores that are left; None when not known."""
+        """Return the free millicores; None if unknown."""
         return None if self.shape.cpu is None else self.shape.cpu - self.cpu
 
     def free_memory(self) -> int | None:
-        """Return the bytes that are left; None when not known."""
+        """Return the free bytes; None if unknown."""
         return None if self.shape.memory is None else self.shape.memory - self.memory
 
     def free_pods(self) -> int | None:
-        """Return how many more pods it takes; None when not known."""
+        """Return how many more pods it can have; None if unknown."""
         return None if self.shape.pods is None else self.shape.pods - self.pods.total()
 
     def free_devices(self) -> dict[str, int]:
-        """Return the devices that are left."""
+        """Return the free devices."""
         return {name: count - self.devices[name] for name, count in self.shape.devices.items()}
 
 
 def read_node(obj: Tree, cluster: str, *, tolerates_resources: bool, offer: PoolOffer | None = None) -> Node:
-    """Read a live node, without pods; what it can give to pods is its allocatable.
+    """Read a live node, without pods; its capacity for pods is its allocatable.
 
     Args:
-        obj: As the Kubernetes API has it.
+        obj: Object from the Kubernetes API.
         cluster: Key of its cluster.
         tolerates_resources: See Node.
-        offer: Its pool; None when the spec does not know it.
+        offer: Its pool; None if it is not in the spec.
     """
     allocatable = {name: _amount(value) for name, value in texts(obj, "status", "allocatable").items()}
     taints = tuple(

@@ -1,7 +1,7 @@
-"""Places all pods: in which order, on which cluster, and what is left without a place.
+"""Places all pods: in which order, on which cluster, and which ones do not fit.
 
-Pure and deterministic. In scope: the order. Out of scope: the node that a pod gets (`filling`), what to make of
-pods without one (`answers`).
+Pure and deterministic. In scope: the order. Out of scope: the node that a pod gets (`filling`), explaining pods that do
+not fit (`answers`).
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 
 _FAR: Final = 99
-"""Of a cluster without pools."""
+"""Distance of a cluster without pools."""
 
 
 @dataclass(slots=True, eq=False)
 class Placed:
-    """What became of equal pods.
+    """Placement of equal pods.
 
     Attributes:
-        cluster: Where they went.
-        nodes: On which nodes, and how many.
-        missing: Pods for which there is no place, of those that the workload always has.
-        beyond: The same, of those that an autoscaler may add.
-        elsewhere: Pods without devices that no known node takes: they need a node without GPUs.
-        surge: Pods of a roll-out that found a place.
+        cluster: Cluster where they were placed.
+        nodes: Node -> number of pods.
+        missing: Number of the workload's minimum pods that do not fit.
+        beyond: The same for pods that an autoscaler may add.
+        elsewhere: Pods without devices that fit no known node: they need a node without GPUs.
+        surge: Number of rollout pods that fit.
     """
 
     cluster: Filling
@@ -51,26 +51,26 @@ class Placed:
 
     @property
     def now(self) -> int:
-        """Pods on nodes that are up."""
+        """Number of pods on running nodes."""
         return sum(count for node, count in self.nodes.items() if not node.new)
 
     @property
     def later(self) -> int:
-        """Pods on nodes that an autoscaler starts."""
+        """Number of pods on nodes that an autoscaler starts."""
         return self.nodes.total() - self.now
 
     @property
     def never(self) -> int:
-        """Pods for which there is no place."""
+        """Number of pods that do not fit."""
         return self.missing + self.beyond
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Where everything went.
+    """Placement of everything.
 
     Attributes:
-        clusters: With their nodes as they are after it.
+        clusters: Clusters with their nodes after placing.
         placed: By demand, in the order of the files.
     """
 
@@ -81,15 +81,14 @@ class Packing:
 def pack(views: Sequence[ClusterView], demands: Sequence[Demand], *, roll_outs: bool = True) -> Packing:
     """Place all pods, in the order of the files.
 
-    First what each workload always has, then what autoscalers may add; roll-outs are tried at the end, each by itself,
-    and take no room. A workload goes to the first cluster that has a place for all that it always has, else to the one
-    where the fewest of its pods have none. Pods that found no place are tried again after the others: their affinity
-    may have been to these.
+    First the minimum of each workload, then what autoscalers may add; rollouts are tried at the end, each on its own,
+    and use no room. A workload goes to the first cluster that fits its whole minimum, else to the one where the fewest
+    of its pods do not fit. Pods that do not fit are retried after the others, to which they may have an affinity.
 
     Args:
         views: The clusters.
         demands: In the order of the files.
-        roll_outs: Whether to try these.
+        roll_outs: Whether to try rollouts.
     """
     given = _circumstances(views, demands)
     clusters = tuple(Filling(view, given) for view in views)
@@ -131,7 +130,7 @@ def _best_cluster(clusters: Sequence[Filling], own: Sequence[Demand]) -> Filling
 
 
 def _distance(cluster: Filling, pod: Pod) -> int:
-    """Count what stands between a pod and the pool that suits it best."""
+    """Return how many obstacles are between a pod and the pool that matches it best."""
     return min((len(list(obstacles(pod, cluster.fresh(offer)))) for offer in cluster.view.offers), default=_FAR)
 
 
@@ -148,9 +147,9 @@ def _place(cluster: Filling, demand: Demand) -> Placed:
 
 
 def too_large_anywhere(pod: Pod, cluster: Filling) -> tuple[str, ...]:
-    """Explain why no node that was read could take a pod even if it was empty, of those outside of the pools.
+    """Return why no known node outside of the pools could run a pod even if it were empty.
 
-    A pool that the spec does not know starts nodes as large as those that are there. () where one could, and where no
+    A pool that is not in the spec starts nodes as large as its existing ones. Returns () if one could run it, and if no
     such node is known.
     """
     nodes = [node for node in cluster.view.nodes or () if node.offer is None]
@@ -159,7 +158,7 @@ def too_large_anywhere(pod: Pod, cluster: Filling) -> tuple[str, ...]:
 
 
 def _fill(found: Placed, demand: Demand, count: int) -> int:
-    """Place equal pods until one has no place; returns how many are left."""
+    """Place equal pods until one does not fit; return how many are left."""
     start = bool(demand.pod.request.devices) or _is_bound(found.cluster, demand.pod)
     for done in range(count):
         node = found.cluster.place(demand.pod, start=start)
@@ -170,9 +169,9 @@ def _fill(found: Placed, demand: Demand, count: int) -> int:
 
 
 def _is_bound(cluster: Filling, pod: Pod) -> bool:
-    """Return whether a pod chooses nodes of one of the pools; others without devices are at home on any node.
+    """Return whether a pod selects nodes of one of the pools; other pods without devices can run on any node.
 
-    So are those that only keep away from some nodes: an affinity that a node without labels matches.
+    So can those that only avoid some nodes: an affinity that a node without labels matches.
     """
     if not pod.selector and (pod.terms is None or any(matches_term(term, {}, "") for term in pod.terms)):
         return False
@@ -180,7 +179,7 @@ def _is_bound(cluster: Filling, pod: Pod) -> bool:
 
 
 def _try_again(placed: Mapping[Demand, Placed]) -> None:
-    """Try those without a place until none finds one: others may have come that their affinity is to."""
+    """Retry those that do not fit until none does: pods to which they have an affinity may have been placed."""
     progress = True
     while progress:
         progress = False
@@ -191,7 +190,7 @@ def _try_again(placed: Mapping[Demand, Placed]) -> None:
 
 
 def _try_roll_out(own: Sequence[Demand], placed: Mapping[Demand, Placed]) -> None:
-    """See how many pods of a roll-out would find a place beside the old ones."""
+    """Return how many pods of a rollout would fit next to the old ones."""
     cluster = placed[own[0]].cluster
     mark = cluster.mark()
     for demand in own:
@@ -215,7 +214,7 @@ def _circumstances(views: Sequence[ClusterView], demands: Sequence[Demand]) -> C
 
 
 def _labels_named(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield the labels of nodes that a pod requires, with a value that it accepts, "" for any."""
+    """Yield the node labels that a pod requires, with an accepted value, "" for any."""
     yield from pod.selector.items()
     for term in pod.terms or ():
         for item in trees(term, "matchExpressions"):

@@ -1,9 +1,9 @@
-"""A pod as the scheduler reads it: what it requests, tolerates and demands of nodes and of other pods.
+"""A pod as the scheduler reads it: what it requests, tolerates, and requires of nodes and of other pods.
 
-Pure. In scope: reading a pod's spec, once. Out of scope: nodes, and whether one is good for the pod
-(`predicates`, `neighbours`).
+Pure. In scope: reading a pod's spec, once. Out of scope: nodes, and whether one fits the pod (`predicates`,
+`neighbours`).
 
-Fields that are not as Kubernetes has them count as absent: `gpukube workload lint` reports them.
+Invalid fields count as absent: `gpukube workload lint` reports them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A topology spread constraint that must hold (`DoNotSchedule`).
+    """A topology spread constraint that must be satisfied (`DoNotSchedule`).
 
     Attributes:
-        selector: None matches no pod; the pod's own values of matchLabelKeys are in it.
+        selector: None matches no pod; includes the pod's own values of matchLabelKeys.
         honours_affinity, honours_taints: Whether only nodes that the pod selects, or tolerates, count as domains.
     """
 
@@ -47,10 +47,10 @@ class Company:
     """A required term of pod affinity or anti-affinity.
 
     Attributes:
-        key: Label of nodes that makes the domains.
-        selector: None matches no pod; what (mis)matchLabelKeys add is in it.
-        namespaces: Of the pods that are meant.
-        namespace_selector: Namespaces that are meant besides; None for no more.
+        key: Node label that defines the domains.
+        selector: None matches no pod; includes the effect of (mis)matchLabelKeys.
+        namespaces: Namespaces of matching pods.
+        namespace_selector: Additional namespaces; None for no more.
     """
 
     key: str
@@ -61,17 +61,17 @@ class Company:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pod:
-    """A pod, or one of the equal pods of a template: two are the same only when they are the same object.
+    """A pod, or one of a template's equal pods: two are the same only if they are the same object.
 
     Attributes:
-        name: For people.
-        names: Extended resources that it names, wanted or not: the admission goes by them.
-        largest: Most devices of one kind that one of its containers requests.
+        name: Human-readable name.
+        names: Extended resources that it names, even with a count of 0: the admission uses them.
+        largest: Maximum number of devices of one kind that one of its containers requests.
         selector: Its nodeSelector.
-        terms: Alternatives of its required node affinity; None when it has none.
+        terms: Alternatives of its required node affinity; None if it has none.
         liked: (weight, term) of its preferred node affinity.
         near, apart: Required pod affinity and anti-affinity.
-        node_name: The node that it names itself, past the scheduler; "" when it names none.
+        node_name: Node that it names itself, bypassing the scheduler; "" if it names none.
         ending: Whether it is being deleted: topology spread no longer counts it.
     """
 
@@ -93,13 +93,13 @@ class Pod:
 
 
 def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str = "") -> Pod:
-    """Read a pod, or the template of some.
+    """Read a pod or a pod template.
 
     Args:
-        metadata: Its labels are read, and its name and namespace where the others are not given.
-        spec: Of any shape.
-        name: For people; "" for that of the metadata.
-        namespace: Where a template's pods will be; "" for that of the metadata.
+        metadata: Provides the labels, and name and namespace unless given below.
+        spec: Pod spec of any shape.
+        name: Human-readable name; "" for that in the metadata.
+        namespace: Namespace of a template's pods; "" for that in the metadata.
     """
     space = namespace or text(metadata, "namespace") or "default"
     labels = texts(metadata, "labels")
@@ -156,7 +156,7 @@ def _company(item: Tree, labels: Mapping[str, str], namespace: str) -> Company:
 
 
 def _with_keys(item: Tree, labels: Mapping[str, str], *fields: tuple[str, Literal["In", "NotIn"]]) -> Selector | None:
-    """Add what the API server makes of matchLabelKeys and mismatchLabelKeys: the pod's own values."""
+    """Return a selector with the pod's values of matchLabelKeys and mismatchLabelKeys, as the API server adds them."""
     selector = read_selector(at(item, "labelSelector"))
     if selector is None:
         return None

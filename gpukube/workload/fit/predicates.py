@@ -1,9 +1,9 @@
-"""Why a pod may not go to a node: the filters of the default scheduler that look at one node, in its order.
+"""Why a pod cannot run on a node: the default scheduler's filters for a single node, in its order.
 
-Pure. In scope: taints, node selector and affinity, room. Out of scope: filters that count the pods of other
-nodes (`neighbours`), which node is best (`packing`). Not modelled: host ports, volumes. A cordoned node is one with the
-taint that Kubernetes gives it. A pod that names its node is bound to it past the scheduler: taints NoSchedule do not
-keep it away, the kubelet's admission does the rest.
+Pure. In scope: taints, node selector and affinity, resources. Out of scope: filters that count pods on other nodes
+(`neighbours`), which node is best (`packing`). Not modeled: host ports, volumes. A cordoned node is one with the taint
+that Kubernetes adds. A pod that names its node bypasses the scheduler: NoSchedule taints do not keep it off, the
+kubelet's admission does the rest.
 
 Source: kubernetes/kubernetes pkg/scheduler/framework/plugins (tainttoleration, nodeaffinity, noderesources) and
 plugin/pkg/admission/extendedresourcetoleration; kubernetes/api core/v1/toleration.go.
@@ -44,13 +44,13 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a pod may not go to a node.
+    """Why a pod cannot run on a node.
 
     Attributes:
-        kind: Which filter refuses.
-        text: For people: "untolerated taint sku=gpu:NoSchedule".
+        kind: Filter that rejects it.
+        text: Human-readable: "untolerated taint sku=gpu:NoSchedule".
         subject: Taint as key=value:Effect, key of the label, name of the resource, topology key.
-        lasting: Whether the node would refuse the pod without other pods too.
+        lasting: Whether the node would reject the pod even without other pods.
     """
 
     kind: Kind
@@ -60,17 +60,17 @@ class Obstacle:
 
 
 def why_not(pod: Pod, node: Node) -> Obstacle | None:
-    """Return the first reason why a pod may not go to a node, whatever runs on other nodes; None when it may.
+    """Return the first reason why a pod cannot run on a node, regardless of other nodes' pods; None if it can.
 
     Args:
-        pod: It is not on the node yet.
-        node: With the pods that are on it.
+        pod: A pod that is not on the node yet.
+        node: The node with its current pods.
     """
     return next(obstacles(pod, node), None)
 
 
 def may_go(pod: Pod, node: Node) -> bool:
-    """Return whether `why_not` finds no reason; a node without enough devices, the usual one, is found out at once."""
+    """Return whether `why_not` finds no reason; the most common one, too few devices, is checked first."""
     devices, used = node.shape.devices, node.devices
     for name, count in pod.request.devices.items():
         if devices.get(name, 0) - used[name] < count:
@@ -79,7 +79,7 @@ def may_go(pod: Pod, node: Node) -> bool:
 
 
 def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
-    """Yield all reasons why a pod may not go to a node, in the order of the scheduler's filters."""
+    """Yield all reasons why a pod cannot run on a node, in the order of the scheduler's filters."""
     if pod.node_name and pod.node_name != node.name:
         yield Obstacle("node-name", f"nodeName is {pod.node_name}", pod.node_name)
     for taint in node.shape.taints:
@@ -91,19 +91,19 @@ def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
     yield from _selection(pod, node)
     yield from _room(pod, node)
     if pod.largest > 1 and node.offer is not None and node.offer.single:
-        # The scheduler does not know: such a pod fails on the node (UnexpectedAdmissionError).
-        yield Obstacle("share", f"the device plugin refuses {pod.largest} shares for one container")
+        # The scheduler does not check this: such a pod fails on the node (UnexpectedAdmissionError).
+        yield Obstacle("share", f"the device plugin rejects {pod.largest} shares for one container")
 
 
 def tolerates(pod: Pod, node: Node, taint: Taint) -> bool:
-    """Return whether a pod tolerates a taint, with the tolerations that the cluster's admission adds."""
+    """Return whether a pod tolerates a taint, including tolerations that the cluster's admission adds."""
     if node.tolerates_resources and taint.effect == "NoSchedule" and taint.key in pod.names:
         return True
     return any(_matches(toleration, taint) for toleration in pod.tolerations)
 
 
 def selects(pod: Pod, node: Node) -> bool:
-    """Return whether a pod's nodeSelector and required node affinity choose a node."""
+    """Return whether a pod's nodeSelector and required node affinity match a node."""
     return next(_selection(pod, node), None) is None
 
 
@@ -113,7 +113,7 @@ def _matches(toleration: Tree, taint: Taint) -> bool:
     key, operator = text(toleration, "key"), text(toleration, "operator") or "Equal"
     if key not in {"", taint.key}:
         return False
-    # An empty key means every taint, with Exists only.
+    # An empty key means every taint, but only with Exists.
     return operator == "Exists" or (operator == "Equal" and bool(key) and text(toleration, "value") == taint.value)
 
 

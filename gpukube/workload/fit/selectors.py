@@ -39,7 +39,7 @@ class Selector:
         return not self.pairs and not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether all that it requires holds."""
+        """Return whether labels satisfy all its requirements."""
         for key, value in self.pairs:
             if labels.get(key) != value:
                 return False
@@ -47,7 +47,7 @@ class Selector:
 
 
 def read_selector(value: object) -> Selector | None:
-    """Read a LabelSelector; None, which selects nothing, where there is none."""
+    """Read a LabelSelector; None, which selects nothing, if there is none."""
     if value is None:
         return None
     return Selector(tuple(texts(value, "matchLabels").items()), tuple(trees(value, "matchExpressions")))
@@ -57,14 +57,14 @@ def matches_term(term: Tree, labels: Mapping[str, str], name: str) -> bool:
     """Evaluate one term of a node selector; a term without requirements matches no node.
 
     Args:
-        term: matchExpressions and matchFields, all of which must hold.
-        labels: Of the node.
-        name: Of the node: the one field that can be selected.
+        term: matchExpressions and matchFields, which must all match.
+        labels: Labels of the node.
+        name: Name of the node, the only field that can be selected.
     """
     expressions, fields = trees(term, "matchExpressions"), trees(term, "matchFields")
     if not expressions and not fields:
         return False
-    # A field requirement has exactly one value; the whole term is void otherwise.
+    # A field requirement has exactly one value; otherwise the whole term matches nothing.
     if any(len(strings(item, "values")) != 1 for item in fields):
         return False
     return all(holds(item, labels) for item in expressions) and all(
@@ -73,7 +73,7 @@ def matches_term(term: Tree, labels: Mapping[str, str], name: str) -> bool:
 
 
 def holds(requirement: Tree, labels: Mapping[str, str]) -> bool:
-    """Evaluate one requirement of matchExpressions; an unknown operator never holds."""
+    """Evaluate one requirement of matchExpressions; an unknown operator never matches."""
     key, operator, values = text(requirement, "key"), text(requirement, "operator"), strings(requirement, "values")
     found = labels.get(key)
     match operator:

@@ -207,7 +207,7 @@ ANSWERS: dict[str, tuple[list[str], dict[str, Any], tuple[int, int, int, int], s
         ["train-eks/mps"],
         deployment("web", 1, pod_spec(2)),
         (0, 0, 1, 0),
-        "the device plugin refuses 2 shares for one container",
+        "the device plugin rejects 2 shares for one container",
         'Deployment/web: request nvidia.com/gpu: 1 in container "main"',
     ),
     "a Job": (
@@ -444,8 +444,8 @@ def test_pods_when_there_are_none_or_their_kind_is_unknown_then_named() -> None:
     assert [(str(one.manifest), one.group, one.why.split(", and")[0], one.has_pods) for one in found.unplaced] == [
         ("RayCluster/ray", "gpu", "no pods: no replicas and no autoscaler", False),
         ("Deployment/off", "", "no pods: it has 0 replicas", False),
-        ("PyTorchJob/train", "", "not placed: how many pods a PyTorchJob makes", True),
-        ("NIMService/llama", "", "not placed: how many pods a NIMService makes", True),
+        ("PyTorchJob/train", "", "not placed: gpukube does not know how many pods a PyTorchJob creates", True),
+        ("NIMService/llama", "", "not placed: gpukube does not know how many pods a NIMService creates", True),
     ]
 
 

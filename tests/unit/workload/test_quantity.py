@@ -81,7 +81,7 @@ def test_quantity_when_kubernetes_reads_it_then_the_same_number(value: object) -
 
 @pytest.mark.parametrize("value", REFUSED, ids=repr)
 def test_quantity_when_it_is_none_then_value_error(value: object) -> None:
-    with pytest.raises(ValueError, match=r"is no quantity|has an exponent"):
+    with pytest.raises(ValueError, match=r"is not a quantity|has an exponent"):
         parse_quantity(value)
 
 
