@@ -1,13 +1,13 @@
-"""Every call of a cloud and of a Kubernetes API during a run: each ends with the run, whatever the other side does.
+"""Calls to a cloud or a Kubernetes API during a run: each ends with the run, whatever the other side does.
 
 In scope: the one mechanism that bounds calls, and a cloud bounded by it. Out of scope: what is called.
 
-An SDK cannot be told to stop: azure-core sleeps as long as a Retry-After says, botocore and google-api-core repeat a
-call that hangs, a name may take minutes to resolve, and signals do not reach a thread that waits in any of these. So a
-call runs in a thread of its own, and who wants its answer waits beside it: for the answer, for the end of the run's
-timeout, or for the stop. A call that is given up keeps its thread, which is a daemon: it holds up neither the report
-nor the end of the process, and it sends nothing more (cancellation). The timeouts of the SDKs stay as they are; they
-tell a dead connection from a slow answer.
+SDK calls cannot be interrupted: azure-core sleeps as long as a Retry-After header requires, botocore and
+google-api-core retry a call that hangs, name resolution may take minutes, and signals do not reach a thread that waits
+in any of these. Each call therefore runs in its own thread, and the caller waits for the response, the run's timeout,
+or the stop. An abandoned call keeps its thread, which is a daemon: it delays neither the report nor the end of the
+process, and it sends nothing more (cancellation). The SDKs' timeouts are unchanged; they distinguish a dead connection
+from a slow response.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _THREAD: Final = "gpukube-call"
 _LOOK_S: Final = 0.1
-"""Between two looks at the stop and the clock; the answer is noticed at once."""
+"""Interval for checking the stop and the clock; a response is noticed at once."""
 _ANSWER_S: Final = 2.0
-"""For a change that was on its way when the run was stopped: mostly it answers, and the report can say what became."""
+"""Wait for the response to a change in flight when the run is stopped, so that the report can include its result."""
 _CLEANING_S: Final = 2.0
-"""For all calls that clean up; with the time for the answer, the report stands within 5 s of a stop."""
+"""Total time for calls that clean up; together with `_ANSWER_S` the report is printed within 5 s of a stop."""
 _IDLE: Final[list[SimpleQueue[Callable[[], None]]]] = []
-"""Threads that wait for a call: a diff of a fleet makes thousands, most of them short."""
+"""Idle threads to reuse: a diff of a fleet makes thousands of calls, most of them short."""
 os.register_at_fork(after_in_child=_IDLE.clear)  # a fork has none of these threads
 
 
 class Calls:
-    """Caller with the run's end.
+    """Caller that ends with the run.
 
     Args:
-        clock: Of the run; its stop ends calls.
-        end: When the last call is given up, by that clock.
-        resume: The command that takes the run up again.
+        clock: The run's clock; its stop ends calls.
+        end: Time of that clock at which the last call is abandoned.
+        resume: The command that resumes the run.
     """
 
     def __init__(self, clock: Clock, end: float, resume: str) -> None:
@@ -67,18 +67,18 @@ class Calls:
         self._resume = resume
 
     def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
-        """Make a call and give its answer, or raise what it raised.
+        """Make a call and return its result, or raise its error.
 
         Args:
             where: The API or cluster.
-            doing: What the call is about.
+            doing: What the call does, for messages.
             work: The call.
-            changes: Whether it changes something: it has a moment to answer after a stop, and what is raised when it
-                is given up says that it was in flight.
+            changes: Whether it changes something: it gets a moment to answer after a stop, and the exception raised
+                when it is abandoned marks it as in flight.
 
         Raises:
-            Stopped: The run was stopped; before the call was made, unless `in_flight`.
-            WaitTimeout: The run's timeout is over; likewise.
+            Stopped: The run was stopped, before the call was made unless `in_flight`.
+            WaitTimeout: The run timed out, before the call was made unless `in_flight`.
         """
         self._require_time(where, doing)
         given_up = threading.Event()
@@ -86,7 +86,7 @@ class Calls:
         patience_s = _ANSWER_S if changes else 0.0
         end = math.inf
         try:
-            # No SDK can be told to stop: so this thread waits beside the call, and a stop is seen within one look.
+            # SDK calls cannot be interrupted: wait next to the call, so that a stop is noticed within one interval.
             while not _ended(answer, _LOOK_S):
                 if self._clock.stopped:
                     end = min(end, time.monotonic() + patience_s)
@@ -95,7 +95,7 @@ class Calls:
                 if self._clock.now() >= self._end:
                     raise self._late(where, doing, in_flight=changes)
         finally:
-            given_up.set()  # does nothing to a call that has ended
+            given_up.set()  # no effect on a call that has ended
         return answer.result()
 
     def cleaning(self) -> _Cleaning:
@@ -103,7 +103,7 @@ class Calls:
         return _Cleaning()
 
     def _require_time(self, where: str, doing: str) -> None:
-        """Begin nothing more once the run is over."""
+        """Raise once the run is over, so that nothing more starts."""
         if self._clock.stopped:
             raise Stopped
         if self._clock.now() >= self._end:
@@ -115,7 +115,7 @@ class Calls:
 
 
 class _Cleaning:
-    """Caller for the last calls of a run; its time runs from here."""
+    """Caller for the cleanup calls of a run; its time starts with its creation."""
 
     def __init__(self) -> None:
         self._end = time.monotonic() + _CLEANING_S
@@ -134,14 +134,14 @@ class _Cleaning:
 
 
 def begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
-    """Start a call in a thread that nobody waits for in the end; one that has finished its call takes the next."""
+    """Start a call in a thread that nobody joins; reuse one that has finished its call."""
     answer: Future[_T] = Future()
 
     def call() -> None:
         CANCELLED.set(given_up.is_set)
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the answer
+        except BaseException as error:  # noqa: BLE001 - any error belongs to the caller who waits for the result
             answer.set_exception(error)
         else:
             answer.set_result(result)
@@ -157,12 +157,12 @@ def begin(work: Callable[[], _T], given_up: threading.Event) -> Future[_T]:
 
 def _serve(inbox: SimpleQueue[Callable[[], None]]) -> None:
     while True:
-        Context().run(inbox.get())  # what an SDK keeps in the context of one call is not seen by the next
+        Context().run(inbox.get())  # context variables that an SDK sets in one call do not leak into the next
         _IDLE.append(inbox)
 
 
 def _ended(answer: Future[_T], timeout_s: float) -> bool:
-    """Wait for an answer; `concurrent.futures.wait` takes three times as long for a single one."""
+    """Wait for a result; `concurrent.futures.wait` takes three times as long for a single one."""
     try:
         answer.exception(timeout_s)
     except TimeoutError:
@@ -171,23 +171,23 @@ def _ended(answer: Future[_T], timeout_s: float) -> bool:
 
 
 def are_left() -> bool:
-    """Return whether some call of this process has no answer yet."""
+    """Return whether any call of this process has no result yet."""
     return sum(thread.name == _THREAD for thread in threading.enumerate()) > len(_IDLE)
 
 
 @contextmanager
 def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
-    """Keep what goes wrong with a cluster at that cluster, and tell an answer that cannot be read from a defect.
+    """Attribute errors to their cluster, and distinguish an unreadable response from a defect.
 
-    What is raised while an answer is read comes from outside, whatever it is; all else is our own fault.
+    An exception raised while a response is read comes from outside; any other is gpukube's fault.
 
     Args:
         title: Name of the cloud.
         where: Cluster or pool.
-        doing: What the answer was asked for.
+        doing: What the response was requested for.
 
     Raises:
-        CloudError: The answer is not one of the API: a proxy's page, or values of another type.
+        CloudError: The response is not the API's: a proxy's page, or values of another type.
         GpukubeError: With code `defect`.
     """
     try:
@@ -198,30 +198,30 @@ def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
         if not _is_of_answer(error):
             raise defect(error, where) from error
         raise CloudError(
-            f"the answer is not that of {title}: {doing}",
+            f"the response is not from {title}: {doing}",
             where=where,
-            fix="is a proxy in the way? check it and the endpoint; if there is none, report it with the trace of -v",
+            fix="check for a proxy and the endpoint; if there is no proxy, report this with the trace of -v",
             why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
             code="cloud-answer",
         ) from error
 
 
 _READS: Final = re.compile(r"gpukube_\w+\.(live|pool\.(observe|progress))\b|gpukube\.cluster\.(kube|state)\b")
-"""Modules of ours that read answers."""
+"""gpukube's modules that read responses."""
 _OURS: Final = re.compile(r"gpukube(_\w+)?\b|tests\b|__main__$")
 _SERVES: Final = re.compile(
     r"gpukube_\w+\.|gpukube\.core\.(binding|fields|jsontree|live|marks|meanings|quotas|values)$|gpukube\.kubeconfig$"
 )
-"""Modules that reading is made of; other work uses them too, so who called them tells."""
+"""Modules used to read responses and for other work; their callers decide."""
 
 
 def _is_of_answer(error: BaseException) -> bool:
-    """Whether an exception was raised while an answer was read, by the innermost frame that tells."""
+    """Return whether an exception was raised while a response was read, judged by the innermost conclusive frame."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
         module = str(frame.f_globals.get("__name__", ""))
         top = module.partition(".")[0]
-        is_library = top not in sys.stdlib_module_names and not _OURS.match(module)  # an SDK, or what it stands on
+        is_library = top not in sys.stdlib_module_names and not _OURS.match(module)  # an SDK, or its dependency
         if is_library or top == "xml" or _READS.match(module):
             return True
         if module.startswith("gpukube.") and not _SERVES.match(module):
@@ -230,10 +230,10 @@ def _is_of_answer(error: BaseException) -> bool:
 
 
 class BoundedCloud:
-    """A cloud whose calls end with the run, and whose answers are its own; otherwise as it is.
+    """A cloud whose calls end with the run and whose errors name its cluster.
 
     Args:
-        cloud: Who is called.
+        cloud: The cloud to call.
         cluster: Key of the cluster, for messages.
         title: Name of the cloud, for messages.
         calls: Makes the calls.
@@ -269,7 +269,9 @@ class BoundedCloud:
     def complete(self, desired: Desired) -> Desired:
         """See Cloud."""
         return self._calls(
-            desired.target.where.source, "reading the cluster's surroundings", lambda: self._cloud.complete(desired)
+            desired.target.where.source,
+            "reading the cluster's network and settings",
+            lambda: self._cloud.complete(desired),
         )
 
     def send(self, request: Request) -> Operation:

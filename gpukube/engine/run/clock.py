@@ -1,4 +1,4 @@
-"""The run's clock: the one place where time passes, so that tests can move it and Ctrl-C can stop a wait."""
+"""The run's clock: the only place where time passes, so that tests can set it and Ctrl-C can stop a wait."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol
 
 
 class Stopped(Exception):
-    """The run was asked to stop waiting; the cloud keeps working.
+    """The run was asked to stop; the cloud keeps working.
 
     Args:
-        in_flight: A change was sent and its answer was not waited for: nobody knows whether it had an effect. Otherwise
-            the call that was to come next was not made.
+        in_flight: A change was sent without waiting for its response, so its effect is unknown. Otherwise the next call
+            was not made.
     """
 
     def __init__(self, *, in_flight: bool = False) -> None:
@@ -21,7 +21,7 @@ class Stopped(Exception):
 
 
 class Clock(Protocol):
-    """Tells time and waits."""
+    """Returns the time and waits."""
 
     def now(self) -> float:
         """Return seconds since the epoch."""
@@ -34,7 +34,7 @@ class Clock(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether `stop` was called."""
+        """Whether the run was stopped."""
 
 
 class SystemClock:
@@ -58,5 +58,5 @@ class SystemClock:
 
     @property
     def stopped(self) -> bool:
-        """Whether `stop` was called."""
+        """Whether the run was stopped."""
         return self._stop.is_set()

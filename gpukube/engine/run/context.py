@@ -1,4 +1,4 @@
-"""The circumstances of one run: how the world is reached, how fast, who listens. Read by all of the engine."""
+"""Context of one run for all of the engine: how to reach clouds, how fast, and who receives events."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long things may take.
+    """Time limits and intervals.
 
     Attributes:
-        timeout_s: For the whole command.
-        poll_s: Between two looks at the cloud or the cluster when neither says.
-        settle_s: How long a broken state of a new pool may last before it counts: pods crash while a node
-            reboots for its MIG cut, and recover.
-        verify_s: How long nodes may take to show their GPUs once the cloud says that the pool is there.
+        timeout_s: Limit for the whole command.
+        poll_s: Interval between reads if neither cloud nor cluster specifies one.
+        settle_s: How long a new pool may stay broken before that counts: pods crash while a node reboots for its MIG
+            configuration, and recover.
+        verify_s: How long nodes may take to advertise their GPUs once the cloud has reported the pool.
     """
 
     timeout_s: float = 3600.0
@@ -44,33 +44,33 @@ class Pace:
     verify_s: float = 1500.0
 
     def with_timeout(self, seconds: float) -> Pace:
-        """Return the whole command another limit."""
+        """Return a copy with another limit for the whole command."""
         return replace(self, timeout_s=seconds)
 
 
 OVERTIME_S = 5.0
-"""Beyond the run's timeout, which ends waits: the last look, and a change on its way, still get an answer."""
+"""Seconds beyond the timeout, which ends waits: the last read, and a change in flight, still get a response."""
 QUICK = Pace(poll_s=0.1, settle_s=6.0, verify_s=90.0)
-"""For clouds whose time runs faster."""
+"""Pace for clouds with accelerated time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything the engine needs besides the spec.
+    """Everything the engine needs in addition to the spec.
 
     Attributes:
-        settings: How clouds are reached.
+        settings: How to reach clouds.
         chart: Where the device-plugin chart comes from.
         environ: Environment for child processes (the helm command).
-        resume: The command line that takes up this run again.
-        follow: The command line that waits for what this run began and does not wait for; "" when it is `resume`.
-        spec_options: What names the spec, or the cluster and the owner, on a command line: "-f pools.yaml".
-        parallelism: Clusters at once.
-        no_wait: Return when the clouds have taken the calls; `pool wait` waits and proves.
-        fail_fast: After the first failure begin nothing more; what has begun is finished.
-        sent: What is known of the calls that this run has sent.
-        standing: By cluster and pool what a drain has left that was stopped, and the way back.
-        began: When the run was made, by its clock; the command's timeout counts from here, whatever the stage.
+        resume: Command line that resumes this run.
+        follow: Command line that waits for what this run started without waiting; "" if it is `resume`.
+        spec_options: Command-line options that select the spec, or the cluster and the owner: "-f pools.yaml".
+        parallelism: Number of clusters at once.
+        no_wait: Return once the clouds have accepted the calls; `pool wait` waits and verifies.
+        fail_fast: Start nothing more after the first failure; what has started is finished.
+        sent: State of the calls that this run has sent.
+        standing: By cluster and pool the state a stopped drain has left, and how to undo it.
+        began: Time of the run's clock when the run was created; the command's timeout counts from here in all phases.
     """
 
     settings: Settings
@@ -96,45 +96,45 @@ class Run:
 
     @property
     def end(self) -> float:
-        """When the command's timeout is over, by the run's clock."""
+        """Time of the run's clock at which the command times out."""
         return self.began + self.pace.timeout_s
 
     @property
     def calls(self) -> Calls:
-        """What makes every call of a cloud or a cluster, and ends it with the run."""
+        """Caller for every call to a cloud or a cluster; ends them with the run."""
         return Calls(self.clock, self.last_call, self.resume)
 
     @property
     def last_call(self) -> float:
-        """When the last call is given up; never in a run that does not wait (`verify` without a timeout)."""
+        """Time at which the last call is abandoned; infinite if the run has no timeout (`verify` without --timeout)."""
         return self.end + OVERTIME_S if self.pace.timeout_s else math.inf
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing may begin any more: the run was stopped, or its timeout and the overtime are over."""
+        """Whether nothing may start any more: the run was stopped, or the timeout and the overtime have passed."""
         return self.clock.stopped or self.clock.now() >= self.last_call
 
     @property
     def given_up(self) -> bool:
-        """Whether something failed and the rest shall not begin."""
+        """Whether something failed and the rest must not start."""
         return self.fail_fast and self._failed.is_set()
 
     def note_failure(self) -> None:
-        """Remember that something failed."""
+        """Record that something failed."""
         self._failed.set()
 
     @property
     def chart_version(self) -> str:
-        """Version of a local chart, which is what it is; "" for others, which are pulled by the version planned."""
+        """Version of a local chart, which is fixed; "" for others, which are pulled in the planned version."""
         return local_chart(Path(self.chart.location)).version if self.chart.kind == "local" else ""
 
     def wait(self, resume: str, notify: Callable[[str], None], limit_s: float | None = None) -> Wait:
-        """Make a wait that starts now and ends with the command at the latest.
+        """Return a wait that starts now and ends with the command at the latest.
 
         Args:
-            resume: The command that takes it up again.
-            notify: Told what happens meanwhile.
-            limit_s: Seconds it may take; what is left of the command's timeout when None.
+            resume: The command that resumes it.
+            notify: Called with progress messages.
+            limit_s: Maximum seconds; None for the rest of the command's timeout.
         """
         deadline = self.end if limit_s is None else min(self.end, self.clock.now() + limit_s)
         return Wait(self.clock, deadline, self.pace.poll_s, notify, resume)
@@ -145,17 +145,17 @@ class Run:
 
 
 def chart_source(location: str) -> ChartSource:
-    """Return where the device-plugin chart comes from; "" for NVIDIA's repository and the pinned version.
+    """Return the source of the device-plugin chart; "" means NVIDIA's repository and the pinned version.
 
     Raises:
-        SpecError: A local place that holds no chart, or an address of another kind; looked at now, before any call.
+        SpecError: The local path has no chart, or the address has another scheme; checked now, before any call.
     """
     source = ChartSource(location) if location else ChartSource()
     if source.kind == "local":
-        # Not echoed: whoever misspells a scheme has written an address, which may hold a password.
+        # Do not echo it: a misspelled scheme may be followed by an address with a password.
         if looks_like_address(location) and not os.path.lexists(location):
             raise SpecError(
-                "there is no such file, and no such kind of address",
+                "there is no such file, and the address has no known scheme",
                 where=Where("--chart"),
                 fix="write https://, http:// or oci://, or the path of a directory or archive",
                 code="chart-not-found",

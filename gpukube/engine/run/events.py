@@ -1,4 +1,4 @@
-"""Progress as data. The engine emits events; whoever listens draws or writes them."""
+"""Progress as data. The engine emits events; listeners display or write them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Phase = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to one cluster or pool.
+    """Progress of one cluster or pool.
 
     Attributes:
         at: Seconds since the epoch, by the run's clock.
         cluster: Key of the cluster in the spec.
-        pool: Name of the pool in the spec; "" when it concerns the whole cluster.
-        phase: Where the work is.
+        pool: Name of the pool in the spec; "" if the event concerns the whole cluster.
+        phase: Current phase of the work.
         message: One line, lower case.
     """
 
@@ -39,4 +39,4 @@ Listener = Callable[[Event], None]
 
 
 def ignore(_event: Event) -> None:
-    """Listen to nothing."""
+    """Discard an event."""

@@ -1,4 +1,4 @@
-"""What became of each pool and cluster, and the exit code that follows."""
+"""Result for each pool and cluster, and the resulting exit code."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
 
 Outcome = Literal["done", "unchanged", "started", "unknown", "differs", "failed", "not-attempted"]
-"""done: changed as asked; unchanged: was right already; started: the cloud took the call and goes on, and the run did
-not wait for its end: as asked (--no-wait), stopped, or out of time; unknown: the run ended while a call was in flight,
-so the cloud may have taken it or not; differs: is ours but unlike the spec, left alone; not-attempted: no request that
-changes it was sent."""
+"""done: changed as requested; unchanged: already matched; started: the cloud accepted the call and is still working,
+and the run did not wait for the end: by request (--no-wait), stopped, or out of time; unknown: the run ended while a
+call was in flight, so the cloud may have accepted it or not; differs: the owner's pool differs from the spec and was
+left alone; not-attempted: no request that changes it was sent."""
 
 GOOD: frozenset[Outcome] = frozenset({"done", "unchanged", "started"})
 
 
 @dataclass(frozen=True, slots=True)
 class PoolReport:
-    """What became of one pool.
+    """Result for one pool.
 
     Attributes:
         pool: Name in the spec.
         name: The cloud's name.
         outcome: See Outcome.
         message: One line.
-        changes: The differences: brought about, or (outcome differs) left alone.
-        proof: What the nodes show; None when it was not looked at.
-        error: Why it failed, or was not waited for any longer.
-        resume: Command that takes it up again; "" when there is nothing to resume.
-        tolerations: Of a pool that this run made or adopted: what its pods need and nothing adds.
+        changes: The differences: applied, or (outcome differs) left alone.
+        proof: What the nodes show; None if they were not checked.
+        error: Why it failed, or why the run stopped waiting for it.
+        resume: Command that resumes the work; "" if there is nothing to resume.
+        tolerations: For a pool that this run created or adopted: tolerations that pods must set themselves.
     """
 
     pool: str
@@ -51,25 +51,25 @@ class PoolReport:
 
     @property
     def is_good(self) -> bool:
-        """Whether all is well with it so far."""
+        """Whether the result so far is not a failure."""
         return self.outcome in GOOD and self.error is None
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is as asked, and nothing of it is under way."""
+        """Whether the pool is as requested with nothing in progress."""
         return self.outcome in ("done", "unchanged")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """What became of one cluster.
+    """Result for one cluster.
 
     Attributes:
-        cluster: Which.
+        cluster: The cluster.
         pools: In the order of the spec.
-        release: One line on the device-plugin release; "" when it was not looked at.
+        release: One line on the device-plugin release; "" if it was not read.
         error: What stopped the work on the cluster: before any pool was touched, or after all were done.
-        removed: Whether the release was to go, and is gone.
+        removed: Whether the release was to be removed, and is gone.
     """
 
     cluster: ClusterRef
@@ -80,7 +80,7 @@ class ClusterReport:
 
 
 def exit_code(reports: Sequence[ClusterReport]) -> ExitCode:
-    """Choose the exit code: 0 all well, 3 some well, else the cause's own code when all share one, else 1."""
+    """Return the exit code: 0 for success, 3 for partial success, else the code that all causes share, else 1."""
     good = [pool.is_good for report in reports for pool in report.pools]
     good += [True for report in reports if report.removed]
     clusters_failed = any(report.error is not None for report in reports)

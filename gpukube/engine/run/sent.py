@@ -1,7 +1,7 @@
-"""What a run knows of its calls that change pools: none was sent, one is in flight, or the cloud has taken one.
+"""What a run knows of its calls that change pools: none sent, one in flight, or one accepted by the cloud.
 
-A run that is stopped or runs out of time reports what is written here, and never guesses: each call is noted before it
-is sent, so that whatever abandons it (a signal, a deadline) finds it in flight.
+A run that is stopped or times out reports this record and never guesses: each call is recorded before it is sent, so
+that whatever abandons it (a signal, a deadline) finds it in flight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CallState = Literal["none", "in-flight", "taken"]
 
 _REFUSALS = (AccessError, CapacityError, Conflict, QuotaError, SpecError)
-"""The cloud has answered no. Any other failure may be a lost answer: then only a look at the pool tells."""
+"""Errors that are a rejection by the cloud. After any other error the response may be lost: only a read tells."""
 
 
 class SentCalls:
@@ -31,7 +31,7 @@ class SentCalls:
         self._taken: set[tuple[str, str]] = set()
 
     def state(self, cluster: str, pool: str) -> CallState:
-        """Return what is known of the pool's calls; one in flight outweighs those that were taken before."""
+        """Return the state of the pool's calls; one in flight outweighs earlier accepted ones."""
         with self._lock:
             if (cluster, pool) in self._in_flight:
                 return "in-flight"
@@ -39,7 +39,7 @@ class SentCalls:
 
     @contextmanager
     def sending(self, cluster: str, pool: str) -> Iterator[None]:
-        """Note that a call about the pool is sent in the body, and how that ends."""
+        """Record that the body sends a call for the pool, and how it ends."""
         with self._lock:
             self._in_flight.add((cluster, pool))
         try:
@@ -48,13 +48,13 @@ class SentCalls:
             self._land(cluster, pool)
             raise
         except (Stopped, WaitTimeout) as error:
-            if not error.in_flight:  # given up before it was made
+            if not error.in_flight:  # abandoned before it was made
                 self._land(cluster, pool)
             raise
         self.confirm_effect(cluster, pool)
 
     def confirm_effect(self, cluster: str, pool: str) -> None:
-        """Record that the cloud accepted the call: it answered, or the pool shows the effect."""
+        """Record that the cloud accepted the call: it responded, or the pool shows the effect."""
         with self._lock:
             self._in_flight.discard((cluster, pool))
             self._taken.add((cluster, pool))

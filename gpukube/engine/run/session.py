@@ -1,7 +1,7 @@
-"""One cluster during one run: its provider's two halves, what the cloud says of it, and its Kubernetes API.
+"""One cluster during one run: its provider, its cloud connection, and its Kubernetes API.
 
-A session is opened once per cluster in the starting thread and shared; opening makes no call. What a call finds
-is remembered, so that plan, checks and apply of one run look at the same world.
+A session is opened once per cluster in the starting thread and shared; opening makes no call. Results are kept, so that
+plan, checks, and apply of one run see the same state.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Session:
 
     Attributes:
         cluster: The cluster of the spec.
-        provider: Pure half.
-        cloud: Live half.
+        provider: The provider's part without calls.
+        cloud: The provider's part that makes calls.
         settings: How this run reaches clouds.
-        calls: Makes the calls of the Kubernetes API.
-        looks: Looks inside while pools come up; an error of the cluster is an answer too.
+        calls: Makes the calls to the Kubernetes API.
+        looks: Shared reads of the cluster while pools come up; an error of the cluster counts as a result.
     """
 
     cluster: ClusterRef
@@ -51,15 +51,15 @@ class Session:
     calls: Caller = UNLIMITED
     looks: Shared[Snapshot | GpukubeError] = field(default_factory=Shared, init=False, repr=False)
     _retired: list[Kube] = field(default_factory=list, init=False, repr=False)
-    # Reentrant: kube() asks for access() while it holds it.
+    # Reentrant: kube() calls access() while it holds the lock.
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
 
     def access(self) -> KubeAccess:
         """Get the kubeconfig for this cluster, once.
 
         Raises:
-            AccessError: The cloud refuses it.
-            CloudError: The cluster is not there.
+            AccessError: The cloud denies access.
+            CloudError: The cluster does not exist.
         """
         with self._lock:
             if self._access is None:
@@ -67,7 +67,7 @@ class Session:
             return self._access
 
     def kube(self) -> Kube:
-        """Connect to the cluster's Kubernetes API, once; the first call shows whether it can be reached."""
+        """Connect to the cluster's Kubernetes API, once; only the first call shows whether it can be reached."""
         with self._lock:
             if self._kube is None:
                 from gpukube.cluster.kube.client import connect_kube  # noqa: PLC0415 - not loaded to validate a spec
@@ -76,20 +76,20 @@ class Session:
             return self._kube
 
     def _renewed(self) -> KubeAccess:
-        """Get the kubeconfig anew: the token in the one at hand is not accepted."""
+        """Get a new kubeconfig after its token was rejected."""
         access = self.cloud.kube_access()
         with self._lock:
             self._access = access
         return access
 
     def renew(self, refused: Kube | None) -> None:
-        """Forget the kubeconfig, whose token may have run out during a long wait.
+        """Discard the kubeconfig, whose token may have expired during a long wait.
 
-        Siblings may be in the middle of a call with the same client, or about to make one: it stays open until the
-        session is closed. Who comes late with a client that another thread has replaced already changes nothing.
+        Other threads may be in a call with the same client, or about to make one, so it stays open until the session is
+        closed. A thread whose client another thread has already replaced changes nothing.
 
         Args:
-            refused: The client whose credentials were not accepted; None when there was not one yet.
+            refused: The client whose credentials were rejected; None if there was none yet.
         """
         with self._lock:
             if refused is None or refused is not self._kube:
@@ -108,7 +108,7 @@ class Session:
 
 @contextmanager
 def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str, Session]]:
-    """Open a session per cluster, by key, and close them all afterwards; their calls and Helm's end with the run.
+    """Open a session per cluster, by key, and close all of them afterwards; their calls and Helm's end with the run.
 
     Raises:
         MissingExtra: A provider or its SDK is not installed.
@@ -122,5 +122,5 @@ def open_sessions(clusters: Iterable[ClusterRef], run: Run) -> Iterator[dict[str
         with servers.kept():
             yield sessions
     finally:
-        for session in sessions.values():  # those that were opened, also when a later provider is not installed
+        for session in sessions.values():  # also if opening a later one failed
             session.close()

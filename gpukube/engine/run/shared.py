@@ -1,6 +1,6 @@
-"""One look for all who wait for the same thing: thirty pools of a cluster, coming up together, need not look each.
+"""One read shared by all threads that wait for the same thing, as for thirty pools of a cluster coming up together.
 
-In scope: who looks, and who takes over what another has seen. Out of scope: what is looked at.
+In scope: who reads, and who uses another thread's result. Out of scope: what is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Seen = TypeVar("Seen")
 
 
 class Shared(Generic[Seen]):
-    """Looks at one thing, one after the other, numbered from 1; for threads that each look again and again."""
+    """Serialized reads of one thing, numbered from 1, for threads that each read it repeatedly."""
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
@@ -23,19 +23,19 @@ class Shared(Generic[Seen]):
         self._latest: tuple[int, Seen] | None = None
 
     def newer(self, than: int | None, look: Callable[[], Seen]) -> tuple[int, Seen]:
-        """Give a look newer than one that the caller knows; make it, unless another thread has or is making it.
+        """Return a read newer than the caller's last; make it, unless another thread has done so or is doing so.
 
         Args:
-            than: Number of the caller's last look; None where only a look that begins from now on tells anything.
-            look: Looks; its errors are raised in the thread that looks, and another thread's turn comes.
+            than: Number of the caller's last read; None if only a read that starts from now on counts.
+            look: Reads; its errors are raised in the reading thread, and the next thread takes over.
 
         Returns:
-            Number of the look, and what was seen.
+            Number of the read, and its result.
         """
         with self._turn:
             known = self._begun if than is None else than
-            # The look that is under way may have begun too early for this caller: then the next one is its own, or that
-            # of whoever wakes first.
+            # The current read may have started too early for this caller. Then the next one is its own, or made by
+            # whichever thread wakes first.
             while True:
                 done = self._latest[0] if self._latest else 0
                 if self._latest and done > known:

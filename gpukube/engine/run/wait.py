@@ -1,4 +1,4 @@
-"""Waiting for the cloud, with an injected clock. Ctrl-C stops the wait, never the cloud."""
+"""Waits for the cloud, with an injected clock. Ctrl-C stops the wait, not the cloud's operation."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from gpukube.provider import Cloud
 
 SHORTEST_S = 0.02
-"""Between two looks, even when the cloud says 0: a loop must not spin."""
+"""Minimum interval between reads, even if the cloud specifies 0, to avoid a busy loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long and how often to ask, and whom to tell.
+    """How long and how often to poll, and whom to notify.
 
     Attributes:
         clock: The run's clock; its stop raises Stopped from every wait.
         deadline: Seconds since the epoch, by that clock.
-        poll_s: Seconds between looks when the cloud does not say.
-        notify: Told the cloud's own word whenever it changes.
-        resume: The command that takes up the wait again.
-        ceiling_s: Never pause longer than this between looks, whatever the cloud says.
-        sending: Entered around each call that is sent, so that one which is abandoned is known to be in flight.
+        poll_s: Seconds between reads if the cloud does not specify an interval.
+        notify: Called with the cloud's own status whenever it changes.
+        resume: The command that resumes the wait.
+        ceiling_s: Maximum pause between reads, whatever the cloud specifies.
+        sending: Context entered around each call that is sent, so that an abandoned one is known to be in flight.
     """
 
     clock: Clock
@@ -43,10 +43,10 @@ class Wait:
     sending: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def for_operation(self, cloud: Cloud, operation: Operation) -> None:
-        """Poll an operation until it ended well.
+        """Poll an operation until it succeeds.
 
         Raises:
-            GpukubeError: The operation failed; the provider's own class (CapacityError, QuotaError, ...).
+            GpukubeError: The operation failed, as the provider's error class (CapacityError, QuotaError, ...).
             WaitTimeout: The deadline passed; the cloud keeps working.
             Stopped: The run was stopped.
         """
@@ -64,14 +64,14 @@ class Wait:
             self.pause(pause, f"{operation.pool} is still {last or 'busy'}")
 
     def send(self, cloud: Cloud, request: Request) -> Operation:
-        """Send a change; while the cluster is busy with another operation, wait and try again.
+        """Send a change; while the cluster is busy with another operation, wait and retry.
 
         Raises:
-            Conflict: Any other than Busy: the caller must observe, then decide.
+            Conflict: Any conflict other than Busy; the caller must read the pool, then decide.
             WaitTimeout: The cluster stayed busy until the deadline.
             Stopped: The run was stopped.
         """
-        # A pool's own operation was waited for; the cluster's are others', and may begin between any look and our call.
+        # The pool's own operation has ended. Others may start one on the cluster between any read and this call.
         while True:
             try:
                 with self.sending():
@@ -85,10 +85,10 @@ class Wait:
                 return operation
 
     def pause(self, seconds: float, what: str) -> None:
-        """Let time pass, at most until the deadline.
+        """Wait, at most until the deadline.
 
         Raises:
-            WaitTimeout: The deadline had passed already.
+            WaitTimeout: The deadline has already passed.
             Stopped: The run was stopped.
         """
         left = self.deadline - self.clock.now()

@@ -1,8 +1,8 @@
-"""Saved plans: what `plan --out` writes and `apply plan.json` applies exactly or refuses as stale.
+"""Saved plans: `plan --out` writes them, `apply plan.json` applies them exactly or rejects them as stale.
 
-A plan is a pure function of specs, options and live state. A saved one therefore holds the specs and the options, and
-what was seen and decided; to apply it, gpukube plans afresh from them and compares. Nothing of the file is sent to a
-cloud: a forged one can at most make the comparison fail, or ask for what its specs say.
+A plan is a pure function of specs, options, and live state. A saved plan therefore contains the specs, the options, and
+what was read and decided; to apply it, gpukube plans again from them and compares. Nothing in the file is sent to a
+cloud: a forged file can at most make the comparison fail, or request what its specs contain.
 """
 
 from gpukube.engine.saved.file import SavedPlan, read_plan, write_plan

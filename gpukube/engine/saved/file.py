@@ -1,6 +1,6 @@
-"""The file of a saved plan: written so that only its owner reads it, read with every way of being broken explained.
+"""The file of a saved plan: written so that only its owner can read it, read with an explanation of every defect.
 
-In scope: writing and reading, the checks before the content is used. Out of scope: what is in a plan.
+In scope: writing and reading, and checks before the content is used. Out of scope: the content of a plan.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpukube.spec.loading.load import LoadedSpec
 
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""A plan of 10,000 pools takes some tens of MiB."""
+"""Maximum size of the file; a plan of 10,000 pools has some tens of MiB."""
 _AGAIN: Final = "plan again: gpukube pool plan -f FILE --out plan.json"
 
 
@@ -37,11 +37,11 @@ class SavedPlan:
     """A saved plan that was read: its checksum is right and its specs are valid.
 
     Attributes:
-        specs: Ready to be prepared.
-        options: What else shaped the plan.
-        record: All of the file.
-        source: The file as the user wrote it.
-        warnings: What is to be said about the file.
+        specs: The specs, ready to be prepared.
+        options: Other options that shaped the plan.
+        record: The whole file.
+        source: The path as the user wrote it.
+        warnings: Warnings about the file.
     """
 
     specs: tuple[LoadedSpec, ...]
@@ -52,13 +52,13 @@ class SavedPlan:
 
 
 def write_plan(document: Document, path: str) -> None:
-    """Write a saved plan, readable for its owner only; a file that is there is replaced at once or not at all.
+    """Write a saved plan, readable only for its owner; replace an existing file atomically.
 
-    A symbolic link at the path is replaced too, never followed: what it points to may be somebody else's choice.
+    A symbolic link at the path is replaced too, never followed, as somebody else may have chosen its target.
 
     Raises:
-        SpecError: The path is no place for a file.
-        OSError: The machine refuses: the disk is full.
+        SpecError: No file can be written at the path.
+        OSError: Writing fails, for example because the disk is full.
     """
     place = Path(path)
     where = Where(str(place))
@@ -68,7 +68,7 @@ def write_plan(document: Document, path: str) -> None:
     if not place.is_symlink() and place.exists() and not place.is_file():
         raise SpecError("it is not a regular file", where=where, fix="use the path of a file", code="saved-plan-path")
     text = json.dumps(document, indent=2, allow_nan=False) + "\n"
-    # mkstemp creates with O_EXCL and O_NOFOLLOW and mode 0600, under a name that nobody can have foreseen.
+    # mkstemp creates with O_EXCL and O_NOFOLLOW and mode 0600, under a name that nobody can predict.
     handle, temporary = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -82,15 +82,15 @@ def write_plan(document: Document, path: str) -> None:
 
 
 def read_plan(path: str, *, version: str = __version__) -> SavedPlan:
-    """Read a saved plan and check all of it that needs no cloud.
+    """Read a saved plan and check everything that needs no cloud.
 
     Args:
         path: The file.
-        version: Of this gpukube.
+        version: Version of this gpukube.
 
     Raises:
-        SpecError: The file cannot be read, is no saved plan, is of another format or of a newer gpukube, was changed
-            after it was written, or holds a spec that is not valid.
+        SpecError: The file cannot be read, is not a saved plan, has another format or is from a newer gpukube, was
+            changed after it was written, or contains an invalid spec.
     """
     raw, mode = _read(path)
     document = _parse(raw, path)
@@ -125,9 +125,9 @@ def _checksum(document: Document, path: str) -> str:
 
 
 def _read(path: str) -> tuple[bytes, int]:
-    """Read at most one byte more than the limit; gives the mode too, of the very file that was read."""
+    """Read at most one byte more than the limit, and the mode of that same file."""
     try:
-        # A pipe without a writer would block the opening.
+        # Opening a pipe without a writer would block.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = (error.strerror or "unknown error").lower() if isinstance(error, OSError) else "not a path"
@@ -163,7 +163,7 @@ def _parse(raw: bytes, path: str) -> Document:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a key that is written twice: readers would disagree on which one counts."""
+    """Reject a key that is written twice: parsers disagree on which value counts."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("a key is written twice")
@@ -175,13 +175,13 @@ def _no_constant(word: str) -> NoReturn:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers a version begins with; what stands after them (rc1, .dev0) does not count."""
+    """Return the numbers at the start of a version; a suffix (rc1, .dev0) does not count."""
     found = re.match(r"\d{1,9}(\.\d{1,9})*", version)
     return tuple(int(part) for part in found.group().split(".")) if found else ()
 
 
 def _exposure(path: str, mode: int) -> tuple[Finding, ...]:
-    """Warn of a file that others may read or change; a mode is easily lost on the way through CI, so no more."""
+    """Warn about a file that others may read or change; only a warning, as CI easily loses a file's mode."""
     if not mode & (stat.S_IRWXG | stat.S_IRWXO):
         return ()
     what = "change" if mode & (stat.S_IWGRP | stat.S_IWOTH) else "read"

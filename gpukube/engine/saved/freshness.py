@@ -1,10 +1,10 @@
-"""A saved plan against a fresh plan from it: what changed in between.
+"""Compares a saved plan with a fresh plan from the same input: what changed in between.
 
 Pure. In scope: which differences count, and how they are reported. Out of scope: planning, files.
 
-What counts is what would be done, and what was seen of the pools that it would be done to. What changes by nature does
-not: nodes of autoscaled pools, words of a cloud's status, a pool that was busy and is ready now, one that was being
-deleted and is gone, a patch of the control plane, and anything about a pool that matches the spec before and after.
+Relevant are the planned actions and what was read of their pools. Not relevant is what changes by nature: nodes of
+autoscaled pools, wording of a cloud's status, a pool that was busy and is now ready, one that was being deleted and is
+gone, a patch of the control plane, and anything about a pool that matches the spec before and after.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _BY_NATURE: Final = frozenset(
         "currentOrchestratorVersion",
     }
 )
-"""Keys of requests that repeat what was read of the pool: guards, and on AKS, which takes the whole pool, what the
-service writes (Microsoft.ContainerService, ManagedClusterAgentPoolProfileProperties, read-only properties)."""
+"""Keys of requests that repeat what was read of the pool: guards, and on AKS, whose PUT contains the whole pool, what
+the service writes (Microsoft.ContainerService, ManagedClusterAgentPoolProfileProperties, read-only properties)."""
 _NUMBERS: Final = frozenset({"count", "desiredSize", "initialNodeCount"})
-"""Keys that repeat how many nodes there are; of an autoscaled pool that is there, the autoscaler's business."""
+"""Keys that repeat the number of nodes; for an existing autoscaled pool the autoscaler decides it."""
 _ABSENT: Final = object()
 _ENDPOINT: Final = "endpoint."
-"""Hosts that the cloud was asked at, which an SDK's environment or configuration can change."""
+"""Prefix of the hosts that were called, which an SDK's environment or configuration can change."""
 _SHOWN_AT_MOST: Final = 60
 _AGAIN: Final = "plan again and review the changes: gpukube pool plan -f FILE --out plan.json"
 _WHY: Final = "a saved plan is applied as it was reviewed, or not at all"
 
 
 def require_place(saved: SavedPlan, now: Provenance) -> None:
-    """Refuse a plan of the sandbox outside it, or of other endpoints; called before any cloud is read.
+    """Reject a sandbox plan outside the sandbox, or a plan with other endpoints; called before any cloud is read.
 
     Raises:
-        SpecError: The plan is of the sandbox and this run is not, or the other way round; or other endpoints are used.
+        SpecError: Only one of plan and run uses the sandbox, or their endpoints differ.
     """
     record = saved.record
     if record.sandbox != now.sandbox:
@@ -73,16 +73,16 @@ def require_place(saved: SavedPlan, now: Provenance) -> None:
 
 
 def require_fresh(saved: SavedPlan, plans: Sequence[ClusterPlan], now: Provenance) -> None:
-    """Refuse a saved plan if anything changed since.
+    """Reject a saved plan if anything changed since.
 
     Args:
-        saved: As read.
-        plans: Planned afresh from its specs and options.
-        now: The circumstances of this run.
+        saved: The saved plan.
+        plans: New plans from its specs and options.
+        now: Provenance of this run.
 
     Raises:
-        GpukubeError: A cluster could not be planned, or its Kubernetes API not be read: that error.
-        StalePlan: One diagnostic per thing that moved, old -> new.
+        GpukubeError: A cluster could not be planned, or its Kubernetes API could not be read; that error.
+        StalePlan: One diagnostic per change, old -> new.
     """
     _require_known(plans)
     found = [_stale(saved.source, "the chart differs from the one that the plan was made with")] * (
@@ -103,7 +103,7 @@ def _require_known(plans: Sequence[ClusterPlan]) -> None:
 
 
 def _joined(errors: Sequence[GpukubeError]) -> GpukubeError:
-    """Make one error of several; it is of the first one's class, and has the diagnostics of all."""
+    """Combine several errors into one of the first one's class, with all diagnostics."""
     first, *others = errors
     if not others:
         return first
@@ -115,9 +115,9 @@ def _stale(where: str, moved: str) -> StalePlan:
 
 
 def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -> Iterator[tuple[str, str]]:
-    """Describe what moved on one cluster, each with the resource it is about."""
+    """Describe what changed on one cluster, each with the resource it is about."""
     if now is None and saved is not None and not saved.pools:
-        return  # planned by an older gpukube, which read clusters without pools too
+        return  # planned by an older gpukube, which also read clusters without pools
     if saved is None or now is None:
         yield key, "the cluster is not in the saved plan" if saved is None else "the cluster is only in the saved plan"
         return
@@ -138,7 +138,7 @@ def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -
 def _identity(saved: ClusterRecord, now: ClusterRecord) -> Iterator[str]:
     then = {"provider": saved.provider, "name": saved.name, "location": saved.location, **saved.identity}
     here = {"provider": now.provider, "name": now.name, "location": now.location, **now.identity}
-    # A plan saved before endpoints were recorded has none: that is no change of them.
+    # A plan saved before endpoints were recorded has none; that is not a change.
     if not any(name.startswith(_ENDPOINT) for name in then):
         here = {name: value for name, value in here.items() if not name.startswith(_ENDPOINT)}
     yield from _differences(then, here)
@@ -148,12 +148,12 @@ def _identity(saved: ClusterRecord, now: ClusterRecord) -> Iterator[str]:
 
 
 def _minor(version: str) -> str:
-    """Return "1.34" of "1.34.2-gke.100": clouds patch control planes unasked."""
+    """Return "1.34" for "1.34.2-gke.100": clouds patch control planes on their own."""
     return ".".join(version.split(".")[:2])
 
 
 def _key(pool: PoolRecord) -> tuple[str, str, str]:
-    """Name a pool across two plans; of two pools with one mark that are both to be deleted, each by its cloud name."""
+    """Identify a pool across two plans; of two pools with the same labels to delete, each by its cloud name."""
     return pool.owner, pool.pool, pool.name if pool.action == "delete" else ""
 
 
@@ -175,7 +175,7 @@ def _deletes(pool: PoolRecord | None) -> bool:
 
 
 def _seen_pool(saved: SightRecord | None, now: SightRecord | None) -> Iterator[str]:
-    """Describe what moved of the live pool that something is to be done to."""
+    """Describe what changed in the live pool that the plan acts on."""
     if saved is None or now is None:
         if now is not None:
             yield f"live pool {now.name} exists now"
@@ -186,20 +186,20 @@ def _seen_pool(saved: SightRecord | None, now: SightRecord | None) -> Iterator[s
     settled = (saved.state, now.state) == ("busy", "ready")
     if saved.state != now.state and not settled:
         moved.append(f"state {saved.state} -> {now.state}")
-    # No etag is compared: every write makes a new one, also one that was taken back, and then nothing differs. What
-    # the cloud's own fields have besides ours is compared with the requests, which carry it.
+    # Etags are not compared: every write creates a new one, even a write that was reverted. Cloud fields beyond
+    # gpukube's are compared in the requests, which contain them.
     yield from moved
 
 
 def _facts(seen: SightRecord) -> dict[str, object]:
-    """Return all that is known of a live pool by name, each thing once."""
+    """Return everything that is known of a live pool by name, each item once."""
     labels = {str(label(key)): value for key, value in seen.labels.items()}
     taints = {} if "taints" in seen.fields else {"taints": list(seen.taints)}
     return {"name": seen.name, **labels, **taints, **seen.fields}
 
 
 def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
-    """Return how the requests differ, when nothing that was seen of the pool explains it."""
+    """Describe how the requests differ, if nothing that was read of the pool explains it."""
     then, here = [request.operation for request in saved.requests], [request.operation for request in now.requests]
     if then != here:
         yield f"requests {', '.join(then) or 'none'} -> {', '.join(here) or 'none'}"
@@ -215,12 +215,12 @@ def _calls(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
 
 
 def _goals(saved: PoolRecord, now: PoolRecord) -> Iterator[str]:
-    """Return which values would be brought about that differ and are in no request: the newest node image."""
+    """Describe target values that differ and are in no request: the newest node image."""
     yield from _differences(*({change.field: change.new for change in one.changes} for one in (saved, now)))
 
 
 def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[tuple[str, object]]:
-    """Return the leaves of a request by their paths; lists are leaves."""
+    """Return the leaves of a request by path; lists are leaves."""
     if not isinstance(value, Mapping):
         yield path, value
         return
@@ -230,7 +230,7 @@ def _leaves(value: object, ignored: frozenset[str], path: str = "") -> Iterator[
 
 
 def _repairs(key: str, saved: ClusterRecord, now: ClusterRecord) -> Iterator[tuple[str, str]]:
-    """Return which labels and taints nodes have lost since; nodes that are whole again, or gone, are nobody's loss."""
+    """Describe labels and taints that nodes have lost since; nodes that were repaired or are gone do not count."""
     known = {(repair.node, repair.field, repair.wanted) for repair in saved.repairs}
     for repair in now.repairs:
         if (repair.node, repair.field, repair.wanted) not in known:
@@ -239,7 +239,7 @@ def _repairs(key: str, saved: ClusterRecord, now: ClusterRecord) -> Iterator[tup
 
 
 def _release(saved: ReleaseRecord, now: ReleaseRecord) -> Iterator[str]:
-    """Describe what moved of the release, unless nothing is to be done to it before and after."""
+    """Describe what changed in the release, unless both plans leave it alone."""
     if saved.action == now.action == "none":
         return
     moved = [f"release {text}" for text in _differences(_release_facts(saved), _release_facts(now))]

@@ -1,8 +1,8 @@
-"""Plans -> the document of a saved plan; and which plans are not fit to be saved.
+"""Converts plans to the document of a saved plan, and rejects plans that cannot be saved.
 
-A plan that holds an error, a conflict or something unknown cannot be applied, so none is written: a file that exists
-can be applied as long as nothing moves. (Terraform writes such plans marked as not applicable; nobody can do more with
-them than read what the screen has said.)
+A plan with an error, a conflict, or an unknown cannot be applied, so it is not written: an existing file can be applied
+as long as nothing changes. (Terraform writes such plans, marked as not applicable; they are of no more use than the
+printed plan.)
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 def saved_plan(
     plans: Sequence[ClusterPlan], specs: Sequence[LoadedSpec], options: PlanOptions, made: Provenance
 ) -> Document:
-    """Make the document of a saved plan, checksum included.
+    """Return the document of a saved plan, including its checksum.
 
     Args:
-        plans: Every cluster, as planned from `specs` with `options`.
-        specs: As loaded.
-        options: What else shaped the plan.
-        made: The circumstances.
+        plans: Plans of every cluster, made from `specs` with `options`.
+        specs: The loaded specs.
+        options: Other options that shaped the plan.
+        made: Provenance of the run.
 
     Raises:
-        GpukubeError: The plan is not fit to be saved; one diagnostic per reason.
+        GpukubeError: The plan cannot be saved; one diagnostic per reason.
     """
     require_savable(plans, options)
     record = PlanRecord(
@@ -63,7 +63,7 @@ def saved_plan(
 
 
 def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
-    """Refuse plans that could not be applied.
+    """Reject plans that could not be applied.
 
     Raises:
         GpukubeError: One diagnostic per reason.
@@ -73,7 +73,7 @@ def require_savable(plans: Sequence[ClusterPlan], options: PlanOptions) -> None:
         found.append(
             _refusal(
                 Where("--chart"),
-                "the chart's address contains a user, password or query, which a saved plan must not",
+                "the chart's address contains a user, password or query, which a saved plan must not contain",
                 "use an address without them (helm registry login for oci://), or a local chart; then plan again",
             )
         )
@@ -87,12 +87,12 @@ def _refusal(where: Where, cause: str, fix: str = "fix this, then plan again") -
         where,
         f"the plan is not saved: {cause}",
         fix=fix,
-        why="a saved plan is applied as it is, so it must have no errors and nothing unknown",
+        why="a saved plan is applied exactly as saved, so it must have no errors and nothing unknown",
     )
 
 
 def _obstacles(plan: ClusterPlan) -> Iterator[tuple[Where, str]]:
-    """Find what keeps the plan of one cluster from being applied."""
+    """Return what prevents the plan of one cluster from being applied."""
     where = Where(plan.cluster.key)
     if plan.error is not None:
         yield where, str(plan.error)

@@ -1,4 +1,4 @@
-"""The options that shape a plan, besides the specs."""
+"""The options that shape a plan, in addition to the specs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """The options of a plan: with the same specs and the same live state they give the same plan.
+    """Options of a plan: the same options, specs, and live state result in the same plan.
 
     Attributes:
         clusters, pools: Filters (globs); empty for all.
-        skip_cluster: The inside of the clusters is not looked at; such a plan cannot be saved.
-        adopt: Pools that nobody owns get our marks.
-        adopt_from: Owners whose pools get them too where only the copy of the marks names them.
-        adopt_managed: Pools that nobody owns and something else manages get them too.
-        prune: Pools that the specs no longer declare are deleted.
-        replace: How pools are replaced, "recreate" or "surge"; "" for not at all.
-        allow_disruption: Changes in place that restart or evict pods are allowed.
-        migrate_release: Our other release may be taken away.
-        adopt_release: A release that the user made may be taken over.
+        skip_cluster: Do not read the Kubernetes API of the clusters; such a plan cannot be saved.
+        adopt: Add gpukube's labels to pools without an owner.
+        adopt_from: Owners whose pools are also adopted if only the copy of the labels names them.
+        adopt_managed: Also adopt pools without an owner that another tool manages.
+        prune: Delete pools that the specs no longer declare.
+        replace: How to replace pools, "recreate" or "surge"; "" for not at all.
+        allow_disruption: Allow changes in place that restart or evict pods.
+        migrate_release: gpukube's other release may be removed.
+        adopt_release: A release installed by the user may be adopted.
         shard: Part of the clusters, "3/16"; "" for all.
-        upgrade: Live pools follow the cluster's version and the newest image where the specs name none.
-        chart: Where the device-plugin chart comes from; "" for NVIDIA's repository.
+        upgrade: Live pools follow the cluster's version and the newest image if the specs set none.
+        chart: Source of the device-plugin chart; "" for NVIDIA's repository.
     """
 
     clusters: tuple[str, ...] = ()

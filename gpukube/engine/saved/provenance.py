@@ -1,6 +1,6 @@
-"""Under which circumstances a plan is made or applied: what a saved plan must find again.
+"""Provenance of a plan: the conditions that must be the same when a saved plan is applied.
 
-In scope: reading them off a run, the digest of a local chart. Out of scope: comparing them (freshness).
+In scope: reading them from a run, and the digest of a local chart. Out of scope: comparing them (freshness).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The circumstances of one plan.
+    """Conditions under which a plan was made.
 
     Attributes:
         sandbox: Whether the clouds are the emulated ones.
-        endpoints: Provider -> host that is used instead of the cloud's own; empty in the sandbox, whose ports change.
-        created: When, RFC 3339 in UTC.
-        chart_digest: Of a local chart; "" for one that is pulled by its version.
-        version: Of gpukube.
+        endpoints: Provider -> host used instead of the cloud's own; empty in the sandbox, whose ports change.
+        created: Time of the plan, RFC 3339 in UTC.
+        chart_digest: Digest of a local chart; "" for one that is pulled by version.
+        version: Version of gpukube.
     """
 
     sandbox: bool
@@ -41,10 +41,10 @@ class Provenance:
 
 
 def provenance(run: Run) -> Provenance:
-    """Read the circumstances of a run; reads a local chart.
+    """Return the provenance of a run; reads a local chart.
 
     Raises:
-        HelmError: There is no chart at the local place.
+        HelmError: The local path has no chart.
     """
     settings, chart = run.settings, run.chart
     return Provenance(
@@ -56,7 +56,7 @@ def provenance(run: Run) -> Provenance:
 
 
 def _digest(chart: Path) -> str:
-    """Return the digest of an archive, or of all files below a chart directory with their names."""
+    """Return the digest of an archive, or of all files in a chart directory with their names."""
     if not chart.is_dir():
         return chart_digest(chart)
     total = sha256()

@@ -1,7 +1,7 @@
-"""Cluster plans -> their records: what was seen and what will be done, without anything secret.
+"""Converts cluster plans to their records: what was read and what will be done, without secrets.
 
-Pure. In scope: the choice of what a saved plan remembers. Out of scope: judging two records (freshness).
-Native answers are left out; requests carry no credentials, and their user data goes as a digest.
+Pure. In scope: what a saved plan contains. Out of scope: comparing two records (freshness). The clouds' responses are
+left out; requests contain no credentials, and their user data is recorded as a digest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def record_cluster(plan: ClusterPlan) -> ClusterRecord:
-    """Record the plan of one cluster that could be planned."""
+    """Return the record of one cluster's plan, which must not have failed."""
     cluster, facts = plan.cluster, plan.facts
     return ClusterRecord(
         cluster=cluster.key,
@@ -53,10 +53,10 @@ def record_cluster(plan: ClusterPlan) -> ClusterRecord:
 
 
 def canonical(value: object) -> bytes:
-    """Write JSON in the one form that digests are made of: sorted keys, no spaces, ASCII.
+    """Return JSON in the canonical form used for digests: sorted keys, no spaces, ASCII.
 
     Raises:
-        ValueError: A number that JSON has no form for.
+        ValueError: A number that JSON cannot represent.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 

@@ -1,9 +1,9 @@
-"""The saved plan as it lies in its file, and its JSON Schema.
+"""Records of a saved plan as they are in the file, and its JSON Schema.
 
-In scope: the shape of the file, one class per object. Out of scope: where the values come from, files.
+In scope: the format of the file, one class per object. Out of scope: where the values come from, and files.
 
-The classes are msgspec's, because it checks a whole document against them with the place of what does not fit, and
-writes the JSON Schema. The meaning of a field never changes within one `schemaVersion`.
+msgspec checks a whole document against these classes, names the path of what does not match, and writes the JSON
+Schema. The meaning of a field never changes within one `schemaVersion`.
 """
 
 from __future__ import annotations
@@ -179,10 +179,10 @@ def schema() -> dict[str, object]:
 
 
 def _anything(kind: type) -> dict[str, object]:
-    """Describe values that are JSON of any shape.
+    """Return the schema of values that are any JSON.
 
     Raises:
-        NotImplementedError: The type is not one of ours.
+        NotImplementedError: The type is not one of this module.
     """
     if kind is object:
         return {"description": "Any JSON."}

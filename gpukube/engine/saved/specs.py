@@ -1,6 +1,6 @@
-"""Loaded specs <-> the records of a saved plan, with the positions of every key and value.
+"""Converts loaded specs to records of a saved plan and back, with the positions of every key and value.
 
-A message about a spec of a saved plan points to the line of the file that it was once loaded from.
+A message about a spec in a saved plan points to the line of the file that it was loaded from.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gpukube.spec.source.positions import Data
 
 _DEFAULTS = "defaults"
-"""Merged under every pool already; merging them again would be a second truth."""
+"""Already merged into every pool; merging again would duplicate them."""
 
 
 def pack_spec(loaded: LoadedSpec) -> SpecRecord:
-    """Write a spec down with its positions."""
+    """Return the record of a spec, with its positions."""
     origin, root = loaded.positions.origin, loaded.positions.root
     marks = [loaded.positions.mark, *_marks(_without_defaults(root))]
     known = set(marks)
@@ -39,8 +39,8 @@ def unpack_specs(records: Sequence[SpecRecord]) -> tuple[LoadedSpec, ...]:
     """Check the specs of a saved plan as if they had just been loaded.
 
     Raises:
-        ValueError: Data and positions do not fit each other.
-        SpecError: A spec is not right; with the positions in its own file.
+        ValueError: Data and positions do not match.
+        SpecError: A spec is invalid; positions are those of its own file.
     """
     return check_documents([_document(record) for record in records])
 
@@ -62,7 +62,7 @@ def _plain(node: Data) -> object:
 
 
 def _marks(node: Data) -> Iterator[int]:
-    """Return all marks below a node; keys sorted, so that a file whose keys were reordered still fits."""
+    """Return all marks below a node; keys are sorted, so that a file with reordered keys still matches."""
     if isinstance(node, PositionedDict):
         yield node.mark
         for key in sorted(node):
