@@ -1,1 +1,1 @@
-"""Rules for the manifests of GPU workloads. Out of scope: scheduling (`fit`), making manifests (`render`)."""
+"""Rules for manifests of GPU workloads. Out of scope: scheduling (`fit`), creating manifests (`render`)."""

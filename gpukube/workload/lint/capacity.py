@@ -1,6 +1,6 @@
-"""Rules about room: more than a node has, more pods than a pool has room for, autoscalers that cannot help.
+"""Rules about capacity: requests beyond a node, more pods than a pool can hold, autoscalers that cannot help.
 
-Pure. They look at each object alone; what runs beside it is what `gpukube workload fit` is for.
+Pure. Each object is checked on its own; `gpukube workload fit` considers what runs next to it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _DEPLOYMENT: Final = "https://kubernetes.io/docs/concepts/workloads/controllers/
 _KUBERAY: Final = "https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/apis/ray/v1"
 _INSTANCE_TYPE: Final = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _WITHOUT_DRIVER: Final = ("p2.",)
-"""EKS: drivers that support them ended with the images of Kubernetes 1.24."""
+"""Machine families on EKS whose driver support ended with the images for Kubernetes 1.24."""
 
 
 @PODS.rule(
     "gpu-too-large",
-    why="a pod gets all it requests from one node: it stays Pending",
-    fix="request less, or take machines with more",
+    why="one node must provide all that a pod requests: it stays Pending",
+    fix="request less, or use larger machines",
     source=f"{_RESOURCES}#how-pods-with-resource-requests-are-scheduled",
 )
 def _too_large(pod: Pod, world: World) -> Iterator[Hit]:
@@ -58,7 +58,7 @@ def _too_large(pod: Pod, world: World) -> Iterator[Hit]:
 @PODS.rule(
     "replicas-beyond-pools",
     why="the pools of the spec have no room for more: the rest stays Pending",
-    fix="raise the maximum of the pool, or have fewer replicas",
+    fix="raise the maximum of the pool, or run fewer replicas",
     source="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md",
 )
 def _beyond(pod: Pod, world: World) -> Iterator[Hit]:
@@ -87,7 +87,7 @@ def _room(pod: Pod, places: Places) -> int:
 
 
 def _replicas_place(pod: Pod) -> Where:
-    """Return where the number of pods is written."""
+    """Return the position of the pod count."""
     positions, above = pod.manifest.positions, pod.template.path[:-1]
     for field in ("maxReplicas", "replicas", "parallelism"):
         if positions.has((*above, field)):
@@ -97,7 +97,7 @@ def _replicas_place(pod: Pod) -> Where:
 
 @PODS.rule(
     "from-zero-blind",
-    why="while the pool is empty the autoscaler does not know that its nodes have the resource: it starts none",
+    why="while the pool is empty, the autoscaler does not know that its nodes have the resource: it starts none",
     fix="keep one node: write min: 1 in the pool",
     source="https://github.com/kubernetes/autoscaler/issues/8095",
 )
@@ -119,7 +119,7 @@ def _blind(pod: Pod, world: World) -> Iterator[Hit]:
 @PODS.rule(
     "rollout-stuck",
     severity="warning",
-    why="the new pod waits for a GPU that the old one keeps until the new one is ready",
+    why="the new pod waits for a GPU that the old pod keeps until the new one is ready",
     fix="write strategy: {type: Recreate}, or maxSurge: 0 and maxUnavailable: 1",
     source=_DEPLOYMENT,
 )
@@ -131,13 +131,13 @@ def _stuck(pod: Pod, world: World) -> Iterator[Hit]:
     if pod.template.surge and count <= room < count + pod.template.surge and not _may_lose(pod, count):
         yield Hit(
             where=pod.manifest.positions.at(("spec", "strategy")),
-            seen=f"a roll-out needs {count + pod.template.surge} pods, and {pools_text(places.fitting)} has room for "
+            seen=f"a rollout needs {count + pod.template.surge} pods, and {pools_text(places.fitting)} has room for "
             f"{room}",
         )
 
 
 def _may_lose(pod: Pod, count: int) -> bool:
-    """Return whether a roll-out may stop an old pod before a new one is ready; 25 % rounded down by default."""
+    """Return whether a rollout may stop an old pod before a new one is ready; default 25 %, rounded down."""
     strategy = mapping(mapping(pod.manifest.root.get("spec")).get("strategy"))
     written = mapping(strategy.get("rollingUpdate")).get("maxUnavailable", "25%")
     if (percent := read_percent(written)) is not None:
@@ -148,8 +148,8 @@ def _may_lose(pod: Pod, count: int) -> bool:
 @PODS.rule(
     "machine-without-driver",
     severity="warning",
-    why="images of EKS have had no driver for the K80 since Kubernetes 1.25: the node has no working GPU",
-    fix="take a newer family, such as g4dn",
+    why="EKS images have had no driver for the K80 since Kubernetes 1.25: the node has no working GPU",
+    fix="use a newer family, such as g4dn",
     source="https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html",
 )
 def _without_driver(pod: Pod, _: World) -> Iterator[Hit]:
@@ -161,7 +161,7 @@ def _without_driver(pod: Pod, _: World) -> Iterator[Hit]:
 @PODS.rule(
     "gpu-stranded",
     severity="hint",
-    why="what is left of a node is too small for another pod of this kind",
+    why="the rest of a node is too small for another such pod",
     fix="request a number that divides the GPUs of a node",
     source=_RESOURCES,
 )
@@ -177,16 +177,16 @@ def _stranded(pod: Pod, world: World) -> Iterator[Hit]:
         bound = "" if has // count == fits else ": cpu or memory is used up first"
         yield Hit(
             where=pod.place_of(name),
-            seen=f"a node of {place.offer.name} takes {fits} of these pods, and {unused} of its {has} {name} stay "
+            seen=f"a node of {place.offer.name} fits {fits} of these pods, and {unused} of its {has} {name} stay "
             f"unused{bound}",
             fix="" if not bound else "request less cpu and memory",
         )
 
 
 def _left(pod: Pod, place: Place, name: str) -> tuple[int, int]:
-    """Return how many pods fit a node, and how many devices are left then.
+    """Return how many pods fit a node, and how many devices are then left.
 
-    None are where the number of pods ends it: no request changes that, and what the network allows is seldom known.
+    Returns no devices if the pod limit ends it: no request changes that, and the network's limit is seldom known.
     """
     fits = min(per_node(pod, place), pod.template.replicas.most)
     full = fits == per_node(pod, place) != place.offer.real.pods
@@ -196,8 +196,8 @@ def _left(pod: Pod, place: Place, name: str) -> tuple[int, int]:
 @PODS.rule(
     "job-without-deadline",
     severity="hint",
-    why="a job that hangs keeps its GPUs until somebody looks",
-    fix="write activeDeadlineSeconds in the spec of the Job",
+    why="a job that hangs keeps its GPUs until someone stops it",
+    fix="write activeDeadlineSeconds in the Job's spec",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#job-termination-and-cleanup",
 )
 def _without_deadline(pod: Pod, _: World) -> Iterator[Hit]:
@@ -212,7 +212,7 @@ def _without_deadline(pod: Pod, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-service-doubles",
     severity="warning",
-    why="an upgrade starts a second cluster beside the first: its pods stay Pending, and the upgrade does not end",
+    why="an upgrade starts a second cluster next to the first: its pods stay Pending, and the upgrade never ends",
     fix="write upgradeStrategy: {type: None}, or raise the maximum of the pool",
     source=f"{_KUBERAY}/rayservice_types.go",
 )
@@ -233,8 +233,8 @@ def _doubles(cluster: RayCluster, world: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-pool-fixed",
     severity="warning",
-    why="Ray's autoscaler adds pods and no nodes: beyond the size of the pool they stay Pending",
-    fix="write nodes.autoscaling in the pool, or keep maxReplicas to its size",
+    why="Ray's autoscaler adds pods but no nodes: beyond the size of the pool they stay Pending",
+    fix="write nodes.autoscaling in the pool, or limit maxReplicas to its size",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html",
 )
 def _pool_fixed(cluster: RayCluster, world: World) -> Iterator[Hit]:

@@ -1,6 +1,6 @@
-"""Manifests and the offers of pools -> what is wrong.
+"""Checks manifests against the rules and the pools' offers.
 
-Pure. In scope: putting all rules to all objects. Out of scope: the rules, reading files.
+Pure. In scope: applying all rules to all objects. Out of scope: the rules, reading files.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ STDIN: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Linted:
-    """What is found in manifests.
+    """Result of linting manifests.
 
-    Attributes:
-        findings: In the order of their places.
-        ignored: What the manifests accept.
-        manifests: How many objects there are.
-        templates: How many pod templates they have.
-        resources: How many limits and requests of NVIDIA's resources they have elsewhere.
-        unjudged: Objects that name devices where their meaning is not known, with those names.
-        fields: By place of a finding, the path of the field that stands there.
+    findings: Findings, by position.
+        ignored: Findings that the manifests ignore.
+        manifests: Number of objects.
+        templates: Number of pod templates.
+        resources: Number of limits and requests of NVIDIA's resources outside of them.
+        unjudged: Objects that name devices in places with unknown meaning, with those names.
+        fields: Position of a finding -> path of the field there.
+        edits: Finding -> what --fix would do.
         edits: By finding, what --fix would do.
         files: Names of the texts.
     """
@@ -68,13 +68,13 @@ def lint(
     strict: bool = False,
     problems: Sequence[Finding] = (),
 ) -> Linted:
-    """Put all rules to manifests.
+    """Apply all rules to manifests.
 
     Args:
         sources: Texts with the names for positions.
-        offers: What the pools of a spec offer; None without a spec.
-        strict: Take warnings for errors.
-        problems: What is wrong with the files themselves, to be reported with the rest.
+        offers: Offers of a spec's pools; None without a spec.
+        strict: Treat warnings as errors.
+        problems: Problems with the files themselves, to report with the rest.
     """
     readings = [read_manifests(source.text, source.name) for source in sources]
     manifests = [manifest for reading in readings for manifest in reading.manifests]
@@ -128,7 +128,7 @@ def _hits(world: World) -> Iterator[tuple[Rule[Any], Hit, Manifest | None]]:
 
 
 def _named(finding: Finding, manifest: Manifest | None) -> Finding:
-    """Add the object's name to what is found in stdin, where a line says little."""
+    """Add the object's name to a finding in stdin, where a line number says little."""
     if finding.where.source != STDIN or manifest is None or str(manifest) in finding.seen:
         return finding
     return replace(finding, seen=f"{manifest}: {finding.seen}")
@@ -148,7 +148,7 @@ def _none_at_all(
 
 
 def _fields(manifests: Sequence[Manifest], places: set[Where]) -> dict[Where, str]:
-    """Find the fields that stand at the places of findings; each is in the last object that begins before it."""
+    """Return the fields at the positions of findings; each is in the last object that starts before it."""
     begins = sorted((manifest.positions.at(), number) for number, manifest in enumerate(manifests))
     marks: dict[int, dict[int, Where]] = {}
     for place in places:

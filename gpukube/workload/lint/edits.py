@@ -1,4 +1,4 @@
-"""What --fix would do, as values: an edit names the key or value that it changes by its place in the file.
+"""Edits of --fix as values; an edit identifies the key or value that it changes by its position in the file.
 
 In scope: the edits. Out of scope: applying them to text (`fixing`), deciding on them (the rules).
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Write another scalar, key or value, at a place; `text` as YAML, quotes included."""
+    """Replace the scalar, key or value, at a position; `text` is YAML, including quotes."""
 
     where: Where
     text: str
@@ -22,7 +22,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Add an entry to the mapping at a place, before its first; `text` as YAML on one line."""
+    """Insert an entry at the start of the mapping at a position; `text` is YAML on one line."""
 
     mapping: Where
     text: str
@@ -30,7 +30,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Add an item to the list at a place; `text` as YAML on one line."""
+    """Append an item to the list at a position; `text` is YAML on one line."""
 
     sequence: Where
     text: str
@@ -38,10 +38,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Move the entry whose key is at a place into the mapping `under` that stands in the mapping at `into`.
+    """Move the entry with its key at a position into the mapping `under` inside the mapping at `into`.
 
     Attributes:
-        key: Of the entry that moves.
+        key: Position of the key of the entry.
         into: Start of the mapping that has, or gets, a mapping named `under`.
         under: "" for the mapping at `into` itself.
     """
@@ -53,7 +53,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Remove the entry whose key is at a place."""
+    """Remove the entry with its key at a position."""
 
     key: Where
 

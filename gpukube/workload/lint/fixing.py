@@ -1,10 +1,10 @@
-"""Edits -> text: changes of a YAML file by position, so that comments, order and anchors stay as they are.
+"""Applies edits to YAML text by position, so that comments, order, and anchors stay.
 
-Pure. In scope: where keys, values and entries begin and end, and putting other text there. Out of scope: what
-should be changed (the rules).
+Pure. In scope: finding where keys, values, and entries start and end, and replacing text there. Out of scope: deciding
+what to change (the rules).
 
-An edit that the text does not allow is left out: the finding stays. A round takes the edits that do not meet; who
-applies edits reads the text again and asks for the next.
+An edit that the text does not allow is skipped: its finding remains. Each round applies the edits that do not overlap;
+the caller then parses the text again and requests the next ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _CannotError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Change:
-    """Another text from `begin` to `end`; where both are the same it is inserted."""
+    """Replacement text from `begin` to `end`; inserted if both are the same."""
 
     begin: int
     end: int
@@ -53,8 +53,8 @@ def apply_edits(text: str, units: Iterable[Sequence[Edit]]) -> str:
     """Apply edits to a text.
 
     Args:
-        text: YAML; returned as it is where it cannot be read.
-        units: Edits that belong together: all of a unit are applied, or none.
+        text: YAML; returned unchanged if it cannot be parsed.
+        units: Groups of edits: all edits of a group are applied, or none.
     """
     bom = _BOM if text.startswith(_BOM) else ""
     try:
@@ -73,7 +73,7 @@ def apply_edits(text: str, units: Iterable[Sequence[Edit]]) -> str:
 
 
 def _merged(units: Iterable[Sequence[Edit]]) -> list[Sequence[Edit]]:
-    """Join the moves into one mapping, which come from one finding for each entry."""
+    """Merge the moves into one mapping, which come from one finding per entry."""
     moves: dict[tuple[Where, str], list[Edit]] = {}
     others: list[Sequence[Edit]] = []
     for unit in units:
@@ -100,7 +100,7 @@ def _put(text: str, changes: Iterable[_Change]) -> str:
 
 @dataclass(slots=True)
 class _Entry:
-    """An entry of a mapping: where it stands and what follows it."""
+    """An entry of a mapping, by its index."""
 
     mapping: MappingNode
     index: int
@@ -116,7 +116,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Text:
-    """A text and what stands where in it."""
+    """A text with the positions of its nodes."""
 
     text: str
     starts: list[int] = field(default_factory=lambda: [0])
@@ -132,7 +132,7 @@ class _Text:
             waiting = [root]
             while waiting:
                 node = waiting.pop()
-                if id(node) in seen:  # an alias stands for the node itself
+                if id(node) in seen:  # an alias refers to the node itself
                     continue
                 seen.add(id(node))
                 waiting += self._index(node)
@@ -173,20 +173,20 @@ class _Text:
         return self.starts[place[0] - 1] + place[1] - 1
 
     def _begin(self, node: Node) -> int:
-        """Return where a node begins, behind its anchor."""
+        """Return where a node begins, after its anchor."""
         begin = self._offset(_place(node))
         anchor = _ANCHOR.match(self.text, begin)
         return anchor.end() if anchor else begin
 
     def _end(self, node: Node) -> int:
-        """Return where a node ends; of a block collection that is where its last scalar does."""
+        """Return where a node ends; a block collection ends with its last scalar."""
         while isinstance(node, MappingNode | SequenceNode) and not node.flow_style:
             if not node.value:
                 raise _CannotError
             last = node.value[-1]
             node = last[1] if isinstance(last, tuple) else last
             if self._offset(_place(node)) < self._offset(_place(last[0] if isinstance(last, tuple) else last)):
-                raise _CannotError  # an alias: the node stands elsewhere
+                raise _CannotError  # an alias: the node is elsewhere
         end = self.starts[node.end_mark.line] + node.end_mark.column
         if isinstance(node, ScalarNode) and node.style in ("|", ">"):
             return len(self.text[:end].rstrip())
@@ -234,7 +234,7 @@ class _Text:
             return _Change(self._end(mapping.value[index - 1][1]) if index else begin, end, "")
         if self._is_first_in_line(begin):
             return _Change(self._line_begin(begin), self._next_line(end), "")
-        if index + 1 < len(mapping.value):  # behind the dash of a list
+        if index + 1 < len(mapping.value):  # after the dash of a list
             return _Change(begin, self._offset(_place(mapping.value[index + 1][0])), "")
         raise _CannotError
 
@@ -248,7 +248,7 @@ class _Text:
         return self._move_block(entry, into)
 
     def _nest(self, entry: _Entry, mapping: MappingNode, under: str) -> list[_Change]:
-        """Put an entry one level deeper in its own mapping, under a key that is there or made."""
+        """Move an entry one level deeper in its own mapping, under an existing or new key."""
         target = next((value for key, value in mapping.value if key.value == under), None)
         if isinstance(target, MappingNode):
             text = self.text[self._offset(_place(entry.key)) : self._end(entry.value)]
@@ -270,7 +270,7 @@ class _Text:
         return [_Change(begin, end, f"{' ' * column}{under}:{self._newline()}{moved}")]
 
     def _run(self, entry: _Entry) -> tuple[int, int]:
-        """Return the entries around one that are resources as well: what was meant to be one mapping."""
+        """Return the range of resource entries around one: they were meant as one mapping."""
         names = [str(key.value) for key, _ in entry.mapping.value]
         meant = [name not in ("limits", "requests", "claims", "<<") for name in names]
         first = last = entry.index
@@ -294,7 +294,7 @@ class _Text:
         ]
 
     def _shifted(self, text: str, by: int) -> str:
-        """Indent lines by more, or by less where all of them can be."""
+        """Indent lines by more, or by less if all of them allow it."""
         lines = text.splitlines(keepends=True)
         if by < 0 and any(line[:-by].strip(" ") for line in lines if line.strip()):
             raise _CannotError

@@ -1,9 +1,10 @@
-"""Findings that a manifest accepts: comments and annotations that name a rule and a reason.
+"""Ignored findings: comments and annotations that name a rule and a reason.
 
     image: rayproject/ray-ml:2.9.0-gpu  # gpukube: ignore GPK754 - replaced in May
 
-A comment is about its line; one on a line of its own is about the next line, and above an object about the object. The
-annotation gpukube.io/lint-ignore, of an object or of a pod template, has "GPK754: reason", several separated by ";".
+A comment applies to its line; on a line of its own it applies to the next line, and above an object to the whole
+object. The annotation gpukube.io/lint-ignore, on an object or a pod template, contains "GPK754: reason", several
+separated by ";".
 
 Pure. Out of scope: the rules.
 """
@@ -35,7 +36,7 @@ _ENTRY: Final = re.compile(r"(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*)\s*(?:(?:[-:]|\u
 
 
 class Ignored(NamedTuple):
-    """A finding that is accepted, and why."""
+    """An ignored finding with its reason."""
 
     finding: Finding
     reason: str
@@ -43,14 +44,14 @@ class Ignored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """One rule that is ignored somewhere.
+    """One rule that is ignored in some lines.
 
     Attributes:
-        where: Of the comment, or the annotation.
+        where: Position of the comment or the annotation.
         rule: As written, a number or a name.
-        reason: "" where none is written.
-        first: First line that it is about.
-        last: Last line that it is about.
+        reason: Reason; "" if missing.
+        first: First line that it applies to.
+        last: Last line that it applies to.
     """
 
     where: Where
@@ -60,7 +61,7 @@ class Ignore:
     last: int
 
     def meets(self, finding: Finding) -> bool:
-        """Return whether it is about a finding."""
+        """Return whether it applies to a finding."""
         place = finding.where
         return (
             place.source == self.where.source
@@ -104,7 +105,7 @@ def annotated(manifest: Manifest, pods: Sequence[Pod]) -> Iterator[Ignore]:
 def apply_ignores(
     findings: Sequence[Finding], ignores: Sequence[Ignore]
 ) -> tuple[tuple[Finding, ...], tuple[Ignored, ...]]:
-    """Take out what is ignored, and add what is wrong with the ignores themselves."""
+    """Remove ignored findings, and add findings about the ignores themselves."""
     kept: list[Finding] = []
     ignored: list[Ignored] = []
     used: set[Ignore] = set()
@@ -134,7 +135,7 @@ def _judge(ignore: Ignore, used: Collection[Ignore]) -> Iterator[Finding]:
         yield Finding(
             "ignore-unused",
             ignore.where,
-            f"nothing of {rule_label(code)} is found here",
+            f"{rule_label(code)} has no finding here",
             fix="remove it",
             severity="hint",
         )
@@ -149,7 +150,7 @@ def _judge(ignore: Ignore, used: Collection[Ignore]) -> Iterator[Finding]:
 
 
 def _entries(entry: str) -> Iterator[tuple[str, str]]:
-    """Take "GPK701, gpu-zero - reason" apart; a text without a rule is one that does not exist."""
+    """Split "GPK701, gpu-zero - reason"; a text without a rule yields one that does not exist."""
     found = _ENTRY.match(entry)
     if found is None:
         yield entry, ""
@@ -159,7 +160,7 @@ def _entries(entry: str) -> Iterator[tuple[str, str]]:
 
 
 def _next_content(lines: Sequence[str], number: int) -> int:
-    """Return the number of the next line that is neither empty nor a comment nor a separator of documents."""
+    """Return the number of the next line that is not empty, a comment, or a document separator."""
     for following in range(number, len(lines)):
         line = lines[following].strip()
         if line and not line.startswith(("#", "---", "%")):
@@ -168,7 +169,7 @@ def _next_content(lines: Sequence[str], number: int) -> int:
 
 
 def _lines(manifest: Manifest, path: Path = ()) -> tuple[int, int]:
-    """Return the first and the last line of a part."""
+    """Return the first and last line of a part."""
     positions = manifest.positions.within(path)
     lines = [positions.origin.where(mark).line for mark in positions.all_marks()]
     return min(lines), max(lines)

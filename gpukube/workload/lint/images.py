@@ -1,4 +1,4 @@
-"""Rules about images and variables of containers: what sees which GPUs, what is still published.
+"""Rules about images and environment variables: which containers see which GPUs, which images are still published.
 
 Pure. Out of scope: what containers request (`resources`), the fields of KubeRay (`ray`).
 """
@@ -33,9 +33,9 @@ class Image(NamedTuple):
     """The parts of an image's name.
 
     Attributes:
-        repository: With the registry, where it is named: "nvidia/cuda".
-        tag: "" where it has none.
-        digest: "" where it has none.
+        repository: Repository, including the registry if named: "nvidia/cuda".
+        tag: Tag; "" if missing.
+        digest: Digest; "" if missing.
     """
 
     repository: str
@@ -44,41 +44,41 @@ class Image(NamedTuple):
 
     @property
     def is_ray(self) -> bool:
-        """Whether it is one of Ray's own."""
+        """Whether it is one of Ray's own images."""
         return _RAY.fullmatch("/".join(self.repository.split("/")[-2:])) is not None
 
     @property
     def has_cuda(self) -> bool:
-        """Whether it is known to be made from a CUDA image, which shows all GPUs unless it is told otherwise."""
+        """Whether it is known to be based on a CUDA image, which shows all GPUs by default."""
         if self.repository.endswith("nvidia/cuda") or self.repository.endswith("rayproject/ray-llm"):
             return True
         return self.is_ray and _CUDA_TAG.fullmatch(self.tag) is not None
 
     @property
     def version(self) -> str:
-        """The version of Ray that its tag begins with; "" where it has none."""
+        """Ray version at the start of its tag; "" if there is none."""
         found = _VERSION.fullmatch(self.tag)
         return found[1] if found else ""
 
 
 def parse_image(name: str) -> Image:
-    """Take the name of an image apart."""
+    """Parse an image name."""
     name, _, digest = name.partition("@")
     repository, colon, tag = name.rpartition(":")
-    if not colon or "/" in tag:  # the colon is that of a registry's port
+    if not colon or "/" in tag:  # the colon belongs to a registry's port
         return Image(name, "", digest)
     return Image(repository, tag, digest)
 
 
 def variable(container: Container, name: str) -> tuple[int, str] | None:
-    """Return index and value of a variable; the value is "" where it comes from elsewhere."""
+    """Return index and value of a variable; the value is "" if set from elsewhere."""
     return next(((index, text(value)) for index, found, value in container.environment() if found == name), None)
 
 
 @PODS.rule(
     "gpu-visible-without-request",
     severity="warning",
-    why="CUDA images ask for all GPUs: on a GPU node the container sees those of other pods, and Ray counts them",
+    why="CUDA images request all GPUs: on a GPU node the container sees those of other pods, and Ray counts them",
     fix=f"set {VISIBLE} to void in env",
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/87",
 )
@@ -91,15 +91,15 @@ def _sees_all(pod: Pod, _: World) -> Iterator[Hit]:
             continue
         yield Hit(
             where=pod.at(*container.path, "image"),
-            seen=f"container {container.name} has a CUDA image and requests no GPU",
+            seen=f"container {container.name} has a CUDA image but requests no GPU",
         )
 
 
 def _has_part_by_annotation(pod: Pod) -> bool:
-    """Return whether another scheduler gives the pod a part of a GPU, and sets the variable for it.
+    """Return whether another scheduler assigns a part of a GPU to the pod, and sets the variable for it.
 
-    Source: NVIDIA/KAI-Scheduler, docs/gpu-sharing (gpu-fraction, gpu-memory; Run:ai has the same). What other
-    schedulers give is not known here.
+    Source: NVIDIA/KAI-Scheduler, docs/gpu-sharing (gpu-fraction, gpu-memory; Run:ai has the same). Other schedulers are
+    not known here.
     """
     annotations = mapping(pod.template.metadata.get("annotations"))
     named = text(pod.spec.get("schedulerName")) or _DEFAULT_SCHEDULER
@@ -109,8 +109,8 @@ def _has_part_by_annotation(pod: Pod) -> bool:
 @PODS.rule(
     "gpu-visible-devices",
     severity="warning",
-    why="the device plugin sets the variable; what the pod sets itself bypasses the allocation, or is overwritten",
-    fix="remove it; limits decide what the container sees",
+    why="the device plugin sets the variable; a value in the pod bypasses the allocation, or is overwritten",
+    fix="remove it; limits determine what the container sees",
     source="https://github.com/NVIDIA/nvidia-container-toolkit/issues/27",
 )
 def _visible_devices(pod: Pod, _: World) -> Iterator[Hit]:
@@ -123,7 +123,7 @@ def _visible_devices(pod: Pod, _: World) -> Iterator[Hit]:
                     + (f" to {quoted(value)}" if isinstance(value, str) else ""),
                     why=""
                     if name == VISIBLE
-                    else "the devices of the container are numbered from 0, whichever they are on the node",
+                    else "the container's devices are numbered from 0, whatever their numbers on the node",
                 )
 
 
@@ -143,9 +143,9 @@ def _ray_image(pod: Pod, _: World) -> Iterator[Hit]:
         if image.repository.endswith("rayproject/ray-ml"):
             yield Hit(
                 where=where,
-                seen=f"{container.image} is of a repository that has had no new image since Ray 2.50",
+                seen=f"{container.image} is in a repository without new images since Ray 2.50",
                 why="ray-ml was deprecated in Ray 2.31, and many of its tags are gone",
-                fix="write rayproject/ray:VERSION-gpu, and install libraries in an image of your own or a runtime env",
+                fix="write rayproject/ray:VERSION-gpu, and install libraries in your own image or a runtime env",
             )
         elif image.tag in ("", "latest") and not image.digest:
             yield Hit(

@@ -1,6 +1,6 @@
-"""Rules about where pods may run: tolerations, selectors, names of resources that nodes have.
+"""Rules about where pods can run: tolerations, selectors, resource names of nodes.
 
-Pure. Out of scope: how many pods there is room for (`capacity`), sharing (`sharing`).
+Pure. Out of scope: how many pods fit (`capacity`), sharing (`sharing`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube.workload.lint.world import World
 
 CONTAINERS: Final[Rules[Pod | Loose]] = Rules()
-"""Of containers, and of limits and requests anywhere else."""
+"""Rules about containers, and about limits and requests elsewhere."""
 PODS: Final[Rules[Pod]] = Rules()
 WORLDS: Final[Rules[World]] = Rules()
 
@@ -47,10 +47,10 @@ _BETA_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Docs: kubernetes.io, reference/labels-annotations-taints."""
+"""Deprecated node labels -> replacements (kubernetes.io, reference/labels-annotations-taints)."""
 _DISCOVERED: Final = ("nvidia.com/gpu.", "nvidia.com/mig.", "nvidia.com/mig-", "nvidia.com/cuda.")
 _NAMED: Final = 3
-"""Pools named in a message; the others are counted."""
+"""Maximum number of pools named in a message; the others are counted."""
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _GPU_LABELS: Final = (
     *_DISCOVERED, "cloud.google.com/gke-accelerator", "cloud.google.com/gke-gpu", "kubernetes.azure.com/accelerator",
@@ -59,12 +59,12 @@ _GPU_LABELS: Final = (
 
 
 def unsure(places: Places) -> Severity | None:
-    """Return the severity of what only pools of the spec show: other nodes may be meant."""
+    """Return the severity of a finding based only on the spec's pools: other nodes may be meant."""
     return None if places.bound else "warning"
 
 
 def pools_text(places: Iterable[Place]) -> str:
-    """Name pools for messages: "train-aks/a100, train-aks/t4 and 2 more"."""
+    """Return pool names for messages: "train-aks/a100, train-aks/t4 and 2 more"."""
     names = [place.offer.name for place in places]
     rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + rest
@@ -90,7 +90,7 @@ def _untolerated(pod: Pod, world: World) -> Iterator[Hit]:
 
 @PODS.rule(
     "taint-other-name",
-    why="the cluster adds a toleration for the name that is requested, and the taint has another name",
+    why="the cluster adds a toleration for the requested name, but the taint has another name",
     fix=f"add {{key: {GPU}, operator: Exists, effect: NoSchedule}} to tolerations",
     source=_ADMISSION,
 )
@@ -107,7 +107,7 @@ def _other_name(pod: Pod, world: World) -> Iterator[Hit]:
 
 
 def _kept_away(pod: Pod, world: World) -> Iterator[tuple[Places, Place, Taint]]:
-    """Yield the taints of the first pool that would do, where none lets the pod in."""
+    """Yield the taints of the first matching pool if no pool accepts the pod."""
     places = world.places(pod)
     if places is None or places.open or not (pod.gpus or places.bound):
         return
@@ -144,7 +144,7 @@ def _tolerate(pod: Pod, taint: Taint) -> tuple[Edit, ...]:
 
 @PODS.rule(
     "toleration-syntax",
-    why="the API server refuses the pod",
+    why="the API server rejects the pod",
     fix="write {key: KEY, operator: Exists, effect: NoSchedule}",
     source=_VALIDATION,
 )
@@ -179,7 +179,7 @@ def _toleration_syntax(pod: Pod, _: World) -> Iterator[Hit]:
 
 @PODS.rule(
     "value-not-string",
-    why="the field is a string: the API server refuses numbers and booleans",
+    why="the field is a string: the API server rejects numbers and booleans",
     fix="put it in quotes",
     source="https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/",
 )
@@ -234,7 +234,7 @@ def _equal(pod: Pod, world: World) -> Iterator[Hit]:
 
 @CONTAINERS.rule(
     "gpu-name-unknown",
-    why="the API server accepts any name: no node has it, and the pod stays Pending",
+    why="the API server accepts any name, but no node has this resource: the pod stays Pending",
     fix="request a resource that a pool has",
     source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/README.md",
 )
@@ -279,7 +279,7 @@ def _misspelt(pod: Pod | Loose, name: str) -> Hit:
     return Hit(
         where=places[0][0],
         seen=f"{name} is a name that no device plugin advertises",
-        why="a resource name may not contain +: the API server refuses it" if "+" in name else "",
+        why="a resource name may not contain +: the API server rejects it" if "+" in name else "",
         fix=f"write {right}",
         severity="error",
         edits=tuple(Rewrite(place, right) for place, free in places if free),
@@ -312,7 +312,7 @@ def _no_pool(pod: Pod, world: World) -> Iterator[Hit]:
 @PODS.rule(
     "selector-from-zero",
     severity="warning",
-    why="the label is set when the driver runs on a node: while a pool is empty, its autoscaler knows no such node",
+    why="the label is set once the driver runs on a node: while a pool is empty, its autoscaler expects no such node",
     fix="select the pool by the label that its nodes have from the start",
     source="https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/aws/README.md",
 )
@@ -346,13 +346,13 @@ def _product(pod: Pod, world: World) -> Iterator[Hit]:
         if all(suffix and not value.endswith(suffix) for suffix in lacking):
             yield Hit(
                 where=pod.at(*path),
-                seen=f"{key} {value} is no product of {pools_text(places.offering)}",
+                seen=f"{key} {value} is not a product of {pools_text(places.offering)}",
                 fix=f"write {value}{lacking[0]}, or select the pool",
             )
 
 
 def _suffix(place: Place) -> str:
-    """Return what GPU feature discovery adds to the name of the product on a pool."""
+    """Return the suffix that GPU feature discovery adds to the product name on a pool."""
     sharing = place.offer.desired.target.sharing
     cut = f"-MIG-{sharing.mig.profile}" if sharing.mig and sharing.mig.strategy == "single" else ""
     return cut + ("-SHARED" if sharing.slicing and not sharing.slicing.rename else "")
@@ -361,7 +361,7 @@ def _suffix(place: Place) -> str:
 @PODS.rule(
     "selector-resource-name",
     severity="warning",
-    why="it is the name of a resource; no cloud and no component gives nodes such a label",
+    why="it is the name of a resource; no cloud and no component sets such a label on nodes",
     fix="select the pool by its own label; the request alone finds nodes with GPUs",
     source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/docs/gpu-feature-discovery/README.md",
 )
@@ -389,7 +389,7 @@ def _spot(pod: Pod, _: World) -> Iterator[Hit]:
         if key in _SPOT_LABELS and value == "spot" and not keys & {_SCALE_SET, ""}:
             yield Hit(
                 where=pod.at(*path),
-                seen="the pod selects spot nodes and does not tolerate their taint",
+                seen="the pod selects spot nodes but does not tolerate their taint",
                 edits=_tolerate(pod, Taint(_SCALE_SET, "spot", "NoSchedule")),
             )
     for index, item in enumerate(tolerations):
@@ -397,8 +397,8 @@ def _spot(pod: Pod, _: World) -> Iterator[Hit]:
         if item.get("key") in _SPOT_TAINTS and not required and not affinity:
             yield Hit(
                 where=pod.at("tolerations", index),
-                seen="the pod tolerates spot nodes and selects none",
-                why="it may as well run on nodes that are not spot, at their price",
+                seen="the pod tolerates spot nodes but selects none",
+                why="it may also run on nodes that are not spot, at their price",
                 fix="select the pool in nodeSelector",
                 severity="warning",
             )
@@ -407,7 +407,7 @@ def _spot(pod: Pod, _: World) -> Iterator[Hit]:
 @PODS.rule(
     "gpu-node-without-gpu",
     severity="warning",
-    why="it takes processors and memory of an expensive node, and keeps it from being removed",
+    why="it uses CPU and memory of an expensive node, and prevents its removal",
     fix="remove it, or request a GPU",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#example-use-cases",
 )
@@ -417,13 +417,13 @@ def _without_gpu(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
     for index, item in enumerate(sequence(pod.spec.get("tolerations"))):
         if mapping(item).get("key") == GPU:
-            yield Hit(where=pod.at("tolerations", index), seen=f"the pod tolerates the taint {GPU} and requests no GPU")
+            yield Hit(where=pod.at("tolerations", index), seen=f"the pod tolerates the taint {GPU} but requests no GPU")
             return
     for key, _, path in pod.required_labels:
         if key.startswith(_GPU_LABELS) or (places and places.bound):
             yield Hit(
                 where=pod.label_at(path),
-                seen=f"the pod selects GPU nodes by {key} and requests no GPU",
+                seen=f"the pod selects GPU nodes by {key} but requests no GPU",
             )
             return
 
@@ -432,7 +432,7 @@ def _without_gpu(pod: Pod, world: World) -> Iterator[Hit]:
     "pool-open",
     severity="hint",
     why="pods that request no GPU fill the nodes, and the autoscaler cannot remove them",
-    fix="give the pool a taint in the spec, or the pods a nodeSelector for other nodes",
+    fix="add a taint to the pool in the spec, or a nodeSelector for other nodes to the pods",
     source=_TAINTS,
 )
 def _pool_open(world: World, _: World) -> Iterator[Hit]:
@@ -469,6 +469,6 @@ def _deprecated(pod: Pod, _: World) -> Iterator[Hit]:
             yield Hit(
                 where=where,
                 seen=f"the pod selects nodes by {key}",
-                why="Kubernetes has replaced the label, and nodes may come without it",
+                why="Kubernetes has replaced the label, and nodes may lack it",
                 fix=f"write {right}{f': {value}' if value else ''}",
             )

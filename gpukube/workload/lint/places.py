@@ -1,10 +1,10 @@
-"""Which pools of the spec a pod may go to, and what keeps it from each.
+"""Finds the pools of the spec that a pod can use, and what keeps it off each.
 
-Pure. In scope: a pod and the offers of the spec put together, with the scheduler's predicates. Out of scope:
-what is said about it (the rules).
+Pure. In scope: matching a pod with the offers of the spec, with the scheduler's predicates. Out of scope: messages (the
+rules).
 
-A spec has the GPU pools of some clusters, not all nodes of them. So that no pool of the spec takes a pod is certain to
-be a mistake only where the pod chooses pools of the spec by their own labels ("bound").
+A spec contains the GPU pools of some clusters, not all their nodes. So "no pool of the spec fits" is certain to be a
+mistake only if the pod selects pools of the spec by their own labels ("bound").
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 DISCOVERED: Final = ("nvidia.com/gpu.", "nvidia.com/mig", "nvidia.com/cuda.", "feature.node.kubernetes.io/")
-"""Labels of GPU feature discovery and of node feature discovery, which a node gets when its driver runs."""
+"""Label prefixes of GPU feature discovery and node feature discovery, which a node gets once its driver runs."""
 _NODE: Final = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One pool and what a pod meets there.
+    """One pool and how a pod matches it.
 
     Attributes:
         offer: The pool.
-        untolerated: Taints that keep the pod away.
+        untolerated: Taints that keep the pod off.
         lacking: Extended resources that the pool does not have at all.
-        short: Resources of which one empty node has too little: name -> what it has.
+        short: Resources of which one empty node has too little -> what it has.
     """
 
     offer: PoolOffer
@@ -51,18 +51,18 @@ class Place:
 
     @property
     def nodes(self) -> int:
-        """Most nodes of the pool."""
+        """Maximum number of nodes of the pool."""
         return self.offer.desired.target.nodes.maximum
 
     @property
     def from_zero(self) -> bool:
-        """Whether the pool can be empty, and its autoscaler has to start the first node."""
+        """Whether the pool can be empty, so that its autoscaler must start the first node."""
         nodes = self.offer.desired.target.nodes
         return nodes.autoscaled and not nodes.minimum
 
     @property
     def selector_text(self) -> str:
-        """What a pod writes to choose the pool."""
+        """What a pod writes to select the pool."""
         pairs = ", ".join(f"{key}: {value}" for key, value in self.offer.selector.items())
         return f"nodeSelector: {{{pairs}}}"
 
@@ -73,9 +73,9 @@ class Places:
 
     Attributes:
         every: All pools of the spec.
-        chosen: Those that its nodeSelector and required node affinity allow.
-        selects: Whether it has any of these.
-        bound: Whether it chooses them by the labels of pools of the spec, so that no other node can be meant.
+        chosen: Pools that its nodeSelector and required node affinity match.
+        selects: Whether it has either of these.
+        bound: Whether it selects them by labels of the spec's pools, so that no other node can be meant.
     """
 
     every: tuple[Place, ...]
@@ -85,17 +85,17 @@ class Places:
 
     @property
     def offering(self) -> tuple[Place, ...]:
-        """The chosen ones that have the resources it names, in whichever number."""
+        """Chosen pools with the resources that it names, in any number."""
         return tuple(place for place in self.chosen if not place.lacking)
 
     @property
     def open(self) -> tuple[Place, ...]:
-        """Those of them whose taints it tolerates."""
+        """Offering pools whose taints it tolerates."""
         return tuple(place for place in self.offering if not place.untolerated)
 
     @property
     def fitting(self) -> tuple[Place, ...]:
-        """Those of them where it fits an empty node."""
+        """Open pools where it fits an empty node."""
         return tuple(place for place in self.open if not place.short)
 
 
@@ -149,7 +149,7 @@ def _place(demand: Demand, offer: PoolOffer) -> Place:
 
 
 def _chooses(demand: Demand, offer: PoolOffer) -> bool:
-    """Return whether nodes of a pool may have the labels that a pod requires, those included that are not known."""
+    """Return whether nodes of a pool may have the labels that a pod requires, including unknown labels."""
     labels = offer.real.labels
     if any(labels.get(key) != value and not _is_open(key, value, offer) for key, value in demand.selector.items()):
         return False
@@ -164,7 +164,7 @@ def _holds(term: Tree, offer: PoolOffer) -> bool:
 
 
 def _is_open(key: str, value: str, offer: PoolOffer) -> bool:
-    """Return whether a label differs from node to node, or comes with the driver."""
+    """Return whether a label differs from node to node, or is set once the driver runs."""
     zones = offer.desired.target.zones
     if key == ZONE:
         return not zones or not value or value in zones

@@ -1,6 +1,6 @@
-"""Rules about the fields of KubeRay: what its operator refuses, and what Ray's autoscaler makes of a group.
+"""Rules about KubeRay's fields: what its operator rejects, and how Ray's autoscaler reads a group.
 
-Pure. Out of scope: the pods of the groups (the rules about pods see them).
+Pure. Out of scope: the pods of the groups (the rules about pods check them).
 
 Sources: KubeRay 1.7.0, ray-operator/controllers/ray/utils/{validation,resources,util}.go and common/pod.go; Ray,
 python/ray/autoscaler/_private/kuberay/autoscaling_config.py.
@@ -41,7 +41,7 @@ _AUTOSCALER: Final = (
 _OPERATOR_GPU: Final = re.compile(r".*gpu|.*nvidia\.com/mig-\d+g\.\d+gb")
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _POD_NAME_PART: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?|")
-"""Of a DNS subdomain; KubeRay writes it in lower case (PodName in ray-operator's utils/util.go)."""
+"""Part of a DNS subdomain; KubeRay converts it to lower case (PodName in ray-operator's utils/util.go)."""
 _LONGEST: Final = {"RayCluster": 53, "RayJob": 47, "RayService": 47, "RayCronJob": 36}
 _EXCLUSIVE: Final = ("num-cpus", "num-gpus", "memory", "resources")
 _LOGICAL: Final = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
@@ -49,7 +49,7 @@ _LOGICAL: Final = {"cpu": "CPU", "gpu": "GPU", "memory": "memory"}
 
 @CLUSTERS.rule(
     "ray-value-type",
-    why="the values are strings in the schema of the resource: the API server refuses numbers and booleans",
+    why="the values are strings in the resource's schema: the API server rejects numbers and booleans",
     fix="put it in quotes",
     source=f"{_TYPES}/raycluster_types.go",
 )
@@ -78,7 +78,7 @@ def _plain(value: Data) -> str:
 
 @CLUSTERS.rule(
     "ray-resources-twice",
-    why="KubeRay refuses the cluster: resource fields should not be set in both rayStartParams and Resources",
+    why="KubeRay rejects the cluster: resource fields should not be set in both rayStartParams and Resources",
     fix="keep one of them",
     source=f"{_UTILS}/validation.go",
 )
@@ -94,7 +94,7 @@ def _resources_twice(cluster: RayCluster, _: World) -> Iterator[Hit]:
 
 @CLUSTERS.rule(
     "ray-autoscaler-blind",
-    why="Ray's autoscaler counts resources that end in gpu only: it never starts this group for a task with num_gpus",
+    why="Ray's autoscaler counts only resources that end in gpu: it never starts this group for a task with num_gpus",
     fix='write num-gpus: "1" in rayStartParams',
     source=_AUTOSCALER,
 )
@@ -107,7 +107,7 @@ def _autoscaler_blind(cluster: RayCluster, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-operator-blind",
     severity="warning",
-    why="KubeRay passes --num-gpus to Ray for names that end in gpu and for plain MIG profiles only",
+    why="KubeRay passes --num-gpus to Ray only for names that end in gpu and for plain MIG profiles",
     fix='write num-gpus: "1" in rayStartParams',
     source=f"{_UTILS}/resources.go",
 )
@@ -154,7 +154,7 @@ def _is_gpu_key(name: str) -> bool:
 @CLUSTERS.rule(
     "ray-container-order",
     severity="warning",
-    why="only the first container runs Ray: Ray knows nothing of the devices of others",
+    why="only the first container runs Ray: Ray does not see the devices of others",
     fix="make the Ray container the first one",
     source=f"{_UTILS}/constant.go",
 )
@@ -164,15 +164,15 @@ def _container_order(cluster: RayCluster, _: World) -> Iterator[Hit]:
             if not container.is_init and container.order and container.gpus and not group.gpus and group.pod:
                 yield Hit(
                     where=group.pod.at(*container.path, "resources"),
-                    seen=f"container {container.name} of {group} requests a GPU, and the first container none",
+                    seen=f"container {container.name} of {group} requests a GPU, but the first container requests none",
                 )
 
 
 @CLUSTERS.rule(
     "ray-gpu-count",
     severity="warning",
-    why="Ray places that many tasks with num_gpus in each pod; those beyond the limit find no device",
-    fix="write the number of the container's limit",
+    why="Ray runs that many tasks with num_gpus in each pod; those beyond the limit find no device",
+    fix="write the container's limit",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html#overriding-ray-gpu-capacity-advanced",
 )
 def _gpu_count(cluster: RayCluster, _: World) -> Iterator[Hit]:
@@ -192,7 +192,7 @@ def _gpu_count(cluster: RayCluster, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-gpu-names",
     severity="warning",
-    why="KubeRay takes the first name in alphabetical order and leaves the others out of --num-gpus",
+    why="KubeRay uses the alphabetically first name and omits the others from --num-gpus",
     fix="set num-gpus in rayStartParams to the number that Ray should count",
     source=_POD,
 )
@@ -209,7 +209,7 @@ def _gpu_names(cluster: RayCluster, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-resource-key",
     severity="warning",
-    why="Ray's autoscaler knows these names in one spelling and takes others for custom resources",
+    why="Ray's autoscaler knows only one spelling of these names and treats others as custom resources",
     fix="write GPU or CPU",
     source=_AUTOSCALER,
 )
@@ -230,7 +230,7 @@ def _resource_key(cluster: RayCluster, _: World) -> Iterator[Hit]:
 
 @CLUSTERS.rule(
     "ray-no-cpu",
-    why="Ray's autoscaler ends with an error, and no group of the cluster scales",
+    why="Ray's autoscaler exits with an error, and no group of the cluster scales",
     fix="write a request or limit for cpu, or num-cpus in rayStartParams",
     source=_AUTOSCALER,
 )
@@ -241,26 +241,26 @@ def _no_cpu(cluster: RayCluster, _: World) -> Iterator[Hit]:
         if container and group.pod and not counted and not container.has("cpu") and not container.is_misplaced:
             yield Hit(
                 where=group.pod.key_at(*container.path, "resources"),
-                seen=f"the Ray container of {group} has no cpu, and enableInTreeAutoscaling is true",
+                seen=f"the Ray container of {group} has no cpu, but enableInTreeAutoscaling is true",
             )
 
 
 @CLUSTERS.rule(
     "ray-endless",
     severity="warning",
-    why="the default is 2147483647: a loop in a program starts nodes until the pool or the quota ends",
-    fix="write maxReplicas: as many as the pool has room for",
+    why="the default is 2147483647: a runaway program starts nodes until the pool or the quota is full",
+    fix="write maxReplicas: the number that the pool has room for",
     source=f"{_TYPES}/raycluster_types.go",
 )
 def _endless(cluster: RayCluster, _: World) -> Iterator[Hit]:
     for group in cluster.workers if cluster.autoscaled else ():
         if group.gpus and group.data.get("maxReplicas") is None:
-            yield Hit(where=group.at(), seen=f"{group} requests GPUs and has no maxReplicas")
+            yield Hit(where=group.at(), seen=f"{group} requests GPUs but has no maxReplicas")
 
 
 @CLUSTERS.rule(
     "ray-bounds",
-    why="KubeRay refuses the cluster",
+    why="KubeRay rejects the cluster",
     fix="write 0 <= minReplicas <= maxReplicas",
     source=f"{_UTILS}/validation.go",
 )
@@ -278,8 +278,8 @@ def _bounds(cluster: RayCluster, _: World) -> Iterator[Hit]:
             yield Hit(
                 where=group.at("replicas"),
                 seen=f"{group} has replicas {count}, outside minReplicas {least or 0} and maxReplicas {most}",
-                why="KubeRay silently takes the nearest bound",
-                fix="write a number between the bounds",
+                why="KubeRay silently uses the nearest limit",
+                fix="write a number between the limits",
                 severity="warning",
             )
 
@@ -287,7 +287,7 @@ def _bounds(cluster: RayCluster, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-never-starts",
     severity="warning",
-    why="without Ray's autoscaler the group stays at its replicas: it has no pod",
+    why="without Ray's autoscaler the group stays at its replicas: it has no pods",
     fix="write enableInTreeAutoscaling: true in the spec of the cluster, or replicas of 1 or more",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html",
 )
@@ -295,13 +295,13 @@ def _never_starts(cluster: RayCluster, _: World) -> Iterator[Hit]:
     for group in cluster.workers if not cluster.autoscaled else ():
         none = not group.count("replicas") and not group.count("minReplicas")
         if group.gpus and none and group.data.get("suspend") is not True:
-            yield Hit(where=group.at("replicas"), seen=f"{group} requests GPUs and has no replicas")
+            yield Hit(where=group.at("replicas"), seen=f"{group} requests GPUs but has no replicas")
 
 
 @CLUSTERS.rule(
     "ray-version-differs",
     severity="warning",
-    why="KubeRay decides by rayVersion what it sets up; pods with another version do not join, or lack features",
+    why="KubeRay configures the cluster by rayVersion; pods with another version do not join, or lack features",
     fix="write the version of the image as rayVersion",
     source=f"{_TYPES}/raycluster_types.go",
 )
@@ -313,7 +313,7 @@ def _version_differs(cluster: RayCluster, _: World) -> Iterator[Hit]:
             path = group.container.path if group.container else ()
             yield Hit(
                 where=group.pod.at(*path, "image"),
-                seen=f"{group} has Ray {image.version} in its image, and rayVersion is {declared}",
+                seen=f"{group} has Ray {image.version} in its image, but rayVersion is {declared}",
             )
 
 
@@ -333,7 +333,7 @@ def _version_old(manifest: Manifest, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-job-keeps-gpus",
     severity="warning",
-    why="the cluster of a RayJob stays when the job ends: without autoscaling all its workers keep their GPUs",
+    why="the cluster of a RayJob remains after the job: without autoscaling all its workers keep their GPUs",
     fix="write shutdownAfterJobFinishes: true",
     source=f"{_TYPES}/rayjob_types.go",
 )
@@ -348,13 +348,13 @@ def _keeps_gpus(cluster: RayCluster, _: World) -> Iterator[Hit]:
         return  # the autoscaler removes the workers
     yield Hit(
         where=cluster.manifest.positions.at((*cluster.path[:-1], "shutdownAfterJobFinishes")),
-        seen=f"{cluster.manifest} requests GPUs and has no shutdownAfterJobFinishes",
+        seen=f"{cluster.manifest} requests GPUs but has no shutdownAfterJobFinishes",
     )
 
 
 @CLUSTERS.rule(
     "ray-autoscaler-version",
-    why="KubeRay refuses it unless version 2 of the autoscaler is set, even if Ray would use it by default",
+    why="KubeRay rejects it unless version 2 of the autoscaler is set, even if Ray would use it by default",
     fix="write autoscalerOptions: {version: v2} in the spec of the cluster",
     source=f"{_UTILS}/validation.go",
 )
@@ -368,7 +368,7 @@ def _autoscaler_version(cluster: RayCluster, _: World) -> Iterator[Hit]:
 
 @CLUSTERS.rule(
     "ray-name",
-    why="names become parts of the names and labels of pods and services; KubeRay refuses the object",
+    why="names become parts of the names and labels of pods and services; KubeRay rejects the object",
     fix="write a shorter name of lower-case letters, digits and -, beginning with a letter",
     source=f"{_UTILS}/validation.go",
 )
@@ -385,8 +385,8 @@ def _names(cluster: RayCluster, _: World) -> Iterator[Hit]:
             yield Hit(
                 where=group.at("groupName"),
                 seen=f"two groups have the name {quoted(group.name)}",
-                why="KubeRay takes the pods of one for those of the other",
-                fix="give each group a name of its own",
+                why="KubeRay mistakes the pods of one for those of the other",
+                fix="use a different name for each group",
             )
         elif explain_value(group.name):
             yield Hit(where=group.at("groupName"), seen=f"groupName {quoted(group.name)} cannot be a label")
@@ -394,7 +394,7 @@ def _names(cluster: RayCluster, _: World) -> Iterator[Hit]:
             yield Hit(
                 where=group.at("groupName"),
                 seen=f"groupName {quoted(group.name)} cannot be part of a pod name",
-                why="KubeRay names the pods CLUSTER-GROUP-worker-SUFFIX: the API server refuses them, and none starts",
+                why="KubeRay names the pods CLUSTER-GROUP-worker-SUFFIX: the API server rejects them, and none starts",
                 fix=f"write {re.sub(r'[^a-z0-9-]+', '-', group.name.lower()).strip('-') or 'gpu'}",
             )
         earlier.add(group.name)
@@ -403,7 +403,7 @@ def _names(cluster: RayCluster, _: World) -> Iterator[Hit]:
 @CLUSTERS.rule(
     "ray-head-gpu",
     severity="hint",
-    why="the head runs as long as the cluster: its node is never removed",
+    why="the head runs as long as the cluster, so its node is never removed",
     fix='leave the GPU to worker groups, and write num-gpus: "0" for the head',
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html",
 )

@@ -1,7 +1,7 @@
 """All rules, in the order of their numbers.
 
-A new family is a module with its rules and a line here. Lists are by what a rule looks at: containers, a pod, a Ray
-cluster, an object, or everything that is linted together.
+A new family is a module with its rules and a line here. The lists group rules by what they check: containers, a pod, a
+Ray cluster, an object, or everything that is linted together.
 """
 
 from __future__ import annotations

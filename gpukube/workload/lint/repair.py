@@ -1,4 +1,4 @@
-"""Linting and fixing in turn, until nothing more can be fixed.
+"""Alternates linting and fixing until nothing more can be fixed.
 
 Pure. Out of scope: writing files.
 """
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 _ROUNDS: Final = 10
-"""Edits that meet are made one after the other; more than a few in one place are not real."""
+"""Maximum rounds: overlapping edits are applied one after another, and real files have only a few in one place."""
 
 
 def fix(sources: Sequence[Source], *, offers: Sequence[PoolOffer] | None = None) -> tuple[Source, ...]:
-    """Fix what can be fixed safely; what the manifests ignore stays as it is.
+    """Fix what can be fixed safely; skip findings that the manifests ignore.
 
     Args:
         sources: Texts with the names for positions.
-        offers: What the pools of a spec offer; None without a spec.
+        offers: Offers of a spec's pools; None without a spec.
 
     Returns:
-        All of them, in their order; the ones that nothing was fixed in are as given.
+        All texts, in order; those without fixes are unchanged.
     """
     now = tuple(sources)
     for _ in range(_ROUNDS):
@@ -51,7 +51,7 @@ def _fixed(source: Source, units: Sequence[Sequence[Edit]]) -> Source:
 
 
 def _is_sound(before: str, after: str) -> bool:
-    """Return whether a changed text still has the same objects, and nothing wrong that was not wrong before."""
+    """Return whether a changed text still has the same objects, and no new problem."""
     old, new = read_manifests(before, ""), read_manifests(after, "")
     return [str(one) for one in old.manifests] == [str(one) for one in new.manifests] and len(new.findings) <= len(
         old.findings

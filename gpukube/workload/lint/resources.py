@@ -1,6 +1,6 @@
-"""Rules about what containers request: GPUs in limits, whole numbers, right names.
+"""Rules about requests of containers: GPUs in limits, integers, correct names.
 
-Pure. Out of scope: where pods may run (`placement`), Ray (`ray`).
+Pure. Out of scope: where pods can run (`placement`), Ray (`ray`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gpukube.workload.manifests import Manifest
 
 CONTAINERS: Final[Rules[Pod | Loose]] = Rules()
-"""Of containers, and of limits and requests anywhere else."""
+"""Rules about containers, and about limits and requests elsewhere."""
 PODS: Final[Rules[Pod]] = Rules()
 OBJECTS: Final[Rules[Manifest]] = Rules()
 
@@ -42,14 +42,14 @@ _PARTS: Final = ("limits", "requests")
 
 
 def shown(value: object) -> str:
-    """Write a value as it would stand in JSON."""
+    """Format a value as in JSON."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 @CONTAINERS.rule(
     "gpu-request-only",
-    why="the API server refuses it: Limit must be set for non overcommitable resources",
-    fix="write it under limits; requests may be left out",
+    why="the API server rejects it: Limit must be set for non overcommitable resources",
+    fix="write it under limits; requests are optional",
     source=_VALIDATION,
 )
 def _request_only(pod: Pod | Loose, _: World) -> Iterator[Hit]:
@@ -58,8 +58,8 @@ def _request_only(pod: Pod | Loose, _: World) -> Iterator[Hit]:
             if is_extended(name) and name not in container.limits:
                 yield Hit(
                     where=pod.key_at(*container.path, container.field, "requests", name),
-                    seen=f"{container} has {name} under requests and not under limits",
-                    fix=f"write {name}: {shown(value)} under limits; requests may be left out",
+                    seen=f"{container} has {name} under requests but not under limits",
+                    fix=f"write {name}: {shown(value)} under limits; requests are optional",
                     edits=_add_limit(pod, container, name, value),
                 )
 
@@ -76,8 +76,8 @@ def _add_limit(pod: Pod | Loose, container: Container, name: str, value: Data) -
 
 @CONTAINERS.rule(
     "gpu-request-differs",
-    why="a device cannot be overcommitted: the API server refuses a request that is not equal to the limit",
-    fix="write the same number, or leave the request out",
+    why="a device cannot be overcommitted: the API server rejects a request that differs from the limit",
+    fix="write the same number, or omit the request",
     source=_VALIDATION,
 )
 def _request_differs(pod: Pod | Loose, _: World) -> Iterator[Hit]:
@@ -89,15 +89,15 @@ def _request_differs(pod: Pod | Loose, _: World) -> Iterator[Hit]:
                 where = pod.at(*container.path, container.field, "requests", name)
                 yield Hit(
                     where=where,
-                    seen=f"{container} requests {shown(value)} {name}, and its limit is {shown(limit)}",
-                    fix=f"write {shown(limit)}, or leave the request out",
+                    seen=f"{container} requests {shown(value)} {name}, but its limit is {shown(limit)}",
+                    fix=f"write {shown(limit)}, or omit the request",
                     edits=(Rewrite(where, shown(limit)),),
                 )
 
 
 @CONTAINERS.rule(
     "gpu-fraction",
-    why="devices are counted in whole pieces; the API server refuses the pod",
+    why="devices are counted in whole units; the API server rejects the pod",
     fix="write a whole number; to share a GPU, use a pool with MIG or time-slicing",
     source=_GUIDE,
 )
@@ -112,8 +112,8 @@ def _fraction(pod: Pod | Loose, _: World) -> Iterator[Hit]:
                     yield Hit(
                         where=pod.at(*container.path, container.field, part, name),
                         seen=f"{name} is {shown(value)}: {unfilled[0]} is not filled in",
-                        why="the API server takes no placeholders; nothing else of the value can be judged",
-                        fix="fill it in first: envsubst < FILE | gpukube workload lint -",
+                        why="the API server accepts no placeholders; the value cannot be checked further",
+                        fix="substitute it first: envsubst < FILE | gpukube workload lint -",
                     )
                 elif count is None or whole(count) is None or count < 0:
                     yield Hit(
@@ -124,7 +124,7 @@ def _fraction(pod: Pod | Loose, _: World) -> Iterator[Hit]:
 
 @CONTAINERS.rule(
     "gpu-name-unqualified",
-    why="only cpu, memory, ephemeral-storage and hugepages have no prefix; the API server refuses the pod",
+    why="only cpu, memory, ephemeral-storage and hugepages have no prefix; the API server rejects the pod",
     fix=f"write {GPU}",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources",
 )
@@ -146,7 +146,7 @@ def _unqualified(pod: Pod | Loose, _: World) -> Iterator[Hit]:
 
 @PODS.rule(
     "gpu-misplaced",
-    why="kubectl refuses the unknown field; other clients silently drop it, and the container gets none of it",
+    why="kubectl rejects the unknown field; other clients silently drop it, and the container gets no GPU",
     fix="write it under resources.limits",
     source="https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
 )
@@ -154,7 +154,7 @@ def _misplaced(pod: Pod, _: World) -> Iterator[Hit]:
     for container in pod.containers:
         resources = (*container.path, "resources")
         outside = [part for part in _PARTS if isinstance(container.data.get(part), PositionedDict)]
-        # Where limits stand beside resources, what is directly under resources is meant as requests.
+        # If limits exist next to resources, entries directly under resources are meant as requests.
         under = "requests" if "limits" in outside and "limits" not in container.resources else "limits"
         for name, value in container.resources.items():
             if is_extended(name) or _STANDARD.fullmatch(name):
@@ -167,7 +167,7 @@ def _misplaced(pod: Pod, _: World) -> Iterator[Hit]:
                     yield Hit(where=key, seen=seen, fix=fix, edits=(Move(key, pod.at(*resources), under),))
         for part in outside:
             key = pod.key_at(*container.path, part)
-            seen = f"{container} has {part} beside resources, not under it"
+            seen = f"{container} has {part} next to resources, not under it"
             if isinstance(inside := container.resources.get(part), PositionedDict):
                 same = {name: value for name, value in inside.items() if name in mapping(container.data[part])}
                 yield _again(key, seen, container.data[part], same, f"resources.{part}")
@@ -182,17 +182,17 @@ def _misplaced(pod: Pod, _: World) -> Iterator[Hit]:
 
 
 def _again(key: Where, seen: str, value: object, counted: object, place: str) -> Hit:
-    """Tell of what also stands where it counts; nothing is lost by removing it where both are equal."""
+    """Return the hit for a value that also exists in the right place; if both are equal, removing it loses nothing."""
     if value == counted:
-        why = f"kubectl refuses the unknown field; {place} counts, and says the same"
+        why = f"kubectl rejects the unknown field; {place} applies, with the same value"
         return Hit(where=key, seen=seen, why=why, fix=f"remove it: {place} has it", edits=(Drop(key),))
-    why = f"kubectl refuses the unknown field; other clients silently drop it, and only {place} counts"
-    return Hit(where=key, seen=seen, why=why, fix=f"write what is meant in {place}, and remove it here")
+    why = f"kubectl rejects the unknown field; other clients silently drop it, and only {place} applies"
+    return Hit(where=key, seen=seen, why=why, fix=f"write the intended value in {place}, and remove it here")
 
 
 @PODS.rule(
     "gpu-pod-level",
-    why="resources of a whole pod are cpu, memory and hugepages; the API server refuses others",
+    why="pod-level resources are cpu, memory and hugepages; the API server rejects others",
     fix="write it under resources.limits of a container",
     source="https://github.com/kubernetes/component-helpers/blob/v0.34.0/resource/helpers.go",
 )
@@ -203,14 +203,14 @@ def _pod_level(pod: Pod, _: World) -> Iterator[Hit]:
             if is_extended(name):
                 yield Hit(
                     where=pod.key_at("resources", part, name),
-                    seen=f"{name} is among the resources of the whole pod",
+                    seen=f"{name} is among the pod-level resources",
                 )
 
 
 @PODS.rule(
     "gpu-in-containers",
     severity="warning",
-    why="devices are not shared between the containers of a pod: one node must have all of them",
+    why="containers of a pod do not share devices: one node must have all of them",
     fix="request the GPU in the one container that uses it",
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/51",
 )
@@ -228,7 +228,7 @@ def _several_containers(pod: Pod, _: World) -> Iterator[Hit]:
 @PODS.rule(
     "gpu-init-larger",
     severity="warning",
-    why="the pod is placed by the larger of the two, and the difference is unused after the start",
+    why="the pod is scheduled by the larger of the two, and the difference is unused after the start",
     fix="request fewer in the init container",
     source="https://github.com/kubernetes/component-helpers/blob/v0.34.0/resource/helpers.go",
 )
@@ -248,8 +248,8 @@ def _init_larger(pod: Pod, _: World) -> Iterator[Hit]:
 @CONTAINERS.rule(
     "gpu-zero",
     severity="warning",
-    why="it hides no GPU from the container, and the admission plugin adds the toleration of GPU nodes for it",
-    fix="remove it; to hide GPUs set the variable NVIDIA_VISIBLE_DEVICES to void",
+    why="it hides no GPU from the container, but makes the admission plugin add the toleration for GPU nodes",
+    fix="remove it; to hide GPUs, set the variable NVIDIA_VISIBLE_DEVICES to void",
     source="https://github.com/NVIDIA/k8s-device-plugin/issues/61",
 )
 def _zero(pod: Pod | Loose, _: World) -> Iterator[Hit]:
@@ -264,7 +264,7 @@ def _zero(pod: Pod | Loose, _: World) -> Iterator[Hit]:
 
 @CONTAINERS.rule(
     "gpu-name-retired",
-    why="it is the name from before device plugins, and nothing advertises it: no node can run the pod",
+    why="the name predates device plugins, and nothing advertises it: no node can run the pod",
     fix=f"write {GPU}",
     source="https://github.com/kubernetes/kubernetes/issues/96506",
 )
@@ -283,7 +283,7 @@ def _retired(pod: Pod | Loose, _: World) -> Iterator[Hit]:
 @PODS.rule(
     "gpu-without-cpu",
     severity="warning",
-    why="without them the scheduler places it on a node that is full, and it is evicted first",
+    why="without them the scheduler may place it on a full node, where it is evicted first",
     fix="write requests for cpu and memory",
     source="https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/",
 )
@@ -302,7 +302,7 @@ def _without_cpu(pod: Pod, _: World) -> Iterator[Hit]:
 
 @OBJECTS.rule(
     "gpu-quota-name",
-    why="extended resources have the requests. form only: the quota is accepted and counts nothing",
+    why="extended resources support only the requests. form: the quota is accepted but counts nothing",
     fix=f"write requests.{GPU}",
     source="https://kubernetes.io/docs/concepts/policy/resource-quotas/#resource-quota-for-extended-resources",
 )

@@ -1,6 +1,6 @@
-"""What a rule is, and how a module declares its rules.
+"""The value of a rule, and the decorator that declares it.
 
-In scope: the value, its decorator, what a rule finds. Out of scope: any rule (the families).
+In scope: the value, its decorator, the hits of a rule. Out of scope: any rule (the families).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Hit:
     """One place where a rule is broken.
 
     Attributes:
-        where: The key or the value that is meant.
-        seen: What is wrong, with the value seen.
-        fix: What to write; that of the rule when empty.
-        why: What comes of it; that of the rule when empty.
-        severity: Where it is less than the rule's.
-        edits: What --fix writes; none where it needs a decision.
+        where: Position of the key or value.
+        seen: The problem, including the value.
+        fix: What to write; the rule's if empty.
+        why: Consequence; the rule's if empty.
+        severity: Severity if lower than the rule's.
+        edits: Edits of --fix; empty if the user must decide.
     """
 
     where: Where
@@ -44,15 +44,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(Generic[Item]):
-    """One known mistake and how it is found.
+    """One known mistake and how to find it.
 
     Attributes:
         code: Stable, documented, kebab-case; its number and title are in `gpukube.codes`.
-        severity: Of its findings; of those of an error, some may be less.
-        why: What comes of it.
+        severity: Severity of its findings; an error's findings may be less severe.
+        why: Consequence.
         fix: What to write instead.
-        source: Where this is documented: code at a version, a page, an issue.
-        find: Pure; yields one hit per place.
+        source: Reference: code at a version, a page, an issue.
+        find: Pure function that yields one hit per place.
     """
 
     code: str
@@ -64,11 +64,11 @@ class Rule(Generic[Item]):
 
     @property
     def title(self) -> str:
-        """What it is about, in a sentence."""
+        """Title, in a sentence."""
         return rule_title(self.code)
 
     def finding(self, hit: Hit) -> Finding:
-        """Complete a hit with what the rule declares."""
+        """Return the finding for a hit, with the rule's defaults."""
         severity = max(hit.severity or self.severity, self.severity, key=SEVERITIES.index)
         return Finding(
             code=self.code,
@@ -81,7 +81,7 @@ class Rule(Generic[Item]):
 
 
 class Rules(list[Rule[Item]]):
-    """The rules of one module about one kind of item, in the order in which they stand there."""
+    """The rules of one module for one kind of item, in declaration order."""
 
     def rule(
         self, code: str, *, severity: Severity = "error", why: str, fix: str, source: str

@@ -25,7 +25,7 @@ _SLICING: Final = "https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/READ
 
 @PODS.rule(
     "shared-request-refused",
-    why="the device plugin refuses a container that requests several shares: the pod fails on the node and stays there",
+    why="the device plugin rejects a container that requests several shares: the pod fails on the node and stays there",
     fix="request 1",
     source="https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/internal/rm/rm.go",
 )
@@ -38,7 +38,7 @@ def _refused(pod: Pod, world: World) -> Iterator[Hit]:
                     yield Hit(
                         where=pod.place_of(name),
                         seen=f"container {container.name} requests {count} {name}, and {pools_text(places.open)} "
-                        "gives each container one share",
+                        "allows one share per container",
                         severity=unsure(places),
                     )
 
@@ -46,7 +46,7 @@ def _refused(pod: Pod, world: World) -> Iterator[Hit]:
 @PODS.rule(
     "shared-request-many",
     severity="warning",
-    why="two shares may be of one GPU, and bring no more of its time or memory",
+    why="two shares may be on one GPU, and provide no more of its time or memory",
     fix="request 1",
     source=_SLICING,
 )
@@ -71,8 +71,8 @@ def _is_sliced(place: Place) -> bool:
 @WORLDS.rule(
     "shared-namespaces",
     severity="warning",
-    why="pods that share a GPU by time-slicing or MPS are not isolated: one can take all memory, or end the others",
-    fix="give each namespace a pool of its own, or a pool with MIG",
+    why="pods that share a GPU by time-slicing or MPS are not isolated: one can use all memory, or crash the others",
+    fix="use a separate pool per namespace, or a pool with MIG",
     source=_SLICING,
 )
 def _namespaces(world: World, _: World) -> Iterator[Hit]:
@@ -119,7 +119,7 @@ def _is_cut(place: Place) -> bool:
 @PODS.rule(
     "gpu-means-several",
     severity="warning",
-    why="the same name is a whole GPU on one pool and a part of one on another: the scheduler takes either",
+    why="the same name is a whole GPU on one pool and a part of one on another: the scheduler may use either",
     fix="select the pool",
     source="https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi",
 )
@@ -136,7 +136,7 @@ def _means_several(pod: Pod, world: World) -> Iterator[Hit]:
             yield Hit(
                 where=pod.place_of(GPU),
                 seen=f"{GPU} may be {seen}",
-                fix=f"select the pool, as {next(iter(found.values())).selector_text}",
+                fix=f"select the pool with {next(iter(found.values())).selector_text}",
             )
             return
 

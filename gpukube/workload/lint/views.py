@@ -1,6 +1,6 @@
-"""What rules look at: a pod with its containers, a Ray cluster with its groups.
+"""The inputs of rules: a pod with its containers, a Ray cluster with its groups.
 
-Pure. In scope: reading manifests of any shape. Out of scope: what is wrong with them.
+Pure. In scope: reading manifests of any shape. Out of scope: finding problems in them.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _EMPTY: Final[Mapping[str, Data]] = {}
 
 @lru_cache(maxsize=1024)
 def is_gpu(name: str) -> bool:
-    """Return whether a resource is a GPU, a part of one, or meant to be one."""
+    """Return whether a resource is a GPU, a part of one, or meant as one."""
     return is_extended(name) and _GPU_NAME.fullmatch(name) is not None
 
 
 def mapping(value: object) -> Mapping[str, Data]:
-    """Return a mapping, an empty one for anything else."""
+    """Return a mapping; an empty one for anything else."""
     return value if isinstance(value, PositionedDict) else _EMPTY
 
 
 def sequence(value: object) -> Sequence[Data]:
-    """Return a list, an empty one for anything else."""
+    """Return a list; an empty one for anything else."""
     return value if isinstance(value, PositionedList) else ()
 
 
 def text(value: object) -> str:
-    """Return a text, an empty one for anything else."""
+    """Return a string; an empty one for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def amount(value: object) -> Fraction | None:
-    """Return a quantity; None for what is none."""
+    """Return a quantity; None for anything else."""
     try:
         return parse_quantity(value)
     except ValueError:
@@ -69,12 +69,12 @@ class Container:
     """A container of a pod.
 
     Attributes:
-        path: In the spec of the pod.
-        data: As written.
+        path: Path in the pod's spec.
+        data: Content, as written.
         order: Index in its list.
-        is_init: Among the initContainers.
-        is_sidecar: An init container that stays.
-        field: Its field with limits and requests; another one outside of pods only.
+        is_init: Whether it is one of the initContainers.
+        is_sidecar: Whether it is an init container that keeps running.
+        field: Its field with limits and requests; differs only outside of pods.
     """
 
     path: Path
@@ -85,44 +85,44 @@ class Container:
     field: str = "resources"
 
     def __str__(self) -> str:
-        """Name it for messages; what is outside of pods by its field."""
+        """Return the name for messages; outside of pods the field."""
         return f"container {self.name}" if self.path else self.field
 
     @property
     def name(self) -> str:
-        """Its name; where it has none, its path."""
+        """Its name; if missing, its path."""
         return text(self.data.get("name")) or f"{self.path[0]}[{self.order}]"
 
     @property
     def image(self) -> str:
-        """Its image, "" where it has none."""
+        """Its image; "" if missing."""
         return text(self.data.get("image"))
 
     @property
     def resources(self) -> Mapping[str, Data]:
-        """As written."""
+        """Resources, as written."""
         return mapping(self.data.get(self.field))
 
     @property
     def limits(self) -> Mapping[str, Data]:
-        """As written."""
+        """Limits, as written."""
         return mapping(self.resources.get("limits"))
 
     @property
     def requests(self) -> Mapping[str, Data]:
-        """As written."""
+        """Requests, as written."""
         return mapping(self.resources.get("requests"))
 
     @property
     def is_misplaced(self) -> bool:
-        """Whether it has resources where the API server does not look for them (gpu-misplaced)."""
+        """Whether it has resources where the API server ignores them (gpu-misplaced)."""
         return any(name in self.data for name in ("limits", "requests")) or any(
             is_extended(name) or name in ("cpu", "memory") for name in self.resources
         )
 
     @property
     def mentions_gpu(self) -> bool:
-        """Whether it names a GPU somewhere among its resources, right or wrong, or claims devices of DRA."""
+        """Whether it names a GPU anywhere in its resources, correctly or not, or claims DRA devices."""
         return (
             self.is_misplaced
             or "claims" in self.resources
@@ -131,16 +131,16 @@ class Container:
 
     @property
     def gpus(self) -> dict[str, Fraction]:
-        """GPU resources that it requests, with their amounts, none of them 0."""
+        """Requested GPU resources with their amounts, none of them 0."""
         found = {name: amount(value) or NOTHING for name, value in {**self.limits, **self.requests}.items()}
         return {name: count for name, count in sorted(found.items()) if count > 0 and is_gpu(name)}
 
     def has(self, resource: str) -> bool:
-        """Return whether it requests a resource, be it by its limit."""
+        """Return whether it requests a resource, possibly by its limit."""
         return resource in self.limits or resource in self.requests
 
     def environment(self) -> Iterator[tuple[int, str, Data]]:
-        """Yield its variables: index, name, value."""
+        """Yield its environment variables: index, name, value."""
         for index, variable in enumerate(sequence(self.data.get("env"))):
             if name := text(mapping(variable).get("name")):
                 yield index, name, mapping(variable).get("value")
@@ -150,7 +150,7 @@ class Pod:
     """A pod template as the rules see it.
 
     Args:
-        template: Of any role.
+        template: Template of any role.
     """
 
     def __init__(self, template: PodTemplate) -> None:
@@ -160,45 +160,45 @@ class Pod:
         self.base: Path = template.base
 
     def __str__(self) -> str:
-        """Name it for messages."""
+        """Return the name for messages."""
         return str(self.template)
 
     def at(self, *path: str | int) -> Where:
-        """Return the place of a value in its spec, or of the nearest enclosing one that is written."""
+        """Return the position of a value in its spec, or of the nearest enclosing one that exists."""
         return self.manifest.positions.at((*self.base, *path))
 
     def key_at(self, *path: str | int) -> Where:
-        """Return the place of a key in its spec."""
+        """Return the position of a key in its spec."""
         return self.manifest.positions.key_at((*self.base, *path))
 
     @cached_property
     def containers(self) -> tuple[Container, ...]:
-        """All of them, the init containers first."""
+        """All containers, init containers first."""
         return tuple(self._containers())
 
     @property
     def apps(self) -> tuple[Container, ...]:
-        """Those that run together: containers and sidecars."""
+        """Containers that run together: main containers and sidecars."""
         return tuple(one for one in self.containers if one.is_sidecar or not one.is_init)
 
     @cached_property
     def request(self) -> Request:
-        """What it requests in all."""
+        """Total requests."""
         return pod_request(self.spec)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The extended resources that it names."""
+        """Extended resources that it names."""
         return requested_names(self.spec)
 
     @cached_property
     def gpus(self) -> dict[str, int]:
-        """The GPU resources that it requests in all."""
+        """Total requested GPU resources."""
         return {name: count for name, count in self.request.devices.items() if is_gpu(name)}
 
     @cached_property
     def required_labels(self) -> tuple[tuple[str, str, Path], ...]:
-        """What it requires of nodes: label, value ("" for more than one or any), and its path in the spec."""
+        """Required node labels: label, value ("" for several or any), and path in the spec."""
         selector = mapping(self.spec.get("nodeSelector"))
         found: list[tuple[str, str, Path]] = [
             (key, text(value), ("nodeSelector", key)) for key, value in selector.items()
@@ -215,11 +215,11 @@ class Pod:
         return tuple(found)
 
     def label_at(self, path: Path) -> Where:
-        """Return the place of a required label, by its path in `required_labels`."""
+        """Return the position of a required label, by its path in `required_labels`."""
         return self.key_at(*path) if path[0] == "nodeSelector" else self.at(*path)
 
     def place_of(self, resource: str) -> Where:
-        """Return the place of the first key that names a resource."""
+        """Return the position of the first key that names a resource."""
         for container in self.containers:
             for part, named in (("limits", container.limits), ("requests", container.requests)):
                 if resource in named:
@@ -235,10 +235,10 @@ class Pod:
 
 
 class Loose:
-    """Limits and requests outside of pods, as the rules of containers see them: one container.
+    """Limits and requests outside of pods, presented to container rules as one container.
 
     Args:
-        found: Where they stand.
+        found: The limits and requests.
     """
 
     def __init__(self, found: Requirements) -> None:
@@ -247,11 +247,11 @@ class Loose:
         self.containers = (Container((), found.holder, 0, field=found.field),)
 
     def at(self, *path: str | int) -> Where:
-        """Return the place of a value, or of the nearest enclosing one that is written."""
+        """Return the position of a value, or of the nearest enclosing one that exists."""
         return self.manifest.positions.at((*self.base, *path))
 
     def key_at(self, *path: str | int) -> Where:
-        """Return the place of a key."""
+        """Return the position of a key."""
         return self.manifest.positions.key_at((*self.base, *path))
 
 
@@ -260,11 +260,11 @@ class RayGroup:
     """The head or a worker group.
 
     Attributes:
-        cluster: Whose.
-        path: In the object.
-        data: As written.
+        cluster: Cluster of the group.
+        path: Path in the object.
+        data: Content, as written.
         is_head: Whether it is the head.
-        pod: Its template; None where it has none.
+        pod: Its pod template; None if missing.
     """
 
     cluster: RayCluster
@@ -274,12 +274,12 @@ class RayGroup:
     pod: Pod | None
 
     def __str__(self) -> str:
-        """Name it for messages."""
+        """Return the name for messages."""
         return "the head group" if self.is_head else f"group {self.name or self.path[-1]}"
 
     @property
     def name(self) -> str:
-        """Of a worker group."""
+        """Name of a worker group."""
         return text(self.data.get("groupName"))
 
     @property
@@ -294,7 +294,7 @@ class RayGroup:
 
     @property
     def container(self) -> Container | None:
-        """The one that runs Ray: the first (RayContainerIndex in KubeRay's utils/constant.go)."""
+        """The container that runs Ray: the first (RayContainerIndex in KubeRay's utils/constant.go)."""
         apps = [one for one in self.pod.containers if not one.is_init] if self.pod else []
         return apps[0] if apps and apps[0].order == 0 else None
 
@@ -304,26 +304,26 @@ class RayGroup:
         return self.container.gpus if self.container else {}
 
     def at(self, *path: str | int) -> Where:
-        """Return the place of a value, or of the nearest enclosing one that is written."""
+        """Return the position of a value, or of the nearest enclosing one that exists."""
         return self.cluster.manifest.positions.at((*self.path, *path))
 
     def key_at(self, *path: str | int) -> Where:
-        """Return the place of a key."""
+        """Return the position of a key."""
         return self.cluster.manifest.positions.key_at((*self.path, *path))
 
     def count(self, field: str) -> int | None:
-        """Return a whole number that is written; None for anything else."""
+        """Return an integer field; None for anything else."""
         found = self.data.get(field)
         return found if type(found) is int else None
 
 
 class RayCluster:
-    """A Ray cluster, in whichever object of KubeRay.
+    """A Ray cluster, in any KubeRay object.
 
     Args:
         manifest: The object.
-        path: Where it has the spec of the cluster.
-        pods: Of the object.
+        path: Path of the cluster's spec in it.
+        pods: Pods of the object.
     """
 
     def __init__(self, manifest: Manifest, path: Path, pods: Sequence[Pod]) -> None:
@@ -336,7 +336,7 @@ class RayCluster:
 
     @property
     def positions(self) -> Positions:
-        """Of its spec."""
+        """Positions in its spec."""
         return self.manifest.positions.within(self.path)
 
     @property
@@ -351,7 +351,7 @@ class RayCluster:
 
     @property
     def is_v2(self) -> bool:
-        """Whether the operator knows that it is version 2 of the autoscaler."""
+        """Whether the operator recognizes version 2 of the autoscaler."""
         if mapping(self.spec.get("autoscalerOptions")).get("version") == "v2":
             return True
         head = next((group.container for group in self.groups if group.is_head), None)

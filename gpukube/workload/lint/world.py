@@ -1,4 +1,4 @@
-"""All that is linted in one run, as the rules see it.
+"""Everything that is linted in one run, as input of the rules.
 
 Pure. Out of scope: single pods (`views`), rules.
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class World:
-    """All that is linted in one run.
+    """Everything that is linted in one run.
 
     Attributes:
         manifests: The objects.
-        offers: What the pools of the spec offer; None without a spec.
+        offers: Offers of the spec's pools; None without a spec.
     """
 
     manifests: Sequence[Manifest]
@@ -36,7 +36,7 @@ class World:
 
     @cached_property
     def pods(self) -> tuple[Pod, ...]:
-        """All pod templates, as they stand in the objects."""
+        """All pod templates, in the order of the objects."""
         return tuple(Pod(template) for found in self._contents for template in found.templates)
 
     @cached_property
@@ -46,7 +46,7 @@ class World:
 
     @cached_property
     def unjudged(self) -> tuple[str, ...]:
-        """Objects that name devices where their meaning is not known: "LimitRange/gpus (nvidia.com/gpu)"."""
+        """Objects that name devices in places with unknown meaning: "LimitRange/gpus (nvidia.com/gpu)"."""
         named = zip(self.manifests, self._contents, strict=True)
         return tuple(f"{manifest} ({', '.join(found.unjudged)})" for manifest, found in named if found.unjudged)
 
@@ -55,7 +55,7 @@ class World:
         return tuple(map(read_contents, self.manifests))
 
     def places(self, pod: Pod) -> Places | None:
-        """Return which pools of the spec a pod may go to; None without a spec."""
+        """Return the pools of the spec that a pod can use; None without a spec."""
         if not self.offers:
             return None
         if pod not in self._places:
