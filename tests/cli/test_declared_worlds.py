@@ -83,7 +83,7 @@ WRONG = {
     "clusters:\n  - {provider: oke, name: train}\n": "2:6: provider is oke; there are aks, eks, gke",
     "things:\n  - resources: []\n": "2:5: provider is missing; there are aks, eks, gke",
     "things:\n  - {provider: aks, resources: [x]}\n": (
-        "2:33: x is not the id of a resource that a pool can name; of those there are "
+        "2:33: x is not the id of a resource that a pool can name; the types are "
         "Microsoft.Compute/capacityReservationGroups, Microsoft.Compute/hostGroups, "
         "Microsoft.Compute/proximityPlacementGroups, Microsoft.Network/publicIPPrefixes, "
         "Microsoft.Network/virtualNetworks"

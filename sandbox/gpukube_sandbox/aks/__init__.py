@@ -1,5 +1,5 @@
-"""AKS as ARM shows it: managed clusters, agent pools, their operations, rules and errors.
+"""Emulates AKS as ARM exposes it: managed clusters, agent pools, their operations, rules, and errors.
 
-In scope: wire formats and service behavior of Microsoft.ContainerService. Out of scope: the Kubernetes API of
-a cluster (`gpukube_sandbox.kube`) or anything an SDK would be needed for.
+In scope: wire formats and service behavior of Microsoft.ContainerService. Out of scope: a cluster's Kubernetes API
+(`gpukube_sandbox.kube`), and anything that would need an SDK.
 """

@@ -1,6 +1,6 @@
-"""What people have installed on their clusters before gpukube came.
+"""Objects that AKS clusters contain before gpukube is used on them.
 
-In scope: those objects. Out of scope: what the cluster makes of them (`kube`).
+In scope: those objects. Out of scope: how the cluster handles them (`kube`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SYSTEM = (
     SystemPods("kube-proxy", f"{_MCR}/oss/kube-proxy:sandbox", {"cpu": "100m"}, label=("component", "kube-proxy")),
     SystemPods("coredns", f"{_MCR}/oss/coredns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
 )
-"""Of the dozen that AKS runs, those of the network and the names.
+"""The network and DNS pods among the dozen system workloads of AKS.
 
 Source:
     kubernetes/kubernetes cluster/addons/dns/coredns/coredns.yaml.base and cluster/addons/kube-proxy; Azure's own

@@ -1,10 +1,10 @@
-"""Refusals of ARM and of the AKS resource provider, in the two shapes that they have on the wire.
+"""Errors of ARM and of the AKS resource provider, in their two wire shapes.
 
 In scope: the exception that a rule raises and its two body shapes. Out of scope: rules.
 
-AKS itself answers flat, `{"code", "details", "message", "subcode", "target"}` (seen in
-Azure/bicep-registry-modules#7130 and Azure/azure-rest-api-specs#40740). The ARM front door, which answers for
-authentication, subscriptions, groups, API versions and missing clusters, nests: `{"error": {"code", "message"}}`
+AKS itself sends flat bodies, `{"code", "details", "message", "subcode", "target"}` (seen in
+Azure/bicep-registry-modules#7130 and Azure/azure-rest-api-specs#40740). The ARM front door, which handles
+authentication, subscriptions, groups, API versions, and missing clusters, nests: `{"error": {"code", "message"}}`
 (docs: azure-resource-manager, common errors).
 """
 
@@ -13,20 +13,20 @@ from __future__ import annotations
 from typing import Literal
 
 Json = dict[str, object]
-"""One JSON object of a wire format; what is inside is narrowed where it is read."""
+"""A JSON object of a wire format; its contents are narrowed where they are read."""
 
 
 class Refusal(Exception):
-    """An answer of 400 and above.
+    """An error response, status 400 or higher.
 
     Args:
         status: HTTP status.
         code: Service error code.
         message: Service error text.
         shape: "flat" for the resource provider, "nested" for the ARM front door.
-        target: Wire path of the property at fault.
-        subcode: AKS's own finer code.
-        headers: Response headers beyond the usual ones.
+        target: Wire path of the invalid property.
+        subcode: AKS's more specific code.
+        headers: Additional response headers.
     """
 
     def __init__(  # noqa: PLR0913 - one keyword per field of the wire format
@@ -50,7 +50,7 @@ class Refusal(Exception):
         self.headers = headers or {}
 
     def body(self) -> Json:
-        """The JSON body of this answer."""
+        """Return the JSON body of this response."""
         if self.shape == "nested":
             error: Json = {"code": self.code, "message": self.message}
             return {"error": error | ({"target": self.target} if self.target else {})}
@@ -59,28 +59,28 @@ class Refusal(Exception):
 
 
 def refuse(code: str, message: str, *, target: str = "", status: int = 400, subcode: str = "") -> Refusal:
-    """A refusal of the resource provider."""
+    """Return an error of the resource provider."""
     return Refusal(status, code, message, target=target, subcode=subcode)
 
 
 def front_door(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
-    """A refusal of the ARM front door, before the resource provider is asked."""
+    """Return an error of the ARM front door, which the resource provider never sees."""
     return Refusal(status, code, message, shape="nested", headers=headers)
 
 
 def bad_parameter(message: str, target: str) -> Refusal:
-    """400 InvalidParameter with its target, such as `agentPoolProfile.count` (cluster-api-provider-azure#5947)."""
+    """Return 400 InvalidParameter and its target, like `agentPoolProfile.count` (cluster-api-provider-azure#5947)."""
     return refuse("InvalidParameter", message, target=target)
 
 
 def error_detail(code: str, message: str, *, inner: str = "", target: str = "") -> Json:
-    """The error of a failed operation: outer code, embedded text, and the clean text in `details`.
+    """Return the error of a failed operation: outer code, embedded text, and the plain text in `details`.
 
     Args:
         code: Outer code, such as "QuotaExceeded".
-        message: Clean text.
-        inner: Code of the compute service where it is another than the outer one.
-        target: What the compute service calls the target.
+        message: Plain text.
+        inner: Code of the compute service if it differs from the outer one.
+        target: The compute service's name of the target.
 
     Source:
         Azure/karpenter-provider-azure pkg/fake/aksmachinesapi.go (provisioning errors of machines).
@@ -92,5 +92,5 @@ def error_detail(code: str, message: str, *, inner: str = "", target: str = "") 
 
 
 def wire_error(code: str, message: str) -> Json:
-    """An operation error without further details."""
+    """Return an operation error without further details."""
     return {"code": code, "message": message}

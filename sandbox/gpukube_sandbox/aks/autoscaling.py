@@ -1,10 +1,10 @@
-"""The autoscaler that AKS runs for pools with enableAutoScaling.
+"""The managed cluster autoscaler of AKS, for pools with enableAutoScaling.
 
-In scope: what it believes of a pool, its changes of a scale set. Out of scope: deciding (`kube.autoscaler`),
-changes by the ARM API (`lifecycle`).
+In scope: its template of a pool's nodes, and its changes to scale sets. Out of scope: scaling decisions
+(`kube.autoscaler`), changes through the ARM API (`lifecycle`).
 
 Source: kubernetes/autoscaler cluster-autoscaler/cloudprovider/azure (azure_template.go); docs: aks/cluster-autoscaler
-(scan 10 s, unneeded 10 min, unready 20 min). AKS's own one may differ.
+(scan 10 s, unneeded 10 min, unready 20 min). AKS's managed version may differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.aks.answers import Refusal
 from gpukube_sandbox.aks.failures import planned_failure
-from gpukube_sandbox.aks.lifecycle import Pace, add_machines, forget
+from gpukube_sandbox.aks.lifecycle import Pace, add_machines, delete_machine
 from gpukube_sandbox.aks.machines import Place, node_shape, scale_set_name
 from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 
@@ -33,11 +33,11 @@ _PODS = 110
 
 @dataclass(slots=True)
 class AksGroups:
-    """The scale sets of a cluster's autoscaled pools; conforms to `Groups`.
+    """The scale sets of a cluster's autoscaled pools; implements `Groups`.
 
     Attributes:
-        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
-        quotas: What a scale-up is held to.
+        faults: Returns the failure of a scale-up, if one is planned; its operation kind is "autoscale".
+        quotas: Quotas that a scale-up is checked against.
     """
 
     cluster: Cluster
@@ -46,11 +46,11 @@ class AksGroups:
     quotas: Quotas
 
     async def profile(self) -> Profile | None:
-        """The defaults; a pool chooses to be autoscaled by itself."""
+        """Return the default profile; each pool turns autoscaling on for itself."""
         return _PROFILE
 
     def listed(self) -> list[Group]:
-        """List the scale sets of autoscaled pools that are at rest and run."""
+        """List the scale sets of autoscaled pools that are running and have no operation in progress."""
         return [
             Group(
                 self._scale_set(pool),
@@ -67,14 +67,14 @@ class AksGroups:
         ]
 
     def template_node(self, name: str) -> JsonObject:
-        """What the autoscaler expects: the pool's labels and taints, and whole GPUs, however they are cut or shared."""
+        """Return the node that the autoscaler expects: labels, taints, and whole GPUs even with MIG or sharing."""
         pool = self._pool(name)
         shape = node_shape(self._place(), pool.name, pool.properties, pool.next_index, 0.0)
         devices = {"nvidia.com/gpu": shape.gpu.count} if shape.gpu else {}
         return make_template_node(dataclasses.replace(shape, name=f"template-{name}", max_pods=_PODS), devices)
 
     async def grow(self, name: str, count: int) -> str:
-        """Raise the capacity of a scale set; takes back what does not come."""
+        """Raise the capacity of a scale set; lower it again for machines that fail to come up."""
         pool = self._pool(name)
         short = self.quotas.late(self.cluster, pool.properties, count)
         pool.properties["count"] = _number(pool, "count") + count
@@ -97,7 +97,7 @@ class AksGroups:
         """Delete one member of a scale set."""
         pool = self._pool(name)
         if node in pool.nodes:
-            await forget(self.cluster, pool, node)
+            await delete_machine(self.cluster, pool, node)
             pool.properties["count"] = len(pool.nodes)
 
     def _place(self) -> Place:

@@ -1,6 +1,6 @@
-"""One managed cluster: its facts, its pools, its one operation at a time, its credentials.
+"""One managed cluster: its facts, its pools, its operations, its credentials.
 
-In scope: the state of a cluster and its wire form. Out of scope: HTTP, life cycles (`lifecycle`).
+In scope: the state of a cluster and its wire form. Out of scope: HTTP, lifecycles (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.cluster import KubeCluster
 
 AZURE_KUBERNETES_SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""Entra application of the AKS API server, all clouds (docs: aks/kubelogin-authentication)."""
+"""Entra application of the AKS API server in all clouds (docs: aks/kubelogin-authentication)."""
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """How a cluster was set up.
+    """Settings that a cluster was created with.
 
     Attributes:
-        disable_local_accounts: No static credentials are given out.
-        aad: Users come from Entra; the user kubeconfig calls kubelogin.
+        disable_local_accounts: Whether requests for static credentials are rejected.
+        aad: Whether users authenticate with Entra; the user kubeconfig then runs kubelogin.
         node_provisioning_mode: Manual or Auto.
         tenant: Entra tenant.
         identity: UserAssigned or SystemAssigned.
-        foreign_plugin: Somebody has applied the static device-plugin manifest of the AKS how-to already.
+        foreign_plugin: Whether the static device-plugin manifest of the AKS how-to is already applied.
     """
 
     disable_local_accounts: bool = False
@@ -53,9 +53,9 @@ class Cluster:
     """One managed cluster.
 
     Attributes:
-        operation: What runs now; one at a time on a cluster.
-        background: Until when, in sandbox time, a reconcile of the service itself blocks it, and what it is called.
-        image_date: Of the newest node images.
+        operation: The running operation; a cluster runs one at a time.
+        background: End, in sandbox time, of a reconcile by the service itself that blocks the cluster, and its name.
+        image_date: Date of the newest node images.
     """
 
     subscription: str
@@ -76,7 +76,7 @@ class Cluster:
 
     @property
     def id(self) -> str:
-        """ARM id."""
+        """Return the ARM id."""
         return (
             f"/subscriptions/{self.subscription}/resourceGroups/{self.group}/providers/Microsoft.ContainerService"
             f"/managedClusters/{self.name}"
@@ -84,17 +84,17 @@ class Cluster:
 
     @property
     def node_group(self) -> str:
-        """nodeResourceGroup, where the scale sets are."""
+        """Return nodeResourceGroup, which contains the scale sets."""
         return f"MC_{self.group}_{self.name}_{self.location}"[:80]
 
     @property
     def facts(self) -> ClusterFacts:
-        """What the rules may know."""
+        """Return the facts that rules may use."""
         mode, identity = self.options.node_provisioning_mode, self.options.identity
         return ClusterFacts(self.subscription, self.location, self.kubernetes_version, mode, identity, self.image_date)
 
     def require_idle(self, now: float) -> None:
-        """Refuse while something else runs: one operation at a time (docs: aks/upgrade-node-pools).
+        """Raise if another operation is running: a cluster runs one at a time (docs: aks/upgrade-node-pools).
 
         Raises:
             Refusal: 409 OperationNotAllowed (Azure/telescope#1213 for a reconcile in the background,
@@ -113,11 +113,11 @@ class Cluster:
         raise refuse("OperationNotAllowed", message, status=409)
 
     def listed(self, now: float) -> list[Pool]:
-        """The pools that lists have by now: a new one may be missing for a while."""
+        """Return the pools that lists already contain; a new one may be missing for a while."""
         return [pool for pool in self.pools.values() if pool.listed_from <= now]
 
     def wire(self, now: float) -> Json:
-        """The resource as a GET gives it."""
+        """Return the resource as GET returns it."""
         state = self.background[1] if now < self.background[0] else "Succeeded"
         profiles: list[Json] = [{"name": pool.name, **pool.shown()} for pool in self.listed(now)]
         properties: Json = {
@@ -150,10 +150,10 @@ class Cluster:
         }
 
     def credential(self, *, admin: bool) -> Json:
-        """The answer of listClusterUserCredential or listClusterAdminCredential.
+        """Return the response of listClusterUserCredential or listClusterAdminCredential.
 
         Raises:
-            Refusal: 400 BadRequest where local accounts are off (docs: aks/local-accounts).
+            Refusal: 400 BadRequest if local accounts are disabled (docs: aks/local-accounts).
         """
         if self.options.disable_local_accounts and (admin or not self.options.aad):
             message = "Getting static credential isn't allowed because this cluster is set to disable local accounts."
@@ -166,16 +166,16 @@ class Cluster:
 
 
 def kubeconfig(cluster: Cluster, user_name: str, user: Json) -> str:
-    """A kubeconfig of one cluster, as JSON text (which is YAML)."""
+    """Return the kubeconfig of one cluster as JSON text (which is YAML)."""
     document = _document([(cluster.name, cluster, user_name, user)])
     return json.dumps(document, indent=2) + "\n"
 
 
 def merged_kubeconfig(clusters: list[Cluster]) -> Json:
-    """One kubeconfig for many clusters, with their own tokens.
+    """Return one kubeconfig for many clusters, each with its own token.
 
-    Contexts are called as `az aks get-credentials` does, by the cluster's name, with the resource group before it where
-    two share one.
+    Contexts are named as by `az aks get-credentials`: by the cluster, prefixed with the resource group if two clusters
+    share a name.
     """
     names = [cluster.name for cluster in clusters]
     entries: list[tuple[str, Cluster, str, Json]] = []
@@ -207,7 +207,7 @@ def _document(entries: Sequence[tuple[str, Cluster, str, Json]]) -> Json:
 
 
 def _kubelogin(tenant: str) -> Json:
-    """The exec section of an Entra cluster; no server-side choice of login (Azure/AKS#4990)."""
+    """Return the exec section of an Entra cluster; the server does not choose the login method (Azure/AKS#4990)."""
     return {
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1beta1",

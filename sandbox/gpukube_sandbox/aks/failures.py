@@ -1,6 +1,6 @@
-"""How AKS fails: what it says at once, and what it says late about machines that did not come.
+"""Failures of AKS: immediate errors, and errors that an operation reports later because machines did not come up.
 
-In scope: the table of failures and their wire form. Out of scope: when they strike (`faults`).
+In scope: the table of failures and their wire form. Out of scope: when they occur (`faults`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """One way in which AKS fails; `{size}`, `{location}`, `{family}`, `{zone}` are filled in.
+    """A known failure of AKS; `{size}`, `{location}`, `{family}`, and `{zone}` are filled in.
 
     Attributes:
-        inner: Code of the compute service where it is another.
-        status: Above 0: refused at once with this status; 0: the operation fails late.
+        inner: Code of the compute service if it differs.
+        status: Above 0: rejected immediately with this status; 0: the operation fails later.
     """
 
     message: str
@@ -97,16 +97,16 @@ _NESTED = frozenset({"RequestDisallowedByPolicy", "AuthorizationFailed", "Missin
 
 
 def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str) -> Failure | None:
-    """What a fault makes of an operation that is about to start.
+    """Return the failure that a fault causes in an operation that is about to start.
 
     Args:
         fault: Its code is a key of `FAILURES`, or any other; its message is used instead of the table's.
-        cluster: Where.
-        pool: Its name.
-        size: Its vmSize.
+        cluster: Cluster of the pool.
+        pool: Pool name.
+        size: The pool's vmSize.
 
     Raises:
-        Refusal: The service notices this failure at once.
+        Refusal: The service reports this failure immediately.
     """
     if fault is None:
         return None
@@ -114,7 +114,7 @@ def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str)
         return Failure(None, delay_s=fault.seconds)
     code = fault.code
     known = FAILURES.get(code, KnownFailure(f"Injected failure {code}."))
-    text = fault.message or _filled(known.message, cluster, pool, size)
+    text = fault.message or _render(known.message, cluster, pool, size)
     if known.status:
         shape: Literal["flat", "nested"] = "nested" if code in _NESTED else "flat"
         raise Refusal(known.status, code, text, shape=shape)
@@ -122,15 +122,15 @@ def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str)
     return Failure(detail, fault.after_nodes, fault.seconds)
 
 
-def short_early(family: str, location: str, vcpus: int, left: int) -> Refusal:
-    """AKS's own refusal of machines that a size's family has no quota for."""
+def size_quota_error(family: str, location: str, vcpus: int, left: int) -> Refusal:
+    """Return AKS's error if the quota of a size's family is too low."""
     code = "ErrCode_InsufficientVCPUQuota"
     values = {"family": family, "location": location, "vcpus": vcpus, "limit": max(0, left)}
     return Refusal(FAILURES[code].status, code, FAILURES[code].message.format_map(values))
 
 
-def short_late(quota: str, location: str, limit: int, used: int, vcpus: int) -> Failure:
-    """The compute service's refusal of machines, by the name of the quota in usages: none of them comes."""
+def quota_failure(quota: str, location: str, limit: int, used: int, vcpus: int) -> Failure:
+    """Return the compute service's error, which names the quota as in usages; none of the machines comes up."""
     code = {"cores": "RegionalQuotaExceeded", "lowPriorityCores": "LowPriorityQuotaExceeded"}.get(
         quota, "QuotaExceeded"
     )
@@ -139,7 +139,7 @@ def short_late(quota: str, location: str, limit: int, used: int, vcpus: int) -> 
     return Failure(error_detail("QuotaExceeded", text, inner=FAILURES[code].inner))
 
 
-def _filled(template: str, cluster: Cluster, pool: str, size_name: str) -> str:
+def _render(template: str, cluster: Cluster, pool: str, size_name: str) -> str:
     size = find_size(size_name)
     values = {
         "size": size_name,

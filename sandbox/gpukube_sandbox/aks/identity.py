@@ -1,10 +1,10 @@
-"""Who is asking: the tokens of the sandbox, and the endpoints that hand them out.
+"""Authentication: the sandbox's tokens, and the endpoints that issue them.
 
-In scope: the token endpoint of managed identities, what `az` wants to discover, the check of bearer tokens. Out of
-scope: anything that could take a real credential for good.
+In scope: the token endpoint of managed identities, the discovery endpoints that `az` needs, the check of bearer tokens.
+Out of scope: anything that could accept a real credential.
 
-A token is a JWT that the sandbox has signed with its secret: `az` decodes it (its payload needs `tid`). Over plain
-http, where Azure's SDKs send no token of their own accord, clients send the secret itself.
+A token is a JWT signed with the sandbox's secret, because `az` decodes it (its payload needs `tid`). Over plain http,
+where Azure's SDKs send no token by default, clients send the secret itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OBJECT_ID = "00000000-0000-0000-0000-0000000000bb"
 
 
 def issued_token(resource: str, now: float, secret: str) -> str:
-    """A JWT for a resource, good for an hour and in the sandbox of that secret only."""
+    """Return a JWT for a resource, valid for an hour, and only in the sandbox with that secret."""
     payload = {
         "aud": resource,
         "iss": ISSUER,
@@ -57,13 +57,13 @@ def issued_token(resource: str, now: float, secret: str) -> str:
 
 
 def is_issued(token: str, secret: str) -> bool:
-    """Whether a token is one of the sandbox's own; age is not looked at, its clock is not the client's."""
+    """Return whether the sandbox issued a token; its age is ignored, as the clocks differ."""
     signed, _, signature = token.rpartition(".")
     return is_same(signature, _signature(signed, secret))
 
 
 def is_issued_for(token: str, resource: str, secret: str) -> bool:
-    """Whether it is one of ours for that resource; a scope's `/.default` may be left on."""
+    """Return whether the sandbox issued a token for a resource; `resource` may end in a scope's `/.default`."""
     return (
         is_issued(token, secret)
         and str(_payload(token).get("aud", "")).removesuffix("/.default").rstrip("/") == resource
@@ -82,10 +82,10 @@ def _payload(token: str) -> Json:
 
 
 def check_authorization(header: str | None, secret: str) -> None:
-    """Refuse a bearer token that is not ours, and a request without any.
+    """Reject a request without a bearer token or with one that the sandbox did not issue.
 
     Raises:
-        Refusal: 401 in ARM's shape, with the challenge that azure-core reads.
+        Refusal: 401 in ARM's shape, with the challenge that azure-core parses.
     """
     challenge = f'Bearer authorization_uri="https://login.example/{TENANT}", error="invalid_token"'
     headers = {"WWW-Authenticate": challenge}
@@ -108,7 +108,7 @@ def _signature(signed: str, secret: str) -> str:
 
 def _msi_token(secret: str) -> Handler:
     async def answer(request: Request) -> JSONResponse:
-        """The App Service form of the managed-identity endpoint: GET with `resource` and X-IDENTITY-HEADER."""
+        """Act as the App Service form of the managed-identity endpoint: GET with `resource`, X-IDENTITY-HEADER."""
         if not is_same(request.headers.get("x-identity-header", ""), secret):
             return JSONResponse({"statusCode": 401, "message": "X-IDENTITY-HEADER is missing or wrong"}, 401)
         resource, now = request.query_params.get("resource", ""), time.time()
@@ -126,7 +126,7 @@ def _msi_token(secret: str) -> Handler:
 
 
 async def _metadata(request: Request) -> JSONResponse:
-    """One object, not a list: what `az cloud register` reads for discovery."""
+    """Answer with one object, not a list: `az cloud register` reads this for discovery."""
     base = f"{request.url.scheme}://{request.url.netloc}"
     return JSONResponse(
         {
@@ -161,7 +161,7 @@ async def _openid_configuration(request: Request) -> JSONResponse:
 
 def _token(secret: str) -> Handler:
     async def answer(request: Request) -> JSONResponse:
-        """Client credentials whose client secret is the sandbox's give a token."""
+        """Issue a token for client credentials whose client secret is the sandbox's secret."""
         form = parse_qs((await request.body()).decode("latin-1"))
         if not is_same(form.get("client_secret", [""])[0], secret):
             message = "AADSTS7000215: Invalid client secret provided."
@@ -173,7 +173,7 @@ def _token(secret: str) -> Handler:
 
 
 def identity_routes(secret: str) -> list[Route]:
-    """Routes of the token endpoints and of discovery."""
+    """Return the routes of the token endpoints and of discovery."""
     token = _token(secret)
     return [
         Route("/msi/token", _msi_token(secret)),

@@ -1,6 +1,7 @@
-"""Labels and taints: which keys AKS keeps for itself, and what it adds.
+"""Labels and taints: which keys AKS reserves, and what it adds.
 
-In scope: the rules of nodeLabels and nodeTaints, and the Spot pair. Out of scope: labels of nodes (`machines`).
+In scope: the rules of nodeLabels and nodeTaints, and the Spot label and taint. Out of scope: labels of nodes
+(`machines`).
 """
 
 from __future__ import annotations
@@ -24,31 +25,32 @@ _TAINT = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>NoSchedule|
 
 
 def labels_of(pool: Json) -> dict[str, str]:
-    """NodeLabels as a map of its own."""
+    """Return nodeLabels as a new map."""
     labels = pool.get("nodeLabels")
     return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
 
 
 def taints_of(pool: Json) -> list[str]:
-    """NodeTaints as a list of its own."""
+    """Return nodeTaints as a new list."""
     taints = pool.get("nodeTaints")
     return [str(taint) for taint in taints] if isinstance(taints, list) else []
 
 
 def add_spot_marks(pool: Json) -> None:
-    """At creation the service adds its label and taint to a Spot pool's own lists (Azure/AKS#3152)."""
+    """Add the service's label and taint to a new Spot pool's own lists, as AKS does (Azure/AKS#3152)."""
     pool["nodeLabels"] = labels_of(pool) | {SPOT_KEY: "spot"}
     if SPOT_TAINT not in taints_of(pool):
         pool["nodeTaints"] = [*taints_of(pool), SPOT_TAINT]
 
 
 def check_labels(pool: Json) -> None:
-    """Refuse reserved prefixes and what Kubernetes would not take.
+    """Reject reserved prefixes and labels that Kubernetes does not allow.
 
     Raises:
-        Refusal: 400 BadRequest (ams0/aks-nvme-ssd-provisioner#5 for the prefix of AKS, shortened there; Azure/AKS#2866
-            and #4613 for those of Kubernetes, from before node-role was allowed, Azure/AKS#4628; that the sentence
-            names it now is unconfirmed).
+        Refusal: 400 BadRequest (ams0/aks-nvme-ssd-provisioner#5 for the AKS prefix, shortened there; Azure/AKS#2866 and
+            #4613 for the Kubernetes prefixes, from before node-role was allowed, Azure/AKS#4628; whether the message
+            now
+            names it is unconfirmed).
     """
     is_spot = pool.get("scaleSetPriority") == "Spot"
     for key, value in labels_of(pool).items():
@@ -80,11 +82,11 @@ def _is_qualified(prefix: str, slash: str, name: str) -> bool:
 
 
 def check_taints(pool: Json) -> None:
-    """Refuse what cannot be read, reserved prefixes, two taints with one key, and hard taints on a System pool.
+    """Reject unparsable taints, reserved prefixes, two taints with one key, and hard taints on a System pool.
 
     Raises:
-        Refusal: 400 (Azure/karpenter-provider-azure#1830 for the prefix, Azure/AKS#1412 for doubled keys,
-            Azure/AKS#2578 for SystemPoolHasRestrictedTaint; sentences unconfirmed).
+        Refusal: 400 (Azure/karpenter-provider-azure#1830 for the prefix, Azure/AKS#1412 for duplicate keys,
+            Azure/AKS#2578 for SystemPoolHasRestrictedTaint; messages unconfirmed).
     """
     seen: set[str] = set()
     for taint in taints_of(pool):

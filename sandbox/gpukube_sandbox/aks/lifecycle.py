@@ -1,9 +1,9 @@
-"""The work behind an operation, on the sandbox's clock: machines come, change and go.
+"""The work behind an operation, on the sandbox's clock: machines are created, changed, and deleted.
 
-In scope: what happens between the answer to a request and the end of its operation. Out of scope: HTTP, rules.
+In scope: everything between the response to a request and the end of its operation. Out of scope: HTTP, rules.
 
-Durations are sandbox seconds, within the limits that are known: bootstrap at most 15 minutes, a MIG node reboots once
-(Azure/AgentBaker parts/linux/cloud-init/artifacts); the figures themselves are unconfirmed.
+Durations are sandbox seconds within the known limits: bootstrap takes at most 15 minutes, a MIG node reboots once
+(Azure/AgentBaker parts/linux/cloud-init/artifacts); the exact values are unconfirmed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gpukube_sandbox.aks.machines import (
     node_shape,
     node_taints,
     retouch_node,
-    with_machines_of,
+    with_image_of,
 )
-from gpukube_sandbox.aks.upgrades import drain_settings, is_rolled, surge_of, undrained
+from gpukube_sandbox.aks.upgrades import drain_error, drain_settings, is_rolled, surge_of
 from gpukube_sandbox.kube.draining import cordon, drain
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pace:
-    """How long things take, in sandbox seconds."""
+    """Durations in sandbox seconds."""
 
     accept_s: float = 5.0
     allocate_s: float = 40.0
@@ -49,12 +49,12 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An operation that is made to fail, or to take longer.
+    """A planned failure or delay of an operation.
 
     Attributes:
-        error: `{code, message, details}`; None when it only takes longer.
-        after_nodes: Machines that still come before it fails.
-        delay_s: Sandbox seconds it takes longer.
+        error: `{code, message, details}`; None if the operation is only delayed.
+        after_nodes: Machines that still come up before it fails.
+        delay_s: Additional sandbox seconds.
     """
 
     error: Json | None
@@ -63,7 +63,7 @@ class Failure:
 
 
 class _Failed(Exception):
-    """The failure of an operation: the planned one, or that of `error`."""
+    """Failure of an operation: the planned one, or `error`."""
 
     def __init__(self, error: Json | None = None) -> None:
         super().__init__()
@@ -72,11 +72,11 @@ class _Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One operation at work.
+    """A running operation and its context.
 
     Attributes:
-        failure: What was planned to go wrong.
-        before: The properties that living machines were made from, when they changed.
+        failure: Planned failure, if any.
+        before: The properties that existing machines were created from, if they changed.
     """
 
     cluster: Cluster
@@ -88,28 +88,28 @@ class Job:
     before: Json | None = None
 
     async def begin(self) -> None:
-        """Let the time pass in which nothing shows."""
+        """Wait for the time in which nothing is visible yet."""
         await self.clock.sleep(self.pace.accept_s + (self.failure.delay_s if self.failure else 0))
 
     def end(self, error: Json | None = None) -> None:
-        """Settle pool and operation."""
+        """Record the result in the pool and the operation."""
         pool = self.pool
         pool.state = "Failed" if error else "Succeeded"
         pool.error = error
         if pool.properties.get("enableAutoScaling") and not error:
-            pool.properties["count"] = len(pool.nodes)  # an autoscaled pool shows its machines
+            pool.properties["count"] = len(pool.nodes)  # an autoscaled pool reports its actual machines
         pool.touch()
         self.operation.end("Failed" if error else "Succeeded", self.clock.now(), error)
         self.cluster.kube.wake_autoscaler()
 
 
 async def run_change(job: Job) -> None:
-    """Bring the machines of a pool to what its properties say, then settle the operation."""
+    """Change the machines of a pool to match its properties, then end the operation."""
     try:
         await job.begin()
-        await job.cluster.kube.joined(job.pool.nodes)  # what an aborted operation left booting would miss the change
-        await _retouch(job)
-        # Another image or version replaces every machine; any PUT replaces what an earlier upgrade left.
+        await job.cluster.kube.joined(job.pool.nodes)  # an aborted operation's booting machines would miss the change
+        await _update_nodes(job)
+        # A new image or version replaces every machine; any PUT replaces those that an earlier upgrade left.
         if job.before is not None and is_rolled(job.before, job.pool.properties):
             job.pool.outdated = set(job.pool.nodes)
         await _shrink(job, _target_size(job.pool))
@@ -122,7 +122,7 @@ async def run_change(job: Job) -> None:
 
 
 async def run_delete(job: Job) -> None:
-    """Drain and remove every machine, then the pool."""
+    """Drain and delete every machine, then the pool."""
     await job.begin()
     if job.failure and job.failure.error:
         job.end(job.failure.error)
@@ -134,7 +134,7 @@ async def run_delete(job: Job) -> None:
 
 
 async def stop_work(operation: Operation) -> None:
-    """End the work behind an operation where it stands; its record is left as it is."""
+    """Cancel the work behind an operation at once; its record stays unchanged."""
     if operation.task is not None:
         operation.task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -142,7 +142,7 @@ async def stop_work(operation: Operation) -> None:
 
 
 async def run_abort(job: Job, victim: Operation) -> None:
-    """Stop what runs; what was done is not rolled back (docs: aks/manage-abort-operations)."""
+    """Cancel the running operation; completed steps are not rolled back (docs: aks/manage-abort-operations)."""
     await stop_work(victim)
     if victim.is_running:
         victim.end("Canceled", job.clock.now())
@@ -159,62 +159,62 @@ def _target_size(pool: Pool) -> int:
     if not pool.properties.get("enableAutoScaling"):
         return count
     low, high = (int(str(pool.properties[key])) for key in ("minCount", "maxCount"))
-    return min(max(count, low), high)  # an update may leave the count outside; the autoscaler moves it (Azure/AKS#1758)
+    return min(max(count, low), high)  # an update may leave it outside; the autoscaler moves it (Azure/AKS#1758)
 
 
-async def _retouch(job: Job) -> None:
-    """Labels and taints of living machines follow the pool in place (docs: aks/use-labels, aks/use-node-taints)."""
+async def _update_nodes(job: Job) -> None:
+    """Apply the pool's labels and taints to existing machines in place (docs: aks/use-labels, aks/use-node-taints)."""
     pool, group = job.pool, job.cluster.node_group
     if job.before is None:
         return
     old = node_labels(pool.name, job.before, group)
-    new = node_labels(pool.name, with_machines_of(pool.properties, job.before), group)
+    new = node_labels(pool.name, with_image_of(pool.properties, job.before), group)
     taints = node_taints(job.before), node_taints(pool.properties)
     for name in pool.nodes:
         await retouch_node(job.cluster.kube, name, (old, new), taints)
 
 
-async def _shrink(job: Job, wanted: int) -> None:
-    while len(job.pool.nodes) > wanted:
+async def _shrink(job: Job, target: int) -> None:
+    while len(job.pool.nodes) > target:
         await job.clock.sleep(job.pace.drain_s)
         await _remove(job, job.pool.nodes[-1])  # newest first
 
 
 async def _remove(job: Job, name: str) -> None:
-    """Take a machine away; an abort in between must leave no node without its machine."""
-    await forget(job.cluster, job.pool, name)
+    """Delete a machine; an abort in between must not leave a node without its machine."""
+    await delete_machine(job.cluster, job.pool, name)
 
 
-async def forget(cluster: Cluster, pool: Pool, name: str) -> None:
-    """Take a machine away with its node."""
+async def delete_machine(cluster: Cluster, pool: Pool, name: str) -> None:
+    """Delete a machine together with its node."""
     pool.nodes.remove(name)
     pool.outdated.discard(name)
     await asyncio.shield(cluster.kube.remove_node(name))
 
 
 async def _grow(job: Job) -> None:
-    wanted, made = _target_size(job.pool), 0
+    target, created = _target_size(job.pool), 0
     fails = job.failure is not None and job.failure.error is not None
-    if len(job.pool.nodes) < wanted:
+    if len(job.pool.nodes) < target:
         await job.clock.sleep(job.pace.allocate_s)
-    while len(job.pool.nodes) < wanted:
-        if fails and job.failure and made >= job.failure.after_nodes:
+    while len(job.pool.nodes) < target:
+        if fails and job.failure and created >= job.failure.after_nodes:
             break
         await _add_machine(job.cluster, job.pool, job.pace.boot_s)
-        made += 1
+        created += 1
         await job.clock.sleep(job.pace.between_nodes_s)
     if fails:
         raise _Failed
-    if made:
+    if created:
         await _wait_for_boot(job)
 
 
 async def _roll(job: Job) -> None:
-    """Replace the machines a few at a time: surge, wait, drain, and without a surge the other way round.
+    """Replace machines in batches: surge, wait, drain; without a surge, drain first.
 
-    A failing upgrade stops after some machines, and leaves the pool with old and new ones. So does one whose machines
-    cannot be drained in time: they take pods again and are not replaced, or, with undrainableNodeBehavior Cordon, stay
-    cordoned beside their replacements while the others go on (SDK, UndrainableNodeBehavior).
+    An upgrade that fails stops after some machines and leaves old and new ones in the pool. The same happens if
+    machines cannot be drained in time: they are uncordoned and not replaced, or, with undrainableNodeBehavior Cordon,
+    stay cordoned next to their replacements while the others continue (SDK, UndrainableNodeBehavior).
     """
     fails = job.failure.after_nodes if job.failure and job.failure.error else None
     old = [name for name in job.pool.nodes if name in job.pool.outdated]
@@ -232,9 +232,9 @@ async def _roll(job: Job) -> None:
         stuck = {one.node for one in left}
         if left and not settings.quarantines:
             await cordon(job.cluster.kube.api, batch, unschedulable=False)
-            while len(job.pool.nodes) > len(old):  # the surge goes
+            while len(job.pool.nodes) > len(old):  # delete the surge machines
                 await _remove(job, job.pool.nodes[-1])
-            raise _Failed(undrained(left))
+            raise _Failed(drain_error(left))
         blocked += left
         for name in batch:
             if name not in stuck:
@@ -243,7 +243,7 @@ async def _roll(job: Job) -> None:
             await job.clock.sleep(job.pace.allocate_s)
             await _add_machines(job, len(batch) - len(stuck))
     if blocked:
-        raise _Failed(undrained(blocked))
+        raise _Failed(drain_error(blocked))
     await _grow(job)
 
 
@@ -254,20 +254,20 @@ async def _add_machines(job: Job, count: int) -> None:
 
 
 async def _wait_for_boot(job: Job) -> None:
-    """A pool is not done before its machines are nodes: two sleeps side by side could end in any order."""
+    """Wait until all machines are nodes; two parallel sleeps could end in either order."""
     reboots = "gpuInstanceProfile" in job.pool.properties
     await job.clock.sleep(job.pace.boot_s + (job.pace.reboot_s if reboots else 0))
     await job.cluster.kube.joined(job.pool.nodes)
 
 
 async def seed_pool(cluster: Cluster, pool: Pool) -> None:
-    """Give a pool that has always been there its machines, booted already."""
+    """Create the machines of a pool that exists from the start, already booted."""
     while len(pool.nodes) < _target_size(pool):
         await _add_machine(cluster, pool, 0.0)
 
 
 async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> None:
-    """Bring up machines one after the other."""
+    """Create machines one after the other."""
     for _ in range(count):
         await _add_machine(cluster, pool, pace.boot_s)
 

@@ -1,7 +1,7 @@
-"""The locations of Azure, of all its clouds.
+"""Azure's locations, in all its clouds.
 
-Source: docs: azure/reliability/regions-list, as of May 2026, with the early access and announced ones that Azure's
-service tags name.
+Source: docs: azure/reliability/regions-list, as of May 2026, plus the early-access and announced locations that
+Azure's service tags name.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNOR
 
 
 def is_location(name: str) -> bool:
-    """Whether there is such a location, by its name or as it is displayed ("East US")."""
+    """Return whether a location exists, by name or display name ("East US")."""
     return name.replace(" ", "").lower() in LOCATIONS
 
 
 def check_subscription(entry: Mapping[str, object]) -> None:
-    """Refuse an entry whose `subscription` is no id, or whose `location` is none.
+    """Reject an entry whose `subscription` is not an id or whose `location` does not exist.
 
     Raises:
         WrongEntry: The first mistake.

@@ -1,6 +1,6 @@
-"""The virtual machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
+"""Virtual machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
 
-In scope: what AKS puts on a node that joins. Out of scope: when nodes come and go (`lifecycle`).
+In scope: what AKS sets on a node that joins. Out of scope: when nodes are created and deleted (`lifecycle`).
 
 Source of labels: docs: aks/use-labels, docs: aks/use-nvidia-gpu.
 """
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.cluster import KubeCluster
 
 IMAGE_DATE = "202607.31.1"
-"""Of the images that there are at first."""
+"""Date of the initial images."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SYSTEMS = {
     "Ubuntu2204": ("Ubuntu 22.04.5 LTS", "5.15.0-1117-azure", "1.7.34"),
     "Ubuntu2404": ("Ubuntu 24.04.4 LTS", "6.8.0-1063-azure", "2.3.3"),
 }
 _AZURE_LINUX = ("Microsoft Azure Linux 3.0", "6.6.144.1-1.azl3", "2.2.4")
-"""Name, kernel and containerd of the images of `IMAGE_DATE` (Azure/AgentBaker, vhdbuilder/release-notes)."""
+"""Name, kernel, and containerd of the images of `IMAGE_DATE` (Azure/AgentBaker, vhdbuilder/release-notes)."""
 _IMAGES = {"Ubuntu2204": "AKSUbuntu-2204gen2containerd", "AzureLinux": "AKSAzureLinux-V3gen2"}
 _OF_THE_IMAGE = ("nodeImageVersion", "osSKU", "enableFIPS", "currentOrchestratorVersion")
 _UBUNTU_24_FROM = 34  # Ubuntu means 24.04 from Kubernetes 1.34 on (docs: aks/node-auto-provisioning-aksnodeclass)
 
 
 def effective_sku(pool: Json) -> str:
-    """The image family behind osSKU: `Ubuntu` depends on the Kubernetes version."""
+    """Return the image family of an osSKU: for `Ubuntu` it depends on the Kubernetes version."""
     sku = str(pool.get("osSKU", "Ubuntu"))
     if sku != "Ubuntu":
         return sku
@@ -44,7 +44,7 @@ def effective_sku(pool: Json) -> str:
 
 
 def image_version(pool: Json, date: str = IMAGE_DATE) -> str:
-    """NodeImageVersion that the service would choose now, when the newest images are of this date."""
+    """Return the NodeImageVersion that the service would choose now, if the newest images are of this date."""
     sku = effective_sku(pool)
     family = next((image for start, image in _IMAGES.items() if sku.startswith(start)), "AKSUbuntu-2404gen2containerd")
     if pool.get("enableFIPS"):
@@ -53,7 +53,7 @@ def image_version(pool: Json, date: str = IMAGE_DATE) -> str:
 
 
 def node_name(cluster: str, pool: str, index: int) -> str:
-    """`aks-<pool>-<8 digits>-vmss<6 of base 36>`, as scale sets name their members."""
+    """Return `aks-<pool>-<8 digits>-vmss<6 of base 36>`, the name format of scale set members."""
     digest = int(hashlib.sha256(f"{cluster}/{pool}".encode()).hexdigest(), 16) % 10**8
     number, text = index, ""
     for _ in range(6):
@@ -63,13 +63,13 @@ def node_name(cluster: str, pool: str, index: int) -> str:
 
 
 def scale_set_name(cluster: str, pool: str) -> str:
-    """Name of the pool's scale set, which its members' names begin with."""
+    """Return the name of the pool's scale set, which is the prefix of its members' names."""
     name = node_name(cluster, pool, 0)
     return name[: name.rindex("vmss") + 4]
 
 
 def node_labels(pool_name: str, pool: Json, node_group: str) -> dict[str, str]:
-    """Every label that the pool gives its nodes: the user's and the cloud's."""
+    """Return all labels that the pool sets on its nodes: the user's and the cloud's."""
     size = _size_of(pool)
     spot = pool.get("scaleSetPriority") == "Spot"
     labels = labels_of(pool) | {
@@ -98,22 +98,22 @@ def node_labels(pool_name: str, pool: Json, node_group: str) -> dict[str, str]:
 
 
 def node_taints(pool: Json) -> tuple[Taint, ...]:
-    """The pool's taints; AKS adds none for GPUs, and a Spot pool carries its taint in its own list."""
+    """Return the pool's taints; AKS adds none for GPUs, and a Spot pool has its taint in its own list."""
     return tuple(Taint.parse(text) for text in taints_of(pool))
 
 
 def is_managed(pool: Json) -> bool:
-    """Whether AKS runs the device plugin, as a service of the host (docs: aks/aks-managed-gpu-nodes)."""
+    """Return whether AKS runs the device plugin, as a service of the host (docs: aks/aks-managed-gpu-nodes)."""
     return _nvidia(pool).get("managementMode") == "Managed"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the machines of a cluster are.
+    """Location of a cluster's machines.
 
     Attributes:
         cluster: ARM id of the cluster.
-        node_group: nodeResourceGroup, where the scale sets are.
+        node_group: nodeResourceGroup, which contains the scale sets.
     """
 
     cluster: str
@@ -123,13 +123,13 @@ class Place:
 
 
 def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: float) -> NodeShape:
-    """One machine that is about to boot.
+    """Return a machine that is about to boot.
 
     Args:
-        place: Where it is.
+        place: Location of the machine.
         pool_name: Agent pool.
         pool: Its wire properties.
-        index: Which member of the scale set; zones are dealt out in turn.
+        index: Index in the scale set; machines are spread over zones in turn.
         boot_s: Sandbox seconds until it registers.
     """
     name = node_name(place.cluster, pool_name, index)
@@ -199,8 +199,8 @@ def _gpu_shape(pool: Json, size: VmSize) -> GpuShape | None:
     )
 
 
-def with_machines_of(pool: Json, before: Json) -> Json:
-    """The pool as its living machines show it before they are rolled: what comes with the image stays the old one."""
+def with_image_of(pool: Json, before: Json) -> Json:
+    """Return a pool's properties as its existing machines have them before they are replaced: image fields stay old."""
     return pool | {key: before[key] for key in _OF_THE_IMAGE}
 
 
@@ -210,13 +210,13 @@ async def retouch_node(
     labels: tuple[dict[str, str], dict[str, str]],
     taints: tuple[tuple[Taint, ...], tuple[Taint, ...]],
 ) -> None:
-    """Bring the pool's labels and taints of a living node from the old to the new ones; others stay.
+    """Change a node's pool labels and taints from the old to the new ones; others stay.
 
     Args:
-        kube: The cluster; a node that is not there (yet) is left out.
+        kube: The cluster; a node that does not exist (yet) is skipped.
         name: Node name.
-        labels: What the pool gave, and what it gives now.
-        taints: Likewise.
+        labels: The pool's old and new labels.
+        taints: The pool's old and new taints.
     """
     node = await kube.api.get("nodes", name)
     if node is None:

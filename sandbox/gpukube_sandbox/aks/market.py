@@ -1,6 +1,6 @@
-"""What sizes there are in the emulated Azure and what they cost: ARM's Resource SKUs, and the public retail prices.
+"""Availability and prices of VM sizes in the emulated Azure: ARM's Resource SKUs, and the public retail prices.
 
-In scope: both answers, and invented prices. Out of scope: HTTP (`routes`), the sizes themselves (`sizes`).
+In scope: both responses, and invented prices. Out of scope: HTTP (`routes`), the sizes themselves (`sizes`).
 
 Sources: docs: rest/api/compute/resource-skus/list, rest/api/cost-management/retail-prices.
 """
@@ -30,18 +30,18 @@ _VCPU_USD = 0.03
 _FAR = 1.2
 _SPOT = 0.3
 _PAGE = 60
-"""Prices of one page; the real service gives 1,000."""
+"""Prices per page; the real service returns 1,000."""
 
 
 def resource_skus(query: Mapping[str, str]) -> Json:
-    """All SKUs of a location; disks are among them, as in the real answer.
+    """Return all SKUs of a location, including disks, as in the real response.
 
     Raises:
-        Refusal: 400, a filter by anything else.
+        Refusal: 400 for any other filter.
     """
-    asked = query.get("$filter", "")
-    found = _LOCATION.fullmatch(asked)
-    if asked and found is None:
+    clause = query.get("$filter", "")
+    found = _LOCATION.fullmatch(clause)
+    if clause and found is None:
         raise front_door(400, "InvalidFilterInQueryString", "The filter query specified in the request is not valid.")
     location = found[1] if found else "eastus"
     disk = {"resourceType": "disks", "name": "Premium_LRS", "locations": [location], "capabilities": []}
@@ -85,28 +85,28 @@ def _sku(size: VmSize, location: str) -> Json:
 
 
 def price_of(size: VmSize, region: str) -> float:
-    """US dollars per hour; invented."""
+    """Return an invented price in US dollars per hour."""
     gpus = size.gpus * _SHARES.get(size.name, 1.0)
     return round((gpus * _GPU_USD.get(size.gpu, 1.0) + size.vcpus * _VCPU_USD) * (1.0 if "us" in region else _FAR), 4)
 
 
 def retail_prices(query: Mapping[str, str], base: str) -> Json:
-    """One page of retail prices; no account is needed to read them.
+    """Return one page of retail prices; reading them needs no account.
 
     Args:
-        query: Of the request; `$filter` is a conjunction of equalities.
-        base: Address of the page itself, for the link to the next.
+        query: The request's query; `$filter` is a conjunction of equalities.
+        base: The page's own address, for the link to the next page.
     """
-    asked = query.get("$filter", "")
-    terms: dict[str, str] = dict(_TERM.findall(asked))
+    clause = query.get("$filter", "")
+    terms: dict[str, str] = dict(_TERM.findall(clause))
     region = terms.get("armRegionName", "eastus")
     items = [item for size in SIZES.values() for item in _items(size, region)]
-    wanted = {"type" if key == "priceType" else key: value for key, value in terms.items()}
-    found = [item for item in items if all(item.get(key) == value for key, value in wanted.items())]
+    expected = {"type" if key == "priceType" else key: value for key, value in terms.items()}
+    found = [item for item in items if all(item.get(key) == value for key, value in expected.items())]
     skip = query.get("$skip", "0")
     start = int(skip) if skip.isdigit() else 0
     link = (
-        f"{base}?api-version={query.get('api-version', '')}&$filter={asked.replace(' ', '%20')}&$skip={start + _PAGE}"
+        f"{base}?api-version={query.get('api-version', '')}&$filter={clause.replace(' ', '%20')}&$skip={start + _PAGE}"
     )
     return {
         "BillingCurrency": "USD",
@@ -119,7 +119,7 @@ def retail_prices(query: Mapping[str, str], base: str) -> Json:
 
 
 def _items(size: VmSize, region: str) -> list[Json]:
-    """The meters of one size: Linux, Windows, and both again as Spot and as Low Priority."""
+    """List the meters of one size: Linux and Windows, each as regular, Spot, and Low Priority."""
     if size.restricted:
         return []
     usd = price_of(size, region)

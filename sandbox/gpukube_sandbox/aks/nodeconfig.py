@@ -1,9 +1,9 @@
-"""Settings of a pool's kubelets and of its operating system: which there are, and within which bounds.
+"""Kubelet and operating system settings of a pool: which exist, and within which bounds.
 
 In scope: kubeletConfig, linuxOSConfig and messageOfTheDay. Out of scope: other properties (`rules`).
 
 Source: docs: aks/custom-node-configuration; Azure/karpenter-provider-azure#1502, whose bounds follow AKS's own;
-docstrings of KubeletConfig and LinuxOSConfig (azure-mgmt-containerservice 41.8.0). Codes and sentences are unconfirmed.
+docstrings of KubeletConfig and LinuxOSConfig (azure-mgmt-containerservice 41.8.0). Codes and messages are unconfirmed.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ _PAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "transparentHugePageDefrag": ("always", "defer", "defer+madvise", "madvise", "never"),
 }
 _THRESHOLDS: Final = {"imageGcHighThreshold": 85, "imageGcLowThreshold": 80}
-_LEAST_LOG_FILES = 2
+_MIN_LOG_FILES = 2
 _PERIOD: Final = re.compile(r"(\d+(\.\d+)?(ns|us|ms|s|m|h))+")
 
 
 def check_node_config(pool: Json) -> None:
-    """Refuse settings that nodes do not take.
+    """Reject settings that nodes do not support.
 
     Raises:
         Refusal: 400 InvalidParameter.
@@ -72,15 +72,15 @@ def check_node_config(pool: Json) -> None:
     kubelet, system = (_object(pool.get(key)) for key in ("kubeletConfig", "linuxOSConfig"))
     _check_kubelet(kubelet)
     if system and pool["osType"] == "Windows":  # docs: aks/custom-node-configuration
-        raise _refused("linuxOSConfig", "it is not supported on Windows agent pools")
+        raise _invalid("linuxOSConfig", "it is not supported on Windows agent pools")
     for key, choices in _PAGES.items():
         _check_choice("linuxOSConfig", key, system, choices)
     swap = system.get("swapFileSizeMB")
     if isinstance(swap, int):
         if swap < 1:
-            raise _refused("linuxOSConfig.swapFileSizeMB", f"it was {swap} and must be at least 1")
+            raise _invalid("linuxOSConfig.swapFileSizeMB", f"it was {swap} and must be at least 1")
         if kubelet.get("failSwapOn", True) is not False:  # docs: swap needs failSwapOn false
-            raise _refused("linuxOSConfig.swapFileSizeMB", "it needs kubeletConfig.failSwapOn to be false")
+            raise _invalid("linuxOSConfig.swapFileSizeMB", "it needs kubeletConfig.failSwapOn to be false")
     _check_sysctls(_object(system.get("sysctls")))
     _check_message(pool)
 
@@ -97,13 +97,13 @@ def _check_kubelet(kubelet: Json) -> None:
     high, low = (int(str(kubelet.get(key, usual))) for key, usual in _THRESHOLDS.items())
     if low > high:
         message = f"imageGcLowThreshold {low} cannot be higher than imageGcHighThreshold {high}"
-        raise _refused("kubeletConfig.imageGcLowThreshold", message)
+        raise _invalid("kubeletConfig.imageGcLowThreshold", message)
     files = kubelet.get("containerLogMaxFiles")
-    if isinstance(files, int) and files < _LEAST_LOG_FILES:
-        raise _refused("kubeletConfig.containerLogMaxFiles", f"it was {files} and must be at least {_LEAST_LOG_FILES}")
+    if isinstance(files, int) and files < _MIN_LOG_FILES:
+        raise _invalid("kubeletConfig.containerLogMaxFiles", f"it was {files} and must be at least {_MIN_LOG_FILES}")
     period = kubelet.get("cpuCfsQuotaPeriod")
     if period is not None and not _PERIOD.fullmatch(str(period)):
-        raise _refused("kubeletConfig.cpuCfsQuotaPeriod", f"it was '{period}' and must be a time such as 100ms")
+        raise _invalid("kubeletConfig.cpuCfsQuotaPeriod", f"it was '{period}' and must be a time such as 100ms")
 
 
 def _check_sysctls(sysctls: Json) -> None:
@@ -116,7 +116,7 @@ def _check_sysctls(sysctls: Json) -> None:
     within = found and all(low <= int(port) <= high for port, (low, high) in zip(found.groups(), _PORTS, strict=True))
     if not within:
         message = f"it was '{ports}' and must be the first port (1024 to 60999) and the last (32768 to 65535)"
-        raise _refused("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", message)
+        raise _invalid("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", message)
 
 
 def _check_message(pool: Json) -> None:
@@ -124,24 +124,24 @@ def _check_message(pool: Json) -> None:
     if text is None:
         return
     if pool["osType"] == "Windows":
-        raise _refused("messageOfTheDay", "it must not be specified for Windows nodes")
+        raise _invalid("messageOfTheDay", "it must not be specified for Windows nodes")
     try:
         base64.b64decode(str(text), validate=True)
     except binascii.Error:
-        raise _refused("messageOfTheDay", "it must be base64-encoded") from None
+        raise _invalid("messageOfTheDay", "it must be base64-encoded") from None
 
 
 def _check_choice(part: str, key: str, given: Json, choices: tuple[str, ...]) -> None:
     value = given.get(key)
     if value is not None and value not in choices:
-        raise _refused(f"{part}.{key}", f"it was '{value}'; allowed values: {', '.join(choices)}")
+        raise _invalid(f"{part}.{key}", f"it was '{value}'; allowed values: {', '.join(choices)}")
 
 
 def _check_bounds(path: str, value: object, bounds: tuple[int, int]) -> None:
     if isinstance(value, int) and not bounds[0] <= value <= bounds[1]:
-        raise _refused(path, f"it was {value} and must be between {bounds[0]} and {bounds[1]}")
+        raise _invalid(path, f"it was {value} and must be between {bounds[0]} and {bounds[1]}")
 
 
-def _refused(path: str, details: str) -> Exception:
+def _invalid(path: str, details: str) -> Exception:
     target = f"agentPoolProfile.{path}"
     return bad_parameter(f"The value of parameter {target} is invalid. Error details: {details}.", target)

@@ -1,6 +1,6 @@
-"""What Azure offers: its locations, and the Kubernetes versions of a location and of a cluster.
+"""Azure's locations, and the Kubernetes versions of a location and of a cluster.
 
-In scope: the answers to `az account list-locations`, `az aks get-versions` and `az aks get-upgrades`. Out of scope:
+In scope: the responses to `az account list-locations`, `az aks get-versions`, and `az aks get-upgrades`. Out of scope:
 HTTP (`routes`), versions of a single pool (`service`).
 
 The sandbox invents no versions: it offers those that its clusters run.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def require_location(location: str, api_version: str, resource_type: str) -> None:
-    """Refuse a location that there is not.
+    """Reject a location that does not exist.
 
     Raises:
         Refusal: 400 NoRegisteredProviderFound (Azure/azure-cli#2003).
@@ -40,7 +40,7 @@ def require_location(location: str, api_version: str, resource_type: str) -> Non
 
 
 def locations(subscription: str) -> Json:
-    """All locations, as a subscription lists them."""
+    """Return all locations in the form of a subscription's list."""
     return {
         "value": [
             {
@@ -57,7 +57,7 @@ def locations(subscription: str) -> Json:
 
 
 def versions(clusters: Iterable[Cluster]) -> Json:
-    """Versions by minor, each patch with those above it."""
+    """Return versions by minor version, each patch with its possible upgrades."""
     known = sorted({cluster.kubernetes_version for cluster in clusters}, key=_parts)
     minors: dict[str, list[str]] = {}
     for version in known:
@@ -77,7 +77,7 @@ def versions(clusters: Iterable[Cluster]) -> Json:
 
 
 def upgrade_profile(cluster: Cluster, clusters: Iterable[Cluster]) -> Json:
-    """Versions that a control plane and its pools could go to."""
+    """Return the versions that a control plane and its pools can be upgraded to."""
     known = sorted({other.kubernetes_version for other in clusters}, key=_parts)
     plane = {
         "kubernetesVersion": cluster.kubernetes_version,
@@ -93,9 +93,9 @@ def upgrade_profile(cluster: Cluster, clusters: Iterable[Cluster]) -> Json:
 
 
 def _above(version: str, known: list[str]) -> list[str]:
-    """Those above a version, up to the next minor (docs: aks/upgrade-aks-cluster: minors cannot be skipped)."""
-    most = _parts(version)[1] + 1
-    return [other for other in known if _parts(other) > _parts(version) and _parts(other)[1] <= most]
+    """List the versions above one, up to the next minor (docs: aks/upgrade-aks-cluster: no skipping)."""
+    last_minor = _parts(version)[1] + 1
+    return [other for other in known if _parts(other) > _parts(version) and _parts(other)[1] <= last_minor]
 
 
 def _parts(version: str) -> tuple[int, ...]:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Status = Literal["InProgress", "Succeeded", "Failed", "Canceled"]
 
 OPERATION_API = "2016-03-30"
-"""api-version that AKS writes into its operation addresses, whatever the request's was."""
+"""api-version in AKS's operation addresses, independent of the request's."""
 _OPAQUE = "x" * 512
-"""The real address carries a signed token of up to 4 KB; clients must treat it as opaque."""
+"""Stands for the real address's signed token of up to 4 KB; clients must treat it as opaque."""
 
 
 @dataclass(slots=True)
 class Operation:
-    """One operation on a pool.
+    """A running or finished operation on a pool.
 
     Attributes:
         kind: The provisioningState while it runs.
@@ -48,20 +48,20 @@ class Operation:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not come to an end."""
+        """Return whether the operation has not ended."""
         return self.status == "InProgress"
 
     def end(self, status: Status, now: float, error: Json | None = None) -> None:
-        """Note how it ended."""
+        """Record the result."""
         self.status, self.ended, self.error = status, now, error
 
     def address(self, base: str, kind: Literal["operations", "operationresults"]) -> str:
-        """Address of its status, or of its result."""
+        """Return the address of the operation's status or result."""
         place = f"/subscriptions/{self.subscription}/providers/Microsoft.ContainerService/locations/{self.location}"
         return f"{base}{place}/{kind}/{self.id}?api-version={OPERATION_API}&t={_OPAQUE}"
 
     def wire(self) -> Json:
-        """The status document."""
+        """Return the status document."""
         place = f"/subscriptions/{self.subscription}/providers/Microsoft.ContainerService/locations/{self.location}"
         document: Json = {
             "id": f"{place}/operations/{self.id}",

@@ -1,6 +1,6 @@
-"""What each call of ARM needs of Azure RBAC, and the refusals.
+"""Azure RBAC permissions that each ARM call needs, and the errors if they are missing.
 
-In scope: the map from call to action, and the words. Out of scope: which permissions are refused (`permits`).
+In scope: the map from call to action, and the messages. Out of scope: which permissions are denied (`permits`).
 
 Sources: docs: role-based-access-control/permissions/containers, permissions/compute and permissions/general (the
 operations of Microsoft.ContainerService, Microsoft.Compute, Microsoft.Resources); the built-in roles Azure Kubernetes
@@ -45,7 +45,7 @@ _OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
         f"{_CONTAINERS}/locations/operationresults/read"
     ),
 }
-"""Method and path below a subscription, names as `*`, to the action."""
+"""Method and path below a subscription, with `*` for names -> action."""
 _OF_CLUSTERS: dict[tuple[str, str], str] = {
     ("GET", ""): f"{_CONTAINERS}/managedClusters/read",
     ("GET", "upgradeprofiles/*"): f"{_CONTAINERS}/managedClusters/upgradeProfiles/read",
@@ -54,23 +54,23 @@ _OF_CLUSTERS: dict[tuple[str, str], str] = {
     ("PUT", "agentpools/*"): f"{_POOLS}/write",
     ("DELETE", "agentpools/*"): f"{_POOLS}/delete",
     ("POST", "agentpools/*/abort"): f"{_POOLS}/abort/action",
-    # the list of operations also has /write, which does nothing (MicrosoftDocs/azure-docs#112369)
+    # The list of operations also has /write, which does nothing (MicrosoftDocs/azure-docs#112369).
     ("POST", "agentpools/*/upgradenodeimageversion"): f"{_POOLS}/upgradeNodeImageVersion/action",
     ("GET", "agentpools/*/upgradeprofiles/*"): f"{_POOLS}/upgradeProfiles/read",
     ("GET", "availableagentpoolversions"): f"{_CONTAINERS}/managedClusters/availableAgentPoolVersions/read",
     ("POST", "listclusterusercredential"): f"{_CONTAINERS}/managedClusters/listClusterUserCredential/action",
     ("POST", "listclusteradmincredential"): f"{_CONTAINERS}/managedClusters/listClusterAdminCredential/action",
 }
-"""Method and path below a cluster, names as `*`, to the action."""
+"""Method and path below a cluster, with `*` for names -> action."""
 _LINKED: dict[str, str] = {
     "vnetSubnetID": "Microsoft.Network/virtualNetworks/subnets/join/action",
     "podSubnetID": "Microsoft.Network/virtualNetworks/subnets/join/action",
     "nodePublicIPPrefixID": "Microsoft.Network/publicIPPrefixes/join/action",
     "proximityPlacementGroupID": f"{_COMPUTE}/proximityPlacementGroups/write",
 }
-"""Property of an agent pool that names a resource -> what the caller must be allowed there (docs:
-aks/aks-service-permissions, "Identity creating and operating the cluster"). Capacity reservation groups and host groups
-are joined by the cluster's own identity (docs: aks/use-capacity-reservation-groups, aks/use-azure-dedicated-hosts)."""
+"""Agent pool property that names a resource -> action that the caller needs on it (docs: aks/aks-service-permissions,
+"Identity creating and operating the cluster"). For capacity reservation groups and host groups, the cluster's own
+identity needs it (docs: aks/use-capacity-reservation-groups, aks/use-azure-dedicated-hosts)."""
 KNOWN = frozenset({*_OF_SUBSCRIPTIONS.values(), *_OF_CLUSTERS.values(), *_LINKED.values()})
 """All actions that calls of the emulated ARM need."""
 _GROUP_PARTS, _CLUSTER_PARTS = 4, 8
@@ -78,7 +78,7 @@ _CLIENT, _OBJECT = "00000000-0000-0000-0000-0000000000cc", "00000000-0000-0000-0
 
 
 def needs(scope: Scope, body: bytes) -> list[Need]:
-    """List what a request needs, that of the call itself first."""
+    """List what a request needs, the permission for the call itself first."""
     parts = [part for part in scope["path"].split("/") if part]
     if len(parts) < 2 or parts[0].lower() != "subscriptions":  # noqa: PLR2004 - subscriptions, its id
         return []
@@ -91,7 +91,7 @@ def needs(scope: Scope, body: bytes) -> list[Need]:
 
 
 def _is_name(parts: list[str], at: int) -> bool:
-    """Whether a part is the name of something: providers/NAMESPACE is none, what follows takes turns with types."""
+    """Return whether a path segment is a name; after providers/NAMESPACE, types and names alternate."""
     if parts[:1] == ["providers"]:
         return at > 1 and at % 2 == 1
     return at % 2 == 1
@@ -121,14 +121,14 @@ def _properties(body: bytes) -> Mapping[str, object]:
 
 
 def answer(need: Need, scope: Scope) -> Response:
-    """Answer that a permission is missing."""
+    """Return the response to a call without the permission."""
     del scope
     found = refusal(need)
     return JSONResponse(found.body(), found.status)
 
 
 def refusal(need: Need) -> Refusal:
-    """The error of a missing permission.
+    """Return the error of a missing permission.
 
     Sources: Azure/azure-docs issues and rancher/rancher#11473 (AuthorizationFailed), Azure/aad-pod-identity#1279 and
     microsoft/planetary-computer-hub#25 (LinkedAuthorizationFailed).

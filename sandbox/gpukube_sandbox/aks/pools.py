@@ -1,6 +1,6 @@
-"""One agent pool: what is stored, what is shown, and what a PUT makes of it.
+"""One agent pool: stored and displayed properties, and the result of a PUT.
 
-In scope: defaults, merging, the wire form. Out of scope: rules (`rules`), time (`lifecycle`).
+In scope: defaults, merging, the wire form. Out of scope: rules (`rules`), timing (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.aks.rules import ClusterFacts
 
 _DEFAULTS: dict[str, object] = {
-    # What `az aks nodepool show` prints for a pool made from count and vmSize alone (docs' sample outputs).
+    # What `az aks nodepool show` prints for a pool created with count and vmSize only (sample outputs in the docs).
     "osDiskSizeGB": 128,
     "kubeletDiskType": "OS",
     "maxPods": 250,
@@ -38,10 +38,10 @@ _DEFAULTS: dict[str, object] = {
     "enableFIPS": False,
     "workloadRuntime": "OCIContainer",
 }
-_UPGRADE_DEFAULTS = {"maxSurge": "10%", "maxUnavailable": "0"}  # as real pools read back (Azure/ARO-HCP#6447)
+_UPGRADE_DEFAULTS = {"maxSurge": "10%", "maxUnavailable": "0"}  # as on real pools (Azure/ARO-HCP#6447)
 _SECURITY_DEFAULTS = {"enableVTPM": False, "enableSecureBoot": False}
 _SIZE_WHEN_OMITTED = (
-    "Standard_D4s_v5"  # AKS picks one since May 2025 (docs: aks/quotas-skus-regions); which: unconfirmed
+    "Standard_D4s_v5"  # AKS chooses one since May 2025 (docs: aks/quotas-skus-regions); which one is unconfirmed
 )
 
 
@@ -51,13 +51,13 @@ class Pool:
 
     Attributes:
         name: Pool name.
-        properties: Stored wire properties; of the read-only ones only currentOrchestratorVersion.
+        properties: Stored wire properties; currentOrchestratorVersion is the only read-only one.
         state: provisioningState.
         error: Last failure, shown as status.provisioningError.
         nodes: Names of its machines, oldest first.
-        outdated: Those that an upgrade has still to replace; one that failed or was stopped leaves some.
-        next_index: Number of the next scale-set member.
-        listed_from: Moment from which on lists have it.
+        outdated: Machines that an upgrade has yet to replace; a failed or canceled upgrade leaves some.
+        next_index: Index of the next scale-set member.
+        listed_from: Time from which lists contain it.
     """
 
     name: str
@@ -71,17 +71,17 @@ class Pool:
     etag: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def touch(self) -> None:
-        """Note that the stored resource changed: a new eTag."""
+        """Record a change to the stored resource: it gets a new eTag."""
         self.etag = str(uuid.uuid4())
 
     @property
     def is_stopped(self) -> bool:
-        """Whether its machines are meant to be off."""
+        """Return whether the machines should be off."""
         power = self.properties.get("powerState")
         return isinstance(power, dict) and power.get("code") == "Stopped"
 
     def shown(self) -> Json:
-        """`properties` as a GET gives them."""
+        """Return `properties` as GET returns them."""
         shown = copy.deepcopy(self.properties)
         shown["eTag"] = self.etag
         shown["provisioningState"] = self.state
@@ -90,7 +90,7 @@ class Pool:
         return shown
 
     def wire(self, cluster_id: str) -> Json:
-        """The resource as a GET gives it."""
+        """Return the resource as GET returns it."""
         return {
             "id": f"{cluster_id}/agentPools/{self.name}",
             "name": self.name,
@@ -100,7 +100,7 @@ class Pool:
 
 
 def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
-    """Fill in what the service fills in at creation."""
+    """Fill in the service's defaults at creation."""
     pool: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
     pool.setdefault("vmSize", _SIZE_WHEN_OMITTED)
     for key, value in _DEFAULTS.items():
@@ -125,15 +125,15 @@ def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:
 
 
 def _disk_type(pool: Json) -> str:
-    """Ephemeral where the machine has room for it (docstring of AgentPool.osDiskType, azure-mgmt-containerservice)."""
+    """Return Ephemeral if the machine has room (docstring of AgentPool.osDiskType, azure-mgmt-containerservice)."""
     size = find_size(str(pool["vmSize"]))
     room = (size.local_gib if size else None) or 0
-    asked = pool["osDiskSizeGB"]
-    return "Ephemeral" if isinstance(asked, int) and room > asked else "Managed"
+    requested = pool["osDiskSizeGB"]
+    return "Ephemeral" if isinstance(requested, int) and room > requested else "Managed"
 
 
 def finish_defaults(pool: Json, image_date: str = IMAGE_DATE) -> Json:
-    """Fill in what depends on properties that were checked first."""
+    """Fill in defaults that depend on properties that were checked first."""
     if pool["scaleSetPriority"] != "Spot":
         _drop_idle_spot_fields(pool)
     pool.setdefault("nodeImageVersion", image_version(pool, image_date))
@@ -141,40 +141,40 @@ def finish_defaults(pool: Json, image_date: str = IMAGE_DATE) -> Json:
 
 
 def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
-    """The pool that a PUT on an existing one asks for.
+    """Return the pool that results from a PUT on an existing one.
 
-    Maps, lists and the autoscaler's bounds are replaced as a whole; other properties that the body leaves out stay.
+    Maps, lists, and the autoscaler's bounds are replaced as a whole; other properties that the body omits stay.
 
     Raises:
-        Refusal: 400 when nodeImageVersion names another image: only a rollback may, which is not emulated.
+        Refusal: 400 if nodeImageVersion names another image: only a rollback may, which is not emulated.
     """
-    asked: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
-    wanted = {key: copy.deepcopy(value) for key, value in stored.items() if key not in GONE_WHEN_OMITTED}
+    requested: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
+    merged = {key: copy.deepcopy(value) for key, value in stored.items() if key not in GONE_WHEN_OMITTED}
     if stored["scaleSetPriority"] != "Spot":
-        _drop_idle_spot_fields(asked)
-    if "count" not in asked:
-        wanted.pop("count", None)  # required in every PUT
-    if asked.get("osDiskSizeGB") == 0:  # the default for the size, which is what it has
-        asked["osDiskSizeGB"] = stored["osDiskSizeGB"]
-    for key, value in asked.items():
-        below = wanted.get(key)
+        _drop_idle_spot_fields(requested)
+    if "count" not in requested:
+        merged.pop("count", None)  # required in every PUT
+    if requested.get("osDiskSizeGB") == 0:  # the size's default, which the pool already has
+        requested["osDiskSizeGB"] = stored["osDiskSizeGB"]
+    for key, value in requested.items():
+        below = merged.get(key)
         nested = key in FIELDS and FIELDS[key].fields and isinstance(value, dict) and isinstance(below, dict)
-        wanted[key] = {**below, **value} if nested and isinstance(value, dict) and isinstance(below, dict) else value
-    if wanted.get("nodeImageVersion") != stored.get("nodeImageVersion"):
-        asked_for = wanted.get("nodeImageVersion")
-        message = f"nodeImageVersion '{asked_for}' is not one of the recently used versions of this pool."
+        merged[key] = {**below, **value} if nested and isinstance(value, dict) and isinstance(below, dict) else value
+    if merged.get("nodeImageVersion") != stored.get("nodeImageVersion"):
+        image = merged.get("nodeImageVersion")
+        message = f"nodeImageVersion '{image}' is not one of the recently used versions of this pool."
         raise bad_parameter(message, "agentPoolProfile.nodeImageVersion")
     present = str(stored["currentOrchestratorVersion"])
-    asked_version = str(wanted["orchestratorVersion"])
-    wanted["currentOrchestratorVersion"] = running_version(asked_version, cluster.kubernetes_version, present)
-    other_image = any(stored.get(key) != wanted.get(key) for key in ("osSKU", "enableFIPS"))
-    if other_image or is_rolled(stored, wanted):
-        wanted["nodeImageVersion"] = image_version(wanted, cluster.image_date)
-    return wanted
+    version = str(merged["orchestratorVersion"])
+    merged["currentOrchestratorVersion"] = running_version(version, cluster.kubernetes_version, present)
+    other_image = any(stored.get(key) != merged.get(key) for key in ("osSKU", "enableFIPS"))
+    if other_image or is_rolled(stored, merged):
+        merged["nodeImageVersion"] = image_version(merged, cluster.image_date)
+    return merged
 
 
 def _drop_idle_spot_fields(pool: Json) -> None:
-    """SDKs before 41 send these two for every pool; on a regular one they mean nothing and are not stored."""
+    """Remove two fields that SDKs before 41 send for every pool; they have no meaning on a regular pool."""
     if pool.get("spotMaxPrice") == -1:
         del pool["spotMaxPrice"]
     if pool.get("scaleSetEvictionPolicy") == "Delete":

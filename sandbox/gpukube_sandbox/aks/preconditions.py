@@ -1,6 +1,6 @@
-"""If-Match and If-None-Match, as AKS takes them.
+"""If-Match and If-None-Match, as AKS handles them.
 
-In scope: reading and checking the two headers. Out of scope: where eTags come from (`pools`).
+In scope: parsing and checking the two headers. Out of scope: creating eTags (`pools`).
 
 Source: docs: aks/use-etags. Quotes around the tag are optional: the SDK adds them, the eTag property has none.
 """
@@ -14,21 +14,21 @@ from gpukube_sandbox.aks.answers import refuse
 
 @dataclass(frozen=True, slots=True)
 class Preconditions:
-    """The two headers; None when absent."""
+    """The two headers; None if absent."""
 
     if_match: str | None = None
     if_none_match: str | None = None
 
 
 def check_preconditions(given: Preconditions, etag: str | None) -> None:
-    """Refuse a request whose condition does not hold.
+    """Reject a request whose condition is not met.
 
     Args:
         given: The headers.
-        etag: eTag of the stored resource; None when there is none.
+        etag: eTag of the stored resource; None if it does not exist.
 
     Raises:
-        Refusal: 400 for both headers or an If-None-Match other than *, 412 PreConditionFailed else (sentences
+        Refusal: 400 for both headers or an If-None-Match other than *, 412 PreConditionFailed otherwise (messages
             unconfirmed).
     """
     if given.if_match is not None and given.if_none_match is not None:

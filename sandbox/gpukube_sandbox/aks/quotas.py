@@ -1,7 +1,7 @@
-"""Quotas of Azure: how many vCPUs a subscription may run in a region, and how many it runs.
+"""Azure's quotas: how many vCPUs a subscription may use in a region, and how many it uses.
 
-In scope: limits, sums, the answer of Microsoft.Compute, and what is refused. Out of scope: HTTP (`routes`), the
-sentences of failures (`failures`).
+In scope: limits, sums, the response of Microsoft.Compute, and the check. Out of scope: HTTP (`routes`), error messages
+(`failures`).
 
 Sources: docs: rest/api/compute/usage/list, virtual-machines/quotas, virtual-machines/spot-vms (one for all sizes).
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.failures import short_early, short_late
+from gpukube_sandbox.aks.failures import quota_failure, size_quota_error
 from gpukube_sandbox.aks.locations import check_subscription
 from gpukube_sandbox.aks.sizes import SIZES, find_size
 from gpukube_sandbox.aks.upgrades import is_rolled, surge_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.aks.pools import Pool
 
 DEFAULT = 100_000
-"""Of every quota that nobody has set: more than any test needs. Real subscriptions often begin with 0."""
+"""Default of every quota: more than any test needs. Real subscriptions often start with 0."""
 REGIONAL, SPOT = "cores", "lowPriorityCores"
 NAMES = {
     REGIONAL: "Total Regional vCPUs",
@@ -41,30 +41,30 @@ class Quotas:
     """The quotas of all subscriptions and regions.
 
     Attributes:
-        clusters: Those of the service, whose machines count.
-        limits: Subscription and region in lower case -> name -> vCPUs, where it was set.
+        clusters: The service's clusters, whose machines count.
+        limits: Subscription and region in lowercase -> name -> vCPUs, for quotas that were set.
     """
 
     clusters: dict[str, Cluster]
     limits: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
 
     def declare(self, entry: Json) -> list[str]:
-        """Set limits, `{"subscription", "location", "quotas": {name: vCPUs}}`; gives those that are new, in words.
+        """Set limits, `{"subscription", "location", "quotas": {name: vCPUs}}`; return a description of each change.
 
         Raises:
-            WrongEntry: An unknown or missing key, a value that is no whole number, no subscription or no location.
+            WrongEntry: An unknown or missing key, a value that is not a whole number, no subscription, or no location.
         """
         check_entry(entry, _THINGS)
         check_subscription(entry)
-        there = self.limits.setdefault((str(entry["subscription"]).lower(), str(entry["location"]).lower()), {})
+        known = self.limits.setdefault((str(entry["subscription"]).lower(), str(entry["location"]).lower()), {})
         given = entry.get("quotas")
-        wanted = {str(name): int(value) for name, value in given.items()} if isinstance(given, dict) else {}
-        made = [f"quota {name} of {value}" for name, value in wanted.items() if there.get(name) != value]
-        there.update(wanted)
-        return made
+        limits = {str(name): int(value) for name, value in given.items()} if isinstance(given, dict) else {}
+        changed = [f"quota {name} of {value}" for name, value in limits.items() if known.get(name) != value]
+        known.update(limits)
+        return changed
 
     def usages(self, subscription: str, location: str) -> Json:
-        """What Microsoft.Compute lists of a region."""
+        """Return Microsoft.Compute's usages of a region."""
         place = (subscription.lower(), location.lower())
         items: list[Json] = [
             {
@@ -77,46 +77,46 @@ class Quotas:
         ]
         return {"value": items}
 
-    def check(self, cluster: Cluster, pool: Pool | None, wanted: Json) -> Failure | None:
-        """Refuse at once what the size's family leaves no room for; gives what fails late for the other quotas.
+    def check(self, cluster: Cluster, pool: Pool | None, after: Json) -> Failure | None:
+        """Reject machines that exceed the family's quota; return the later failure if they exceed another quota.
 
         Args:
-            cluster: Where.
-            pool: As it is; None when it is new.
-            wanted: Its properties after.
+            cluster: Cluster of the pool.
+            pool: The existing pool; None for a new one.
+            after: Its properties after the change.
 
         Raises:
-            Refusal: 400; machines that an upgrade brings beside the others count too.
+            Refusal: 400; an upgrade's surge machines count too.
         """
         have = len(pool.nodes) if pool else 0
-        stopped = wanted.get("powerState") == {"code": "Stopped"}
-        more = 0 if stopped else max(0, int(str(wanted.get("count", 0))) - have)
-        if pool is not None and is_rolled(pool.properties, wanted):
-            more += surge_of(wanted, have).extra
-        return self.late(cluster, wanted, more, early=True)
+        stopped = after.get("powerState") == {"code": "Stopped"}
+        more = 0 if stopped else max(0, int(str(after.get("count", 0))) - have)
+        if pool is not None and is_rolled(pool.properties, after):
+            more += surge_of(after, have).extra
+        return self.late(cluster, after, more, early=True)
 
-    def late(self, cluster: Cluster, wanted: Json, more: int, *, early: bool = False) -> Failure | None:
-        """What the compute service says of so many more machines; None when they fit.
+    def late(self, cluster: Cluster, after: Json, more: int, *, early: bool = False) -> Failure | None:
+        """Return the compute service's error for additional machines; None if they fit.
 
         Args:
-            cluster: Where.
-            wanted: Properties of their pool.
-            more: How many.
-            early: AKS itself looks at the family first.
+            cluster: Cluster of the pool.
+            after: Properties of the pool.
+            more: Number of additional machines.
+            early: Whether AKS itself checks the family first.
 
         Raises:
-            Refusal: It does, and they do not fit.
+            Refusal: AKS checks the family, and the machines do not fit.
         """
-        size, place = find_size(str(wanted["vmSize"])), (cluster.subscription.lower(), cluster.location.lower())
+        size, place = find_size(str(after["vmSize"])), (cluster.subscription.lower(), cluster.location.lower())
         if size is None or more <= 0:
             return None
         needed = more * size.vcpus
-        for name in counted(wanted):
+        for name in counted(after):
             limit, used = self._limit(place, name), self._used(place, name)
             if used + needed > limit:
                 if early and name == size.family:
-                    raise short_early(size.family, cluster.location, needed, limit - used)
-                return short_late(name, cluster.location, limit, used, needed)
+                    raise size_quota_error(size.family, cluster.location, needed, limit - used)
+                return quota_failure(name, cluster.location, limit, used, needed)
         return None
 
     def _limit(self, place: tuple[str, str], name: str) -> int:
@@ -133,13 +133,13 @@ class Quotas:
 
 
 def counted(pool: Json) -> tuple[str, ...]:
-    """The quotas that the machines of a pool count against."""
+    """Return the names of the quotas that a pool's machines count against."""
     size = find_size(str(pool["vmSize"]))
     return (SPOT,) if pool.get("scaleSetPriority") == "Spot" else (size.family if size else "", REGIONAL)
 
 
 def _vcpus(pool: Pool) -> int:
-    """Sum the vCPUs of a pool, those of machines on their way too."""
+    """Sum the vCPUs of a pool, including machines that are still coming up."""
     size, coming = find_size(str(pool.properties["vmSize"])), 0
     if pool.state not in _AT_REST and not pool.is_stopped:
         coming = int(str(pool.properties.get("count", 0)))

@@ -1,6 +1,6 @@
-"""Resources that an agent pool names by their ARM ids and somebody else has made. Only what was declared exists.
+"""Existing resources that an agent pool names by ARM id. Only declared resources exist.
 
-In scope: the refusal of ids that lead nowhere. Out of scope: other rules (`rules`, `reservations`).
+In scope: rejecting ids of resources that do not exist. Out of scope: other rules (`rules`, `reservations`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _ID = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One property that names a resource.
+    """A property that names a resource.
 
     Attributes:
-        kind: Type of the resource, without a subnet's own part.
-        missing: Its refusal, from the property and the parts of the id.
+        kind: Resource type; for a subnet, that of its network.
+        missing: Returns the error for a missing resource, from the property and the parts of the id.
     """
 
     property: str
@@ -37,7 +37,7 @@ class Reference:
 
 
 def _no_subnet(key: str, found: re.Match[str]) -> Refusal:
-    """Code and sentence: sassoftware/viya4-iac-azure#163; the target is unconfirmed."""
+    """Return the error of a missing subnet (sassoftware/viya4-iac-azure#163; the target is unconfirmed)."""
     message = (
         f"Could not find subnet {found['subnet']} in vnet {found['name']} from resource group {found['group']} of "
         f"subscription {found['subscription']}."
@@ -46,7 +46,7 @@ def _no_subnet(key: str, found: re.Match[str]) -> Refusal:
 
 
 def _no_resource(key: str, found: re.Match[str]) -> Refusal:
-    """ARM's own sentence of a resource that is not there; that AKS passes it on so is unconfirmed."""
+    """Return ARM's own error of a missing resource; that AKS passes it on unchanged is unconfirmed."""
     message = (
         f"The Resource '{found['kind']}/{found['name']}' under resource group '{found['group']}' was not found. For "
         "more details please go to https://aka.ms/ARMResourceNotFoundFix"
@@ -65,20 +65,20 @@ REFERENCES = (
 
 
 def ids_in(pool: Json) -> list[str]:
-    """Ids that the properties of a pool name."""
+    """List the ids that a pool's properties name."""
     return [str(pool[reference.property]) for reference in REFERENCES if pool.get(reference.property)]
 
 
 def short_id(identity: str) -> str:
-    """What an id says of its resource to a reader: type and name."""
+    """Return the human-readable part of an id: type and name."""
     return identity.rpartition("/providers/")[2].partition("/")[2] or identity
 
 
 def read_resources(entry: Json) -> list[str]:
-    """The ids of `{"resources": [id]}`.
+    """Return the ids of `{"resources": [id]}`.
 
     Raises:
-        WrongEntry: It has other keys, or something in it is not the id of what a pool may name.
+        WrongEntry: Another key, or an id that is not of a resource that a pool can name.
     """
     check_entry(entry, Keys({"resources": [str]}))
     given = entry["resources"]
@@ -87,17 +87,17 @@ def read_resources(entry: Json) -> list[str]:
     for at, identity in enumerate(ids):
         found = _ID.fullmatch(identity)
         if not found or found["kind"].lower() not in map(str.lower, kinds):
-            text = f"{identity} is not the id of a resource that a pool can name; of those there are {', '.join(kinds)}"
+            text = f"{identity} is not the id of a resource that a pool can name; the types are {', '.join(kinds)}"
             raise WrongEntry(text, "resources", at)
     return ids
 
 
 def check_references(pool: Json, resources: Collection[str]) -> None:
-    """Refuse ids of another kind and of what does not exist.
+    """Reject ids of the wrong type and of resources that do not exist.
 
     Args:
         pool: Wire properties.
-        resources: Ids of what exists, in lower case.
+        resources: Ids of existing resources, in lowercase.
 
     Raises:
         Refusal: 400.

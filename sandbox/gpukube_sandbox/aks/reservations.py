@@ -1,10 +1,9 @@
-"""Machines from a capacity reservation group: what Azure refuses beside one.
+"""Machines from a capacity reservation group: what Azure rejects in combination with one.
 
 In scope: rules over the properties of one pool, pure. Out of scope: other rules (`rules`), whether the group
-exists (`references`). What is in the groups is not emulated: every group has what it is asked for.
-
+exists (`references`). The contents of groups are not emulated: every group has enough reservations.
 Source: docs: virtual-machines/capacity-reservation-overview (of 2026-02-17), limitations and restrictions. Codes and
-sentences are unconfirmed.
+messages are unconfirmed.
 """
 
 from __future__ import annotations
@@ -29,11 +28,12 @@ _EXCLUDED = ("proximityPlacementGroupID", "hostGroupID", "enableUltraSSD")
 
 
 def check_reservation(pool: Json, identity: str) -> None:
-    """Refuse a reservation that is none, for machines that have none, and beside what excludes it.
+    """Reject an invalid group id, machines without reservations, and properties that a reservation excludes.
 
     Args:
         pool: Wire properties.
-        identity: Of the cluster; a system-assigned one cannot use a group (docs: aks/use-capacity-reservation-groups).
+        identity: Kind of the cluster's identity; a system-assigned one cannot use a group (docs:
+            aks/use-capacity-reservation-groups).
 
     Raises:
         Refusal: 400.

@@ -1,8 +1,8 @@
-"""ARM over HTTP: paths, queries, headers and bodies to calls of the service, and back.
+"""ARM over HTTP: maps paths, queries, headers, and bodies to calls of the service, and results to responses.
 
-In scope: everything that is HTTP about Microsoft.ContainerService. Out of scope: rules or state.
+In scope: the HTTP side of Microsoft.ContainerService. Out of scope: rules and state.
 
-ARM compares every segment of a path without case, so paths are read by hand and not by a router.
+ARM compares path segments case-insensitively, so paths are parsed here instead of by a router.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _PROVIDER = "microsoft.containerservice"
 _LOCATION = "eastus"
 _RETAIL = "/api/retail/prices"
 _ROOTS = (["subscriptions"], ["providers"], ["tenants"])
-"""Where the paths of ARM begin."""
+"""First segments of ARM's paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, read.
+    """A parsed request.
 
     Attributes:
-        parts: Segments of the path that name things, in order.
-        page: Token of the page, "" for the first.
-        query: All of the query, for what takes filters.
+        parts: Path segments that are names, in order.
+        page: Token of the page; "" for the first.
+        query: The whole query, for calls with filters.
     """
 
     method: str
@@ -63,8 +63,8 @@ class ArmApp:
     """The ASGI application of the emulated ARM.
 
     Args:
-        service: What answers.
-        secret: What requests must show.
+        service: Handles the calls.
+        secret: Secret that requests must have.
     """
 
     def __init__(self, service: AksService, secret: str) -> None:
@@ -72,14 +72,14 @@ class ArmApp:
         self._secret = secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         request = Request(scope, receive)
         response = await self._respond(request)
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         base = f"{request.url.scheme}://{request.url.netloc}"
-        if request.url.path == _RETAIL:  # another service, which asks for no account
+        if request.url.path == _RETAIL:  # another service, which needs no account
             return _reply(200, retail_prices(request.query_params, f"{base}{_RETAIL}"), {})
         try:
             check_authorization(request.headers.get("authorization"), self._secret)
@@ -107,10 +107,10 @@ class ArmApp:
 
 
 def _poll_after(service: AksService) -> dict[str, str]:
-    """The header that says when to poll again, in time of the wall clock.
+    """Return the header with the next poll's time, in wall clock time.
 
-    Retry-After takes whole seconds only (the SDK reads it as an integer on the first answer). Below one second, when
-    the sandbox's time runs fast, azure-core's own header in milliseconds stands in for it.
+    Retry-After is in whole seconds (the SDK reads it as an integer from the first response). Below one second, when the
+    sandbox's time runs fast, azure-core's own header in milliseconds replaces it.
     """
     wait_s = service.poll_after_s / service.clock.speed
     return (
@@ -154,19 +154,19 @@ def _dispatch(service: AksService, call: Call) -> Answer:
             return Answer(200, {"value": [_subscription(s) for s in _subscriptions(service)]})
         case ["subscriptions", _]:
             _require_any_version(call)
-            service.require_subscription(_checked(call.parts[1]))
+            service.require_subscription(_subscription_id(call.parts[1]))
             return Answer(200, _subscription(call.parts[1]))
         case ["subscriptions", _, "locations"] if call.method == "GET":
             _require_any_version(call)
-            service.require_subscription(_checked(call.parts[1]))
+            service.require_subscription(_subscription_id(call.parts[1]))
             return Answer(200, locations(call.parts[1]))
         case ["subscriptions", _, "resourcegroups"] if call.method == "GET":
             _require_any_version(call)
-            service.require_subscription(_checked(call.parts[1]))
+            service.require_subscription(_subscription_id(call.parts[1]))
             return Answer(200, {"value": _groups(service, call.parts[1])})
         case ["subscriptions", _, "resourcegroups", _] if call.method == "GET":
             _require_any_version(call)
-            service.require_group(_checked(call.parts[1]), call.parts[3])
+            service.require_group(_subscription_id(call.parts[1]), call.parts[3])
             return Answer(200, _group(call.parts[1], call.parts[3]))
         case ["subscriptions", _, "providers", *_]:
             return _in_subscription(service, call, names[3:])
@@ -180,7 +180,7 @@ def _dispatch(service: AksService, call: Call) -> Answer:
 
 
 def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer:
-    subscription = _checked(call.parts[1])
+    subscription = _subscription_id(call.parts[1])
     match rest, call.method:
         case ["microsoft.compute", "skus"], "GET":
             _require_any_version(call)
@@ -213,7 +213,7 @@ def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer
 
 
 def _on_clusters(service: AksService, call: Call, rest: list[str]) -> Answer:
-    subscription, group = _checked(call.parts[1]), call.parts[3]
+    subscription, group = _subscription_id(call.parts[1]), call.parts[3]
     resource_type = "managedClusters" if len(rest) <= 1 else f"managedClusters/{call.parts[8]}"
     require_api_version(call.api_version, resource_type, _LOCATION)
     if not rest:
@@ -234,7 +234,7 @@ def _take_token(service: AksService, cluster: Cluster, call: Call, api: str) -> 
             service.throttle.take("put-agent-pool", f"{cluster.id}/{call.parts[9]}".lower())
         case "GET", "":
             service.throttle.take("get-cluster", cluster.id.lower())
-        case _:  # "all other APIs" share a limit per subscription; that it is counted per API is our reading
+        case _:  # "all other APIs" share a limit per subscription; counting per API is our interpretation
             service.throttle.take("other", f"{cluster.subscription}/{call.method}/{api}".lower())
 
 
@@ -271,11 +271,11 @@ _CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
     ("POST", "listclusterusercredential"): lambda _, cluster, __: Answer(200, cluster.credential(admin=False)),
     ("POST", "listclusteradmincredential"): lambda _, cluster, __: Answer(200, cluster.credential(admin=True)),
 }
-"""Method and path below a cluster, names as `*`, to what answers."""
+"""Method and path below a cluster, with `*` for names -> handler."""
 
 
-def _checked(subscription: str) -> str:
-    """Refuse what is no subscription id, as ARM does."""
+def _subscription_id(subscription: str) -> str:
+    """Return a subscription id; reject a malformed one, as ARM does."""
     try:
         uuid.UUID(subscription)
     except ValueError:
@@ -320,6 +320,6 @@ def _group(subscription: str, name: str) -> Json:
 
 
 def _not_emulated(call: Call) -> Refusal:
-    """What exists in the real service but not here; says so rather than inventing an answer."""
+    """Return an error for a call that the real service has but the sandbox does not, instead of a made-up response."""
     message = f"The gpukube sandbox does not emulate {call.method} /{'/'.join(call.parts)}."
     return front_door(501, "NotEmulated", message)

@@ -1,9 +1,9 @@
-"""What AKS refuses in an agent pool that has the right shape, in the order a request meets it.
+"""AKS's checks of an agent pool with the right shape, in the order in which the service runs them.
 
 In scope: rules over the properties of one pool, pure. Out of scope: names and types (`schema`), labels and
 taints (`keys`), state of the cluster (`pools`).
 
-Every rule names its source; "unconfirmed" marks a text or code that no public log shows.
+Every rule names its source; "unconfirmed" marks a message or code that no public log shows.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _PRICE_DECIMALS = 5
 _GIB = 1024**3
 
 _LINUX = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
-"""Beginnings of the OS SKUs that migrate to each other."""
-_ABSENT_MEANS = {  # docs: aks/use-nvidia-gpu, aks/aks-managed-gpu-nodes: the defaults
+"""Prefixes of the OS SKUs that can migrate to each other."""
+_ABSENT_MEANS = {  # docs: aks/use-nvidia-gpu, aks/aks-managed-gpu-nodes: defaults
     "gpuProfile.driver": "Install",
     "gpuProfile.nvidia.managementMode": "Unmanaged",
     "gpuProfile.nvidia.migStrategy": "None",
@@ -49,7 +49,7 @@ _ABSENT_MEANS = {  # docs: aks/use-nvidia-gpu, aks/aks-managed-gpu-nodes: the de
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What a rule may know of the cluster."""
+    """The cluster's facts that rules may use."""
 
     subscription: str
     location: str
@@ -60,7 +60,7 @@ class ClusterFacts:
 
 
 def check_name(name: str) -> None:
-    """Refuse a pool name outside `^[a-z][a-z0-9]{0,11}$` (docs: aks/create-node-pools; the sentence is unconfirmed)."""
+    """Reject a pool name outside `^[a-z][a-z0-9]{0,11}$` (docs: aks/create-node-pools; the message is unconfirmed)."""
     if not _NAME.fullmatch(name):
         message = (
             "The value of parameter agentPoolProfile.name is invalid. Error details: Agent pool name "
@@ -70,7 +70,7 @@ def check_name(name: str) -> None:
 
 
 def check_name_for(name: str, pool: Json) -> None:
-    """Refuse a Windows pool name of more than six characters (jenkins-infra/azure#284; the target is unconfirmed)."""
+    """Reject a Windows pool name longer than six characters (jenkins-infra/azure#284; the target is unconfirmed)."""
     if pool.get("osType") == "Windows" and len(name) > _WINDOWS_NAME:
         message = f"Windows agent pool name can not be longer than {_WINDOWS_NAME} characters."
         raise refuse("WindowsAgentPoolNameTooLong", message, target="agentPoolProfile.name")
@@ -80,12 +80,12 @@ def check_pool(pool: Json, cluster: ClusterFacts, *, creating: bool) -> None:
     """Check the whole pool as it would be stored.
 
     Args:
-        pool: Wire properties with the server's defaults filled in.
+        pool: Wire properties with the server's defaults.
         cluster: Facts of the cluster.
-        creating: Some rules hold at creation only.
+        creating: Whether the pool is new; some rules apply only then.
 
     Raises:
-        Refusal: The first rule that does not hold.
+        Refusal: The first rule that fails.
     """
     for rule in _RULES:
         rule(pool, cluster)
@@ -95,15 +95,15 @@ def check_pool(pool: Json, cluster: ClusterFacts, *, creating: bool) -> None:
 
 
 def check_changes(before: Json, after: Json, sent: Json) -> None:
-    """Refuse a change that needs a new pool.
+    """Reject a change that needs a new pool.
 
     Args:
         before: The stored pool.
         after: The pool as it would be stored.
-        sent: The properties of the body.
+        sent: The properties in the request body.
 
     Raises:
-        Refusal: 400 PropertyChangeNotAllowed, flat, with its target (text seen in public logs: Changing property
+        Refusal: 400 PropertyChangeNotAllowed, flat, with its target (message seen in public logs: Changing property
             'properties.vmSize' is not allowed.; the target of gpuInstanceProfile is unconfirmed).
     """
     for path in immutable_fields():
@@ -111,7 +111,7 @@ def check_changes(before: Json, after: Json, sent: Json) -> None:
         old, new = _at(before, path) or implied, _at(after, path) or implied
         if not _is_same(old, new):
             raise _fixed(path)
-    # A body without these two asks for "any size" and "no MIG", which is another pool (pulumi-azure-native#2462).
+    # A body without these two means "any size" and "no MIG", so a different pool (pulumi-azure-native#2462).
     for path in ("vmSize", "gpuInstanceProfile"):
         if path in before and path not in sent:
             raise _fixed(path)
@@ -133,12 +133,12 @@ def _at(pool: Json, path: str) -> object:
 
 def _is_same(old: object, new: object) -> bool:
     if isinstance(old, str) and isinstance(new, str):
-        return old.lower() == new.lower()  # Azure compares sizes and ids without case
+        return old.lower() == new.lower()  # Azure compares sizes and ids case-insensitively
     return old == new
 
 
 def _can_migrate(before: Json, after: Json) -> bool:
-    """Whether the OS SKU can change in place: from one Linux to another, with exceptions.
+    """Return whether the OS SKU can change in place: from one Linux to another, with exceptions.
 
     Source: docs: aks/upgrade-os-version; the exceptions: docs: azure-linux/tutorial-azure-linux-migration (GPU VHD,
     confidential machines on Ubuntu 20.04, Kata). The error code of the exceptions is unconfirmed.
@@ -170,7 +170,7 @@ def _check_size(pool: Json, cluster: ClusterFacts) -> None:
         raise refuse("BadRequest", f"The VM SKUs chosen for agentpool(s) {name} are restricted by AKS.")
     zones = pool.get("availabilityZones")
     missing = [zone for zone in zones if zone not in size.zones] if isinstance(zones, list) else []
-    if missing:  # unconfirmed: code and sentence
+    if missing:  # unconfirmed: code and message
         message = (
             f"The zone(s) '{','.join(missing)}' for resource 'agentPoolProfile' is not supported. The supported zones "
             f"for location '{cluster.location}' and size '{name}' are '{','.join(size.zones)}'."
@@ -183,11 +183,11 @@ def _check_count(pool: Json, _: ClusterFacts) -> None:
     if count is None:  # pulumi-azure-native#2943
         message = "Required parameter properties.count is missing (null)."
         raise bad_parameter(message, "properties.count")
-    least = 1 if pool["mode"] == "System" else 0
-    if not least <= count <= _MAX_NODES:
+    minimum = 1 if pool["mode"] == "System" else 0
+    if not minimum <= count <= _MAX_NODES:
         message = (
             f"The value of parameter agentPoolProfile.count is invalid: agentPoolProfile.count was {count}. It must be "
-            f"greater or equal to {least} and less than or equal to {_MAX_NODES}."
+            f"greater or equal to {minimum} and less than or equal to {_MAX_NODES}."
         )
         raise bad_parameter(message, "agentPoolProfile.count")
 
@@ -195,7 +195,7 @@ def _check_count(pool: Json, _: ClusterFacts) -> None:
 def _check_autoscaling(pool: Json, cluster: ClusterFacts) -> None:
     low, high = _number(pool, "minCount"), _number(pool, "maxCount")
     if not pool.get("enableAutoScaling"):
-        if low is not None or high is not None:  # ksctl/ksctl#629; the sentence is unconfirmed
+        if low is not None or high is not None:  # ksctl/ksctl#629; the message is unconfirmed
             key = "minCount" if low is not None else "maxCount"
             raise bad_parameter(
                 f"agentPoolProfile.{key} cannot be set when agentPoolProfile.enableAutoScaling is false.",
@@ -212,17 +212,17 @@ def _check_autoscaling(pool: Json, cluster: ClusterFacts) -> None:
         if value is None:
             message = f"Required parameter agentPoolProfile.{key} is missing (null)."
             raise bad_parameter(message, f"agentPoolProfile.{key}")
-    least = 1 if pool["mode"] == "System" else 0
-    if low is not None and high is not None and not least <= low <= high <= _MAX_NODES:
+    minimum = 1 if pool["mode"] == "System" else 0
+    if low is not None and high is not None and not minimum <= low <= high <= _MAX_NODES:
         message = (
             f"agentPoolProfile.minCount was {low} and agentPoolProfile.maxCount was {high}. minCount must be greater "
-            f"or equal to {least}, and maxCount greater or equal to minCount and less than or equal to {_MAX_NODES}."
+            f"or equal to {minimum}, and maxCount greater or equal to minCount and less than or equal to {_MAX_NODES}."
         )
         raise bad_parameter(message, "agentPoolProfile.minCount")
 
 
 def _check_count_in_range(pool: Json) -> None:
-    """At creation only: an update may leave the count outside, the autoscaler then moves it (Azure/AKS#1758)."""
+    """Check the count at creation; an update may leave it outside, the autoscaler moves it (Azure/AKS#1758)."""
     low, high, count = (_number(pool, key) for key in ("minCount", "maxCount", "count"))
     if not pool.get("enableAutoScaling") or low is None or high is None or count is None or low <= count <= high:
         return
@@ -261,7 +261,7 @@ def _check_mig(pool: Json, _: ClusterFacts) -> None:
         return
     size = find_size(str(pool["vmSize"]))
     if size is None or not mig_layout(size, str(value)):
-        # The check exists since the release notes of 2026-08-07 (Azure/AKS PR 5913); code and sentence are unconfirmed.
+        # The check exists since the release notes of 2026-08-07 (Azure/AKS PR 5913); code and message are unconfirmed.
         message = f"GPU instance profile '{value}' is not supported by VM size '{pool['vmSize']}'."
         raise bad_parameter(message, "agentPoolProfile.gpuInstanceProfile")
     if pool["osType"] != "Linux":
@@ -282,7 +282,7 @@ def _check_gpu_profile(pool: Json, _: ClusterFacts) -> None:
 
 
 def _check_managed(pool: Json, nvidia: Json) -> None:
-    """Rules of AKS-managed GPU pools (docs: aks/aks-managed-gpu-nodes; the sentences are unconfirmed)."""
+    """Check the rules of AKS-managed GPU pools (docs: aks/aks-managed-gpu-nodes; the messages are unconfirmed)."""
     target = "agentPoolProfile.gpuProfile.nvidia"
     size = find_size(str(pool["vmSize"]))
     if "migProfiles" in nvidia:
@@ -301,7 +301,7 @@ def _check_managed(pool: Json, nvidia: Json) -> None:
 
 
 def _check_mig_profiles(pool: Json, nvidia: Json) -> None:
-    """Preview only: Single takes one entry, Mixed several; excludes gpuInstanceProfile (docstring of 41.9.0b1)."""
+    """Check the preview's migProfiles: Single has one, Mixed several; no gpuInstanceProfile (docstring of 41.9.0b1)."""
     profiles, size = nvidia["migProfiles"], find_size(str(pool["vmSize"]))
     target = "agentPoolProfile.gpuProfile.nvidia.migProfiles"
     if "gpuInstanceProfile" in pool:
@@ -329,7 +329,7 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
         raise bad_parameter(message, "agentPoolProfile.osDiskSizeGB")
     size = find_size(str(pool["vmSize"]))
     if pool["osDiskType"] == "Ephemeral" and size and size.local_gib is not None and disk > size.local_gib:
-        message = (  # Azure/AKS#2672 and #2635, from when the cache alone was looked at
+        message = (  # Azure/AKS#2672 and #2635, from when only the cache counted
             f"The virtual machine size {size.name} has a cache size of {size.local_gib * _GIB} bytes, but the OS disk "
             f"requires {disk * _GIB} bytes. Use a VM size with larger cache or disable ephemeral OS."
         )
@@ -337,11 +337,11 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
 
 
 def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
-    """Within two minors below the control plane, never above (docs: aks/upgrade-node-pools; sentence unconfirmed)."""
+    """Check for two minors below the control plane at most (docs: aks/upgrade-node-pools; message unconfirmed)."""
     running = str(pool["currentOrchestratorVersion"])
-    asked, plane = _minor(running), _minor(cluster.kubernetes_version)
-    above = asked is not None and _parts(running) > _parts(cluster.kubernetes_version)
-    if asked is None or plane is None or above or asked < plane - 2:
+    minor, plane = _minor(running), _minor(cluster.kubernetes_version)
+    above = minor is not None and _parts(running) > _parts(cluster.kubernetes_version)
+    if minor is None or plane is None or above or minor < plane - 2:
         message = (
             f"Node pool version {pool['orchestratorVersion']} and control plane version {cluster.kubernetes_version} "
             "are incompatible. Minor version of node pool cannot be bigger than control plane version, and not more "
@@ -360,7 +360,7 @@ def _minor(version: str) -> int | None:
 
 
 def _check_tags(pool: Json) -> None:
-    """The skip tag is refused since 2025-08-14 (Azure/AKS#4925); code and sentence are unconfirmed."""
+    """Reject the skip tag, as AKS does since 2025-08-14 (Azure/AKS#4925); code and message are unconfirmed."""
     tags = pool.get("tags")
     if isinstance(tags, dict) and any(key.lower() == "skipgpudriverinstall" for key in tags):
         message = (
@@ -371,9 +371,9 @@ def _check_tags(pool: Json) -> None:
 
 
 def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
-    """ARM's limits (Azure/azure-resource-manager-rpc#146, docs: azure-resource-manager/management/tag-resources).
+    """Check ARM's tag limits; code and messages are unconfirmed.
 
-    Code and sentences are unconfirmed.
+    Source: Azure/azure-resource-manager-rpc#146, docs: azure-resource-manager/management/tag-resources.
     """
     tags = pool.get("tags")
     if not isinstance(tags, dict):
@@ -393,7 +393,7 @@ def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
 
 
 def _check_os_sku(pool: Json, _: ClusterFacts) -> None:
-    """An OS SKU is of the pool's operating system (Azure/azure-cli#24966 for a Windows one on Linux)."""
+    """Check that an OS SKU matches the pool's operating system (Azure/azure-cli#24966 for Windows on a Linux pool)."""
     sku = pool.get("osSKU")
     if sku is not None and str(sku).startswith("Windows") != (pool["osType"] == "Windows"):
         raise refuse("InvalidOSSKU", f"OSSKU='{sku}' is invalid, details: Unrecognized OSSKU")

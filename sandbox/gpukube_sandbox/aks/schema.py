@@ -1,9 +1,9 @@
-"""The properties of an agent pool: type, choices, API version, and whether a change needs a new pool.
+"""Properties of an agent pool: type, choices, API version, and whether a change needs a new pool.
 
 In scope: the table and the check of a body against it. Out of scope: rules across properties (`rules`).
 
 Sources: the models of azure-mgmt-containerservice 41.8.0 and 41.9.0b1 for names and types; for what may change in place
-terraform-provider-azurerm (ForceNew lists), the flags of `az aks nodepool update`, docs: aks/create-node-pools.
+Sources: the models of azure-mgmt-containerservice 41.8.0 and 41.9.0b1 for names and types; for in-place changes
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Field:
     Attributes:
         kind: JSON type.
         choices: Allowed values, compared as written; () for any.
-        immutable: A change is refused with PropertyChangeNotAllowed.
-        stable: First stable API version that has it; "" = every one here, "-" = none.
-        preview: First preview API version that has it; "" = every one here.
-        fields: Nested properties; empty = contents are stored unseen.
+        immutable: Whether a change is rejected with PropertyChangeNotAllowed.
+        stable: First stable API version with the property; "" = all versions here, "-" = none.
+        preview: First preview API version with the property; "" = all versions here.
+        fields: Nested properties; empty = contents are stored unchecked.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class Field:
     fields: tuple[tuple[str, Field], ...] = ()
 
     def is_offered(self, api_version: str) -> bool:
-        """Whether this API version knows the property."""
+        """Return whether an API version has the property."""
         if api_version.endswith(PREVIEW_SUFFIX):
             return api_version >= self.preview
         return self.stable != "-" and api_version >= self.stable
@@ -96,7 +96,7 @@ FIELDS: dict[str, Field] = {
     "type": _choice("VirtualMachineScaleSets", "AvailabilitySet", "VirtualMachines", immutable=True),
     "mode": _choice("System", "User", "Gateway"),
     "osType": _choice("Linux", "Windows", immutable=True),
-    "osSKU": _choice(*_OS_SKUS),  # between the Ubuntu ones and between the Azure Linux ones only: rules
+    "osSKU": _choice(*_OS_SKUS),  # only among the Ubuntu ones and among the Azure Linux ones: rules
     "gpuInstanceProfile": _choice(*MIG_VALUES, immutable=True),
     "gpuProfile": Field("object", fields=_GPU_PROFILE, stable="2025-02-01"),
     "enableAutoScaling": Field("boolean"),
@@ -152,17 +152,17 @@ FIELDS: dict[str, Field] = {
 READ_ONLY = frozenset({
     "eTag", "currentOrchestratorVersion", "provisioningState", "status", "virtualMachineNodesStatus",
 })  # fmt: skip
-"""Kept by the service whatever a body says: a read-modify-write sends some of them back."""
+"""Properties that the service sets whatever a body contains: a read-modify-write returns some of them."""
 
 GONE_WHEN_OMITTED = frozenset({"nodeLabels", "nodeTaints", "tags", "minCount", "maxCount"})
-"""Replaced as a whole by every PUT (Azure/AKS#3152 for labels and taints); that leaving the key out empties them is
-unconfirmed, the strict reading is taken. Other properties that a PUT leaves out keep their value here (unconfirmed)."""
+"""Properties that every PUT replaces as a whole (Azure/AKS#3152 for labels and taints); that omitting the key clears
+them is unconfirmed, the sandbox is strict. Other properties that a PUT omits keep their value here (unconfirmed)."""
 
 ENVELOPE = frozenset({"properties", "id", "name", "type", "systemData"})
 
 
 def immutable_fields() -> tuple[str, ...]:
-    """Wire paths under `properties` whose change needs a new pool, nested ones with dots."""
+    """List the wire paths under `properties` whose change needs a new pool, nested ones with dots."""
     return tuple(_immutable(FIELDS.items(), ""))
 
 
@@ -176,13 +176,13 @@ def _immutable(fields: Iterable[tuple[str, Field]], prefix: str) -> list[str]:
 
 
 def check_shape(body: object, api_version: str, stored: Json) -> Json:
-    """Check names, types and choices of a PUT body; give its `properties` without nulls.
+    """Check names, types, and choices of a PUT body; return its `properties` without nulls.
 
-    A property that this API version does not know is refused, unless the pool already has it: what a read gave may be
-    sent back.
+    A property that this API version does not have is rejected unless the pool already has it: the result of a read may
+    be sent back.
 
     Raises:
-        Refusal: 400 UnmarshalError for names and types (text seen in Azure/azure-rest-api-specs#40740 for unknown
+        Refusal: 400 UnmarshalError for names and types (message seen in Azure/azure-rest-api-specs#40740 for unknown
             names, Azure/AKS#1402 for types), 400 InvalidParameter for values outside the choices.
     """
     if not isinstance(body, dict):
@@ -204,7 +204,7 @@ def _check_object(value: Json, fields: dict[str, Field], path: str, api_version:
             if key not in stored:
                 raise _unknown(key)
             kept[key] = item
-        elif item is not None:  # null and absent are one to the service's decoder
+        elif item is not None:  # null and absent are the same to the service's decoder
             below = stored.get(key)
             kept[key] = _check_value(item, field, path + key, api_version, below if isinstance(below, dict) else {})
     return kept
@@ -217,7 +217,7 @@ def _check_value(value: object, field: Field, path: str, api_version: str, store
         if path == "osSKU":  # Azure/azure-cli#24966
             raise refuse("InvalidOSSKU", f"OSSKU='{value}' is invalid, details: Unrecognized OSSKU")
         choices = ", ".join(field.choices)
-        # unconfirmed: the sentence; code and target as cluster-api-provider-azure#5947 shows them for count
+        # The message is unconfirmed; code and target as in cluster-api-provider-azure#5947 for count.
         message = f"The value of parameter agentPoolProfile.{path} is invalid: '{value}'. Allowed values: {choices}."
         raise bad_parameter(message, f"agentPoolProfile.{path}")
     if field.fields and isinstance(value, dict):

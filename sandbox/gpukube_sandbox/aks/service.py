@@ -1,7 +1,7 @@
-"""Microsoft.ContainerService: what each call on clusters and pools does.
+"""Microsoft.ContainerService: the calls on clusters and pools.
 
-In scope: the calls, as methods that give an `Answer` or raise a `Refusal`. Out of scope: HTTP (`routes`),
-rules, the work behind an operation (`lifecycle`).
+In scope: the calls, as methods that return an `Answer` or raise a `Refusal`. Out of scope: HTTP (`routes`), rules, the
+work behind an operation (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpukube_sandbox.aks.quotas import Quotas
 from gpukube_sandbox.aks.references import check_references
 from gpukube_sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
 from gpukube_sandbox.aks.schema import check_shape
-from gpukube_sandbox.aks.upgrades import check_one_of_both, check_upgrade
+from gpukube_sandbox.aks.upgrades import check_single_method, check_upgrade
 from gpukube_sandbox.faults import no_lag
 from gpukube_sandbox.pages import cut
 
@@ -40,12 +40,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a call answers.
+    """The result of a call.
 
     Attributes:
-        operation: The operation it started, for the headers.
-        polls_again: The status of an operation that still runs.
-        next_page: Token of the next page; "" = this was the last.
+        operation: The operation that the call started, for the headers.
+        polls_again: Whether this is the status of an operation that is still running.
+        next_page: Token of the next page; "" on the last page.
     """
 
     status: int
@@ -60,12 +60,12 @@ class AksService:
     """All clusters of all subscriptions.
 
     Attributes:
-        plan: Asked at the start of each operation (cluster, pool, kind, size) what shall go wrong with it; may raise a
-            Refusal for what the service notices at once.
-        lag: Asked at each creation (cluster, pool) for how many seconds lists leave the pool out.
-        empty_groups: Capacity reservation groups without a reservation, by their ids in lower case.
-        resources: What exists beside clusters, by the ids in lower case.
-        page_size: Pools per page of a list; 0 = all (what the service's own size is, is unconfirmed).
+        plan: Returns the planned failure of an operation from cluster, pool, kind, and size, called at its start; may
+            raise a Refusal for failures that the service reports immediately.
+        lag: Returns the seconds for which lists omit a pool, from cluster and pool, called at creation.
+        empty_groups: Ids in lowercase of capacity reservation groups without a reservation.
+        resources: Ids in lowercase of existing resources other than clusters.
+        page_size: Pools per page of a list; 0 = all (the service's own size is unconfirmed).
     """
 
     clock: Clock
@@ -81,11 +81,11 @@ class AksService:
     quotas: Quotas = field(init=False)
 
     def __post_init__(self) -> None:
-        """Let the machines of all clusters count."""
+        """Let the quotas count the machines of all clusters."""
         self.quotas = Quotas(self.clusters)
 
     async def reset(self) -> None:
-        """Forget everything, stopping what runs."""
+        """Cancel running operations and delete all state."""
         tasks = [operation.task for operation in self.operations.values() if operation.task is not None]
         for task in tasks:
             task.cancel()
@@ -101,31 +101,31 @@ class AksService:
 
     @property
     def poll_after_s(self) -> float:
-        """Retry-After of an operation, in sandbox seconds (the real figure is unconfirmed)."""
+        """Return the Retry-After of an operation in sandbox seconds (the real value is unconfirmed)."""
         return _POLL_EVERY_S
 
     def declare(self, resources: Iterable[str]) -> list[str]:
-        """Let resources exist; gives those that did not yet."""
-        made = [given for given in resources if given.lower() not in self.resources]
-        self.resources |= {given.lower() for given in made}
-        return made
+        """Declare resources; return those that are new."""
+        new = [given for given in resources if given.lower() not in self.resources]
+        self.resources |= {given.lower() for given in new}
+        return new
 
     # Clusters
 
     def require_subscription(self, subscription: str) -> None:
-        """Refuse a subscription that has no cluster here (the sentence is ARM's; its code is unconfirmed for AKS)."""
+        """Reject a subscription that has no cluster here (the message is ARM's; its code is unconfirmed for AKS)."""
         if not any(cluster.subscription.lower() == subscription.lower() for cluster in self.clusters.values()):
             message = f"The subscription '{subscription}' could not be found."
             raise front_door(404, "SubscriptionNotFound", message)
 
     def require_group(self, subscription: str, group: str) -> None:
-        """Refuse a resource group that has no cluster here."""
+        """Reject a resource group that has no cluster here."""
         self.require_subscription(subscription)
         if not self.in_group(subscription, group):
             raise front_door(404, "ResourceGroupNotFound", f"Resource group '{group}' could not be found.")
 
     def require_cluster(self, subscription: str, group: str, name: str) -> Cluster:
-        """Find a cluster; ARM compares every part of an id without case."""
+        """Find a cluster; ARM compares all parts of an id case-insensitively."""
         self.require_group(subscription, group)
         found = self.clusters.get(cluster_key(subscription, group, name))
         if found is None:
@@ -137,7 +137,7 @@ class AksService:
         return found
 
     def list_clusters(self, subscription: str, group: str = "") -> Answer:
-        """Clusters of a subscription, or of one of its groups."""
+        """Return the clusters of a subscription, or of one of its groups."""
         if group:
             self.require_group(subscription, group)
         else:
@@ -146,42 +146,42 @@ class AksService:
         return Answer(200, {"value": [cluster.wire(now) for cluster in self.in_group(subscription, group)]})
 
     def in_group(self, subscription: str, group: str = "") -> list[Cluster]:
-        """Clusters of a resource group, or of all groups of a subscription."""
-        wanted = (subscription.lower(), group.lower())
+        """Return the clusters of a resource group, or of all groups of a subscription."""
+        place = (subscription.lower(), group.lower())
         return [
             cluster
             for cluster in self.clusters.values()
-            if cluster.subscription.lower() == wanted[0] and (not group or cluster.group.lower() == wanted[1])
+            if cluster.subscription.lower() == place[0] and (not group or cluster.group.lower() == place[1])
         ]
 
     # Pools
 
     def list_pools(self, cluster: Cluster, token: str = "") -> Answer:
-        """Pools of a cluster: all in one page, or `page_size` of them and where to go on."""
+        """Return the pools of a cluster: all in one page, or `page_size` of them and the next token."""
         pools = [pool.wire(cluster.id) for pool in cluster.listed(self.clock.now())]
         page, following = cut("agentPools", pools, token, self.page_size or len(pools))
         return Answer(200, {"value": list(page)}, next_page=following)
 
     def get_pool(self, cluster: Cluster, name: str) -> Answer:
-        """One pool."""
+        """Return one pool."""
         return Answer(200, self._require_pool(cluster, name).wire(cluster.id))
 
     def _require_pool(self, cluster: Cluster, name: str) -> Pool:
         pool = cluster.pools.get(name.lower())
-        if pool is None:  # the code is known, the sentence is unconfirmed
+        if pool is None:  # the code is known, the message is unconfirmed
             message = f"Could not find the agentpool: {name} in managed cluster {cluster.name}."
             raise refuse("NotFound", message, status=404)
         return pool
 
     def put_pool(self, cluster: Cluster, name: str, body: object, api_version: str, given: Preconditions) -> Answer:
-        """Create or update a pool: 201 or 200, with the resource as it is while the operation runs."""
+        """Create or update a pool: 201 or 200, with the resource in its state during the operation."""
         check_name(name)
         stored = cluster.pools.get(name)
         check_preconditions(given, stored.etag if stored else None)
         sent = check_shape(body, api_version, stored.properties if stored else {})
         if stored is not None:
             return self._update(cluster, stored, sent)
-        check_one_of_both(sent)
+        check_single_method(sent)
         return self._create(cluster, name, sent)
 
     def _create(self, cluster: Cluster, name: str, sent: Json) -> Answer:
@@ -200,21 +200,21 @@ class AksService:
         return Answer(201, pool.wire(cluster.id), operation)
 
     def _update(self, cluster: Cluster, pool: Pool, sent: Json) -> Answer:
-        wanted = merge(pool.properties, sent, cluster.facts)
-        check_changes(pool.properties, wanted, sent)
-        check_pool(wanted, cluster.facts, creating=False)
-        check_upgrade(pool.properties, wanted)
-        self._require_system_pool(cluster, pool, stays=wanted["mode"] == "System")
+        after = merge(pool.properties, sent, cluster.facts)
+        check_changes(pool.properties, after, sent)
+        check_pool(after, cluster.facts, creating=False)
+        check_upgrade(pool.properties, after)
+        self._require_system_pool(cluster, pool, stays=after["mode"] == "System")
         cluster.require_idle(self.clock.now())
-        kind = _kind_of_change(pool.properties, wanted)
-        failure = self.plan(cluster, pool.name, kind, str(wanted["vmSize"]))
-        failure = failure or self.quotas.check(cluster, pool, wanted)
-        before, pool.properties = pool.properties, wanted
+        kind = _kind_of_change(pool.properties, after)
+        failure = self.plan(cluster, pool.name, kind, str(after["vmSize"]))
+        failure = failure or self.quotas.check(cluster, pool, after)
+        before, pool.properties = pool.properties, after
         operation = self._start(cluster, pool, kind, run_change, failure, before=before)
         return Answer(200, pool.wire(cluster.id), operation)
 
     def delete_pool(self, cluster: Cluster, name: str, given: Preconditions) -> Answer:
-        """Delete a pool: 202, or 204 when there is none."""
+        """Delete a pool: 202, or 204 if it does not exist."""
         pool = cluster.pools.get(name.lower())
         check_preconditions(given, pool.etag if pool else None)
         if pool is None:
@@ -225,13 +225,13 @@ class AksService:
         return Answer(202, None, self._start(cluster, pool, "Deleting", run_delete, failure))
 
     def abort_pool(self, cluster: Cluster, name: str) -> Answer:
-        """Cancel what runs on a pool: 202, or 409 when nothing does (docs: aks/manage-abort-operations)."""
+        """Cancel a pool's operation: 202, or 409 if none is running (docs: aks/manage-abort-operations)."""
         pool, victim = self._require_pool(cluster, name), cluster.operation
         if victim is None or not victim.is_running or victim.pool != pool.name or victim.kind == "Canceling":
             message = f"There is no operation in progress on agent pool {name} to be aborted."
             raise refuse("OperationNotAllowed", message, status=409)
         if victim.task is not None:
-            victim.task.cancel()  # at once: before the abort gets its turn the operation could end, and hide it
+            victim.task.cancel()  # now: the operation could end before the abort starts, and hide it
         pool.state = "Canceling"
         pool.touch()
         abort = self._new_operation(cluster, pool, "Canceling")
@@ -240,9 +240,9 @@ class AksService:
         return Answer(202, None, abort)
 
     def upgrade_image(self, cluster: Cluster, name: str) -> Answer:
-        """Bring a pool to the newest node image of its version: 202, and where it has that already too.
+        """Upgrade a pool to the newest node image of its version: 202, even if the pool already has it.
 
-        What it does then is unconfirmed; here machines that an earlier upgrade left are replaced, as by a PUT.
+        The effect in that case is unconfirmed; here machines that an earlier upgrade left are replaced, as by a PUT.
         """
         pool = self._require_pool(cluster, name)
         cluster.require_idle(self.clock.now())
@@ -253,7 +253,7 @@ class AksService:
         return Answer(202, None, self._start(cluster, pool, kind, run_change, failure, before=before))
 
     def upgrade_profile(self, cluster: Cluster, name: str) -> Answer:
-        """Versions that a pool could go to."""
+        """Return the versions that a pool can be upgraded to."""
         pool = self._require_pool(cluster, name)
         version = pool.properties["currentOrchestratorVersion"]
         upgrades = [] if version == cluster.kubernetes_version else [{"kubernetesVersion": cluster.kubernetes_version}]
@@ -272,7 +272,7 @@ class AksService:
         return Answer(200, body)
 
     def available_versions(self, cluster: Cluster) -> Answer:
-        """Versions that a new pool could have."""
+        """Return the versions that a new pool can have."""
         version = {"default": True, "kubernetesVersion": cluster.kubernetes_version, "isPreview": None}
         body = {
             "id": f"{cluster.id}/availableAgentPoolVersions",
@@ -285,12 +285,12 @@ class AksService:
     # Operations
 
     def get_operation(self, identity: str) -> Answer:
-        """Status of an operation."""
+        """Return the status of an operation."""
         operation = self._require_operation(identity)
         return Answer(200, operation.wire(), polls_again=operation.is_running)
 
     def get_operation_result(self, identity: str) -> Answer:
-        """Result of an operation: 202 while it runs, then 204."""
+        """Return the result of an operation: 202 while it runs, then 204."""
         operation = self._require_operation(identity)
         return Answer(202, None, operation) if operation.is_running else Answer(204)
 
@@ -327,7 +327,7 @@ class AksService:
 
     @staticmethod
     def _require_system_pool(cluster: Cluster, pool: Pool, *, stays: bool) -> None:
-        """A cluster keeps at least one System pool (docs: aks/use-system-pools; code and sentence unconfirmed)."""
+        """Require at least one other System pool (docs: aks/use-system-pools; code and message unconfirmed)."""
         others = [other for other in cluster.pools.values() if other is not pool]
         if (
             not stays
@@ -338,19 +338,19 @@ class AksService:
 
 
 def cluster_key(subscription: str, group: str, name: str) -> str:
-    """Key of a cluster in the service."""
+    """Return a cluster's key in the service."""
     return f"{subscription}/{group}/{name}".lower()
 
 
 def _end_if_broken(job: Job, task: asyncio.Task[None]) -> None:
-    """A mistake of the sandbox itself must not leave an operation running for ever."""
+    """End the operation if its task failed: a bug of the sandbox must not leave it running forever."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _LOG.error("operation on %s broke", job.pool.name, exc_info=error)
         job.end(wire_error("InternalServerError", f"The sandbox broke: {error!r}"))
 
 
 def _kind_of_change(before: Json, after: Json) -> str:
-    """ProvisioningState while a PUT is carried out (states: docs: aks/manage-abort-operations and others)."""
+    """Return the provisioningState during a PUT (states: docs: aks/manage-abort-operations and others)."""
     if before["currentOrchestratorVersion"] != after["currentOrchestratorVersion"]:
         return "Upgrading"
     if before["nodeImageVersion"] != after["nodeImageVersion"]:

@@ -1,7 +1,7 @@
-"""VM sizes that this emulated region offers: vCPU, memory and GPUs.
+"""VM sizes of the emulated region: vCPU, memory, and GPUs.
 
-In scope: the sandbox's own hardware table. Out of scope: anything taken from gpukube's catalog at run time;
-the two are written apart so that a mistake in one shows.
+In scope: the sandbox's own hardware table. Out of scope: gpukube's catalog; the two are maintained separately so that
+a mistake in one shows.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class VmSize:
     """One VM size.
 
     Attributes:
-        name: As Azure writes it.
+        name: Azure's spelling.
         vcpus: Virtual CPUs.
         memory_gib: Memory.
-        family: Quota family, as Resource SKUs and usages have it (Azure/karpenter-provider-azure, known_skus.yaml).
-        gpu: Model known to the emulated nodes ("A100-40GB"), "" without GPU.
-        gpus: Physical GPUs, 0 without.
+        family: Quota family as in Resource SKUs and usages (Azure/karpenter-provider-azure, known_skus.yaml).
+        gpu: Model known to the emulated nodes ("A100-40GB"); "" without GPU.
+        gpus: Physical GPUs; 0 without.
         zones: Zones of the region that offer it; many GPU sizes are not in all zones.
-        local_gib: The larger of its cache and its temporary disk, where an ephemeral OS disk goes; 0 for none, None
-            where it is not known here.
-        restricted: AKS does not accept the size at all.
+        local_gib: The larger of its cache and its temporary disk, where an ephemeral OS disk goes; 0 for none, None if
+            unknown.
+        restricted: Whether AKS rejects the size entirely.
     """
 
     name: str
@@ -54,8 +54,8 @@ _TABLE = (
     VmSize("Standard_D16s_v5", 16, 64, "standardDSv5Family", local_gib=0),
     VmSize("Standard_DS2_v2", 2, 7, "standardDSv2Family", local_gib=86),
     VmSize("Standard_A1_v2", 1, 2, "standardAv2Family", restricted=True),
-    # docs: virtual-machines/sizes, GPU accelerated. The caches of NC24ads_A100_v4 and of DS2_v2 are those of
-    # Azure/karpenter-provider-azure, pkg/fake/zz_generated.sku.southcentralus.go; other caches are not known here.
+    # docs: virtual-machines/sizes, GPU accelerated. The caches of NC24ads_A100_v4 and DS2_v2 are those of
+    # Azure/karpenter-provider-azure, pkg/fake/zz_generated.sku.southcentralus.go; other caches are unknown.
     VmSize("Standard_NC4as_T4_v3", 4, 28, "Standard NCASv3_T4 Family", "T4-16GB", 1, local_gib=176),
     VmSize("Standard_NC8as_T4_v3", 8, 56, "Standard NCASv3_T4 Family", "T4-16GB", 1, local_gib=352),
     VmSize("Standard_NC16as_T4_v3", 16, 110, "Standard NCASv3_T4 Family", "T4-16GB", 1, local_gib=352),
@@ -110,7 +110,7 @@ SIZES: dict[str, VmSize] = {size.name.lower(): size for size in _TABLE}
 
 
 def find_size(name: str) -> VmSize | None:
-    """Find a size; Azure compares their names without case."""
+    """Find a size; Azure compares names case-insensitively."""
     return SIZES.get(name.lower())
 
 
@@ -126,7 +126,7 @@ PROFILES: dict[str, dict[str, str]] = {
 
 
 def mig_layout(size: VmSize, value: str) -> tuple[str, ...]:
-    """The instances that every GPU of a node is cut into for one gpuInstanceProfile; () when the size cannot.
+    """Return the instances on each GPU of a node for a gpuInstanceProfile; () if the size does not support it.
 
     Source:
         Azure/AgentBaker mig-partition.sh: every GPU alike, 7, 3, 2, 1, 1 instances.

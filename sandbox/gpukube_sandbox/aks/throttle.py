@@ -1,8 +1,8 @@
 """Token buckets of the AKS resource provider.
 
-In scope: their sizes and their refusal. Out of scope: the buckets themselves, faults that throttle on demand.
+In scope: their sizes and their errors. Out of scope: the buckets themselves, faults that throttle on demand.
 
-Source: docs: aks/quotas-skus-regions (burst, refill, scope). The sentence of the refusal is unconfirmed; its code is
+Source: docs: aks/quotas-skus-regions (burst, refill, scope). The error message is unconfirmed; its code is
 `Throttled` (docs: troubleshoot azure-kubernetes, throttled-error).
 """
 
@@ -23,7 +23,7 @@ LIMITS: dict[str, Limit] = {
     "list-clusters": Limit(500, 1.0),  # per subscription
     "list-clusters-in-group": Limit(60, 1.0),  # per resource group
     "get-operation": Limit(200, 2.0),  # per subscription
-    "other": Limit(60, 1.0),  # per subscription, of one API: "all other APIs"
+    "other": Limit(60, 1.0),  # per subscription and API: "all other APIs"
 }
 
 
@@ -38,10 +38,10 @@ class Throttle(Buckets):
         super().__init__(clock, LIMITS)
 
     def take(self, name: str, scope: str) -> None:
-        """Take a token.
+        """Take a token from a bucket.
 
         Raises:
-            Refusal: 429 Throttled with Retry-After, in seconds of the wall clock.
+            Refusal: 429 Throttled with Retry-After, in wall clock seconds.
         """
         wait_s = self.wait_s(name, scope)
         if wait_s:

@@ -1,6 +1,6 @@
-"""Versions of a pool, and how its machines are rolled: what is asked for, what runs, how many at a time.
+"""Versions of a pool, and how its machines are replaced: requested version, running version, batch size.
 
-In scope: reading versions and upgradeSettings, and the refusals of an upgrade. Out of scope: the rolling itself
+In scope: parsing versions and upgradeSettings, and rejecting upgrades. Out of scope: replacing the machines
 (`lifecycle`).
 
 Source: docstring of AgentPool.orchestratorVersion (azure-mgmt-containerservice 41.8.0), docs:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.draining import Blocked
 
 _LATEST_PATCH = 5
-"""Of every minor version but the control plane's; which patches exist at a time is no rule of the service."""
-_MOST_NODES = 1000
+"""Latest patch of every minor version except the control plane's; the service has no rule for which patches exist."""
+_MAX_NODES = 1000
 _TARGET = "agentPoolProfile.upgradeSettings"
 _AMOUNT = re.compile(r"\d{1,4}|(100|\d{1,2})%")
 _NONE = ("0", "0%")
@@ -42,7 +42,7 @@ _MINUTES = {"drainTimeoutInMinutes": (5, 1440), "nodeSoakDurationInMinutes": (0,
 
 @dataclass(frozen=True, slots=True)
 class Surge:
-    """How many machines come before others go, and how many may be missing meanwhile; at least one of them."""
+    """Machines that an upgrade adds, and machines that may be unavailable, at a time; one is at least 1."""
 
     extra: int
     missing: int
@@ -50,41 +50,41 @@ class Surge:
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """How long a machine may take to drain, and whether one that does not is set apart while the others go on."""
+    """Drain timeout of a machine, and whether an undrainable one stays cordoned while the others continue."""
 
     drain_s: float
     quarantines: bool
 
 
-def running_version(asked: str, plane: str, present: str = "") -> str:
-    """Resolve the version of the request to the one that runs.
+def running_version(requested: str, plane: str, present: str = "") -> str:
+    """Resolve the requested version to the one that runs.
 
     Args:
-        asked: "1.34.2", "1.34" for its latest patch, "" for the control plane's.
+        requested: "1.34.2", "1.34" for its latest patch, "" for the control plane's.
         plane: Version of the control plane.
-        present: What the pool runs; asking for its minor version changes nothing.
+        present: The pool's running version; a request for its minor version changes nothing.
     """
-    if not asked:
+    if not requested:
         return present or plane
-    if asked.count(".") > 1:
-        return asked
-    known = (version for version in (present, plane) if version.startswith(f"{asked}."))
-    return next(known, f"{asked}.{_LATEST_PATCH}")
+    if requested.count(".") > 1:
+        return requested
+    known = (version for version in (present, plane) if version.startswith(f"{requested}."))
+    return next(known, f"{requested}.{_LATEST_PATCH}")
 
 
 def is_rolled(before: Json, after: Json) -> bool:
-    """Whether every machine is made anew: another image, or another version of the kubelet."""
+    """Return whether every machine is replaced: a new image, or another kubelet version."""
     keys = ("nodeImageVersion", "currentOrchestratorVersion")
     return any(before.get(key) != after.get(key) for key in keys)
 
 
 def check_upgrade(before: Json, after: Json) -> None:
-    """Refuse what AKS does not roll.
+    """Reject upgrades that AKS does not perform.
 
     Raises:
-        Refusal: 400; all three sentences and the code of the first two are unconfirmed. Older versions (docs:
-            aks/upgrade-aks-cluster), another count at the same time (docs: aks/manage-node-pools; of one PUT this is
-            the strict reading), more nodes than a pool can have while surging (release notes of 2026-08-07).
+        Refusal: 400; all three messages and the code of the first two are unconfirmed. For older versions (docs:
+            aks/upgrade-aks-cluster), another count at the same time (docs: aks/manage-node-pools; for one PUT this is
+            the strict interpretation), and more nodes than a pool can have while surging (release notes of 2026-08-07).
     """
     old, new = (str(pool["currentOrchestratorVersion"]) for pool in (before, after))
     if _numbers(new) < _numbers(old):
@@ -96,17 +96,18 @@ def check_upgrade(before: Json, after: Json) -> None:
         message = "Upgrading and scaling an agent pool at the same time is not allowed."
         raise refuse("OperationNotAllowed", message, target="agentPoolProfile.count")
     count = int(str(after["count"]))
-    if count + surge_of(after, count).extra > _MOST_NODES:
-        message = f"Upgrading with maxSurge would exceed {_MOST_NODES} nodes."
+    if count + surge_of(after, count).extra > _MAX_NODES:
+        message = f"Upgrading with maxSurge would exceed {_MAX_NODES} nodes."
         raise refuse("InvalidParameter", message, target="agentPoolProfile.upgradeSettings.maxSurge")
 
 
 def check_settings(pool: Json) -> None:
-    """Refuse upgradeSettings that no upgrade could go by.
+    """Reject invalid upgradeSettings.
 
     Raises:
-        Refusal: 400; the sentences are unconfirmed. Forms: docs: aks/upgrade-aks-node-pools-rolling, as the ranges of
-            drain and soak, and that one of the two numbers must be above 0; on System pools nothing may be missing.
+        Refusal: 400; the messages are unconfirmed. Forms: docs: aks/upgrade-aks-node-pools-rolling, as are the ranges
+            of drain and soak, and that one of the two numbers must be above 0; on System pools no node may be
+            unavailable.
     """
     settings = pool.get("upgradeSettings")
     given = settings if isinstance(settings, dict) else {}
@@ -120,23 +121,23 @@ def check_settings(pool: Json) -> None:
         if key in given and not _AMOUNT.fullmatch(str(given[key])):
             message = f"{key} was '{given[key]}'. It must be a number of nodes or a percentage, such as 1 or 33%."
             raise bad_parameter(message, f"{_TARGET}.{key}")
-    for key, (least, most) in _MINUTES.items():
+    for key, (low, high) in _MINUTES.items():
         value = given.get(key)
-        if isinstance(value, int) and not least <= value <= most:
-            raise bad_parameter(f"{key} was {value}. It must be between {least} and {most}.", f"{_TARGET}.{key}")
+        if isinstance(value, int) and not low <= value <= high:
+            raise bad_parameter(f"{key} was {value}. It must be between {low} and {high}.", f"{_TARGET}.{key}")
     if str(given.get("maxSurge", "10%")) in _NONE and str(given.get("maxUnavailable", "0")) in _NONE:
         raise bad_parameter("maxSurge and maxUnavailable cannot both be 0.", f"{_TARGET}.maxSurge")
     if pool["mode"] == "System" and str(given.get("maxUnavailable", "0")) not in _NONE:
         raise bad_parameter("maxUnavailable cannot be set on System agent pools.", f"{_TARGET}.maxUnavailable")
 
 
-def check_one_of_both(sent: Json) -> None:
-    """Refuse a new pool in which an upgrade both adds nodes and leaves some out.
+def check_single_method(sent: Json) -> None:
+    """Reject a new pool whose upgrades would both add nodes and make some unavailable.
 
-    What the service says of an update to that is unconfirmed, and is not refused here.
+    The service's response to an update that does so is unconfirmed; it is not rejected here.
 
     Raises:
-        Refusal: 400 (Azure/AKS#4277: one of the two, until a preview feature is registered; sentence unconfirmed).
+        Refusal: 400 (Azure/AKS#4277: one of the two, until a preview feature is registered; message unconfirmed).
     """
     settings = sent.get("upgradeSettings")
     given = settings if isinstance(settings, dict) else {}
@@ -146,7 +147,7 @@ def check_one_of_both(sent: Json) -> None:
 
 
 def surge_of(pool: Json, count: int) -> Surge:
-    """Read upgradeSettings for a pool of so many machines; percentages are rounded up."""
+    """Parse upgradeSettings for a pool of `count` machines; percentages are rounded up."""
     settings = pool.get("upgradeSettings")
     given = settings if isinstance(settings, dict) else {}
     extra, missing = (_share(given.get(key), count) for key in ("maxSurge", "maxUnavailable"))
@@ -154,15 +155,15 @@ def surge_of(pool: Json, count: int) -> Surge:
 
 
 def drain_settings(pool: Json) -> DrainSettings:
-    """Read what upgradeSettings say of drains; 30 minutes, and no going on (SDK, AgentPoolUpgradeSettings)."""
+    """Parse the drain settings; 30 minutes and no continuing by default (SDK, AgentPoolUpgradeSettings)."""
     settings = pool.get("upgradeSettings")
     given = settings if isinstance(settings, dict) else {}
     minutes = int(str(given.get("drainTimeoutInMinutes") or _DRAIN_MINUTES))
     return DrainSettings(minutes * 60.0, given.get("undrainableNodeBehavior") == "Cordon")
 
 
-def undrained(left: Sequence[Blocked]) -> Json:
-    """The error of an upgrade that pods held up (Azure/AKS#4783, cloudnative-pg/cloudnative-pg#7346)."""
+def drain_error(left: Sequence[Blocked]) -> Json:
+    """Return the error of an upgrade that pods blocked (Azure/AKS#4783, cloudnative-pg/cloudnative-pg#7346)."""
     first = left[0]
     name = first.pod.partition("/")[2]
     budget = re.search(r"The disruption budget (\S+)", first.reason)

@@ -1,6 +1,6 @@
-"""API versions of Microsoft.ContainerService that this emulation answers to.
+"""API versions of Microsoft.ContainerService that this emulation supports.
 
-In scope: the table and its refusals. Out of scope: which property belongs to which version (`schema`).
+In scope: the table and its errors. Out of scope: which property belongs to which version (`schema`).
 
 Source: the default API of every release of azure-mgmt-containerservice from 34.0 to 41.9.0b1.
 """
@@ -19,11 +19,11 @@ API_VERSIONS = (
 
 
 def require_api_version(version: str | None, resource_type: str, location: str) -> str:
-    """Return the version back, or refuse as ARM does when it is absent or unknown.
+    """Return the version, or raise as ARM does if it is absent or unknown.
 
     Raises:
         Refusal: 400 MissingApiVersionParameter or NoRegisteredProviderFound (docs: azure-resource-manager, common
-            errors; the exact sentences are unconfirmed).
+            errors; the exact messages are unconfirmed).
     """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."
