@@ -1,10 +1,10 @@
-"""The seam between gpukube and a cloud: two protocols, and how a provider is found.
+"""The interface between gpukube and a cloud: two protocols, and provider discovery.
 
-A provider comes in two halves. `Provider` is pure: it needs no SDK, no network and no clock, so plan and
-tests run without them. `Cloud` is what `Provider.connect` returns: the live half, one per cluster.
+A provider has two halves. `Provider` is pure: it needs no SDK, no network, and no clock, so plan and tests run without
+them. `Cloud`, which `Provider.connect` returns, is the live half, one per cluster.
 
-A provider package announces itself by an entry point in the group `gpukube.providers`; nothing in gpukube
-names one (gpukube.installed). Loading it is cheap: it brings its part of the spec and imports the rest when asked.
+A provider package registers an entry point in the group `gpukube.providers`; nothing in gpukube names one
+(gpukube.installed). Loading it is cheap: it provides its part of the spec and imports the rest on demand.
 """
 
 from __future__ import annotations
@@ -88,16 +88,16 @@ FEATURES = (
     "tags",
     "deletionProtection",
 )
-"""Features of the spec that every provider must judge in `Provider.abilities`: none may be silent."""
+"""Features of the spec that every provider must list in `Provider.abilities`."""
 
 
 def part(address: str) -> Any:  # noqa: ANN401 - the type is that of the member, which the contract checks
-    """Declare a member of a provider that is imported when it is used.
+    """Declare a member of a provider that is imported on first use.
 
     spec: CloudSpec = part(".spec:SPEC")
 
     Args:
-        address: Module of the provider's own package, and name in it.
+        address: Module in the provider's own package, and name in it.
     """
     return _Part(*address.split(":"))
 
@@ -116,9 +116,9 @@ class _Part:
 
 
 class Provider(Protocol):
-    """The pure half of a cloud. Constructed without arguments; holds no state.
+    """The pure half of a cloud. Constructed without arguments; has no state.
 
-    These members every cloud has. What only some have is in `extras`, which has defaults.
+    Every cloud has these members. Optional ones are in `extras`, which has defaults.
     """
 
     @property
@@ -127,51 +127,51 @@ class Provider(Protocol):
 
     @property
     def spec(self) -> CloudSpec:
-        """Its part of the spec: the model of a cluster, forms of reserved capacity, native fields."""
+        """Its part of the spec: the cluster model, forms of reserved capacity, native fields."""
 
     @property
     def machines(self) -> CloudMachines:
-        """What it knows of its instance types: those the embedded table lacks, and names that cannot work."""
+        """Its instance types: those that the embedded table lacks, and names that cannot work."""
 
     @property
     def nodes(self) -> NodeFacts:
-        """What its nodes are like for pods, before there is one."""
+        """Its nodes as pods see them, before any exists."""
 
     @property
     def codes(self) -> Mapping[str, tuple[str, str]]:
         """Its rules: code ("nimbus-name") -> number ("NIM101", never changed) and title (a sentence)."""
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Say for every feature of the spec ("sharing.mig", "capacity.spot", ...) how faithful this cloud is."""
+        """Return how well this cloud supports each feature of the spec ("sharing.mig", "capacity.spot", ...)."""
 
     def check(self, target: Target) -> list[Finding]:
-        """Find what this cloud would refuse, before any call: names, limits, combinations. Empty when all is well."""
+        """Return what this cloud would reject, before any call: names, limits, combinations."""
 
     def stack(self, target: Target) -> NodeStack:
-        """Describe what the nodes of this pool bring before anything is installed."""
+        """Return the components that this pool's nodes include before anything is installed."""
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
-        """Translate a checked target. The create request carries our ownership marks."""
+        """Translate a checked target. The create request sets gpukube's ownership labels."""
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Describe what changing this field does. Every key of Desired.fields has a row.
+        """Return the effect of changing this field. Every key of Desired.fields has a row.
 
         Args:
             change: The change.
-            beside: All that would change with it, where one field alone does not tell.
-            live: The pool that would change, where its fields do not tell; None for pools in general.
+            beside: All changes made together, if the effect depends on more than one field.
+            live: The live pool, if the effect depends on it; None for pools in general.
         """
 
     @property
     def requests(self) -> PoolRequests:
-        """How calls for live pools are made."""
+        """Its requests for live pools."""
 
     @property
     def extras(self) -> Extras:
-        """What it has besides: a catalog, quotas, policies, upgrades ..."""
+        """Its optional parts: a catalog, quotas, policies, upgrades, ..."""
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
-        """Make the live half. Imports the SDK; makes no call yet.
+        """Return the live half. Imports the SDK; makes no call yet.
 
         Raises:
             MissingExtra: The SDK is not installed; the fix names the extra.
@@ -179,85 +179,85 @@ class Provider(Protocol):
 
 
 class CloudExtras(Protocol):
-    """What the live half of a cloud may do besides. A cloud inherits the defaults, which do nothing."""
+    """Optional methods of a cloud's live half. A cloud inherits the defaults, which do nothing."""
 
     def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
-        """Read what the nodes of a live pool could be brought to now, with one call at the most.
+        """Read what the nodes of a live pool could be upgraded to now, with at most one call.
 
-        What may not be read is unknown, and said so in the answer; it is no error.
+        If permission is missing, the result says so; that is not an error.
 
         Args:
-            observed: The pool; of a provider whose extras have `upgrades`.
-            kubernetes: Version that its nodes shall have; "" for the control plane's.
+            observed: The pool, of a provider whose extras have `upgrades`.
+            kubernetes: Desired version of its nodes; "" for the control plane's.
         """
         del observed
         return NodeOffer(kubernetes)
 
     def complete(self, desired: Desired) -> Desired:
-        """Fill in what only the live cluster knows (a role, subnets, a zone) and the user left open.
+        """Set values that the user omitted and only the live cluster provides (a role, subnets, a zone).
 
-        Reads only. Returns the argument where nothing is open.
+        Only reads. Returns the argument if nothing is missing.
 
         Raises:
-            SpecError: What is open has no answer or several; names the candidates.
+            SpecError: A missing value has no candidate or several; names the candidates.
         """
         return desired
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of one place, side by side. What cannot be read is a reading that says why; raises nothing.
+        """Read quotas of one place in parallel. Raises nothing: an unreadable quota is a reading with the reason.
 
         Args:
-            asked: As `Extras.quotas` named them; never called where that is None.
+            asked: Quotas from `Extras.quotas`; never called if that is None.
         """
         del asked
         return {}
 
     def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
-        """Find what a pool beside those of the cluster would lack: addresses, or the pools that a cluster may have.
+        """Check limits for one more pool in the cluster: addresses, or pools per cluster.
 
-        What cannot be read is a warning; raises nothing. Empty where nothing is known against it.
+        Raises nothing: a failed read is a warning. Empty if there are no known obstacles.
 
         Args:
-            successor: The pool, complete.
-            pools: How many the cluster has now.
+            successor: The complete pool.
+            pools: Current number of pools in the cluster.
         """
         del successor, pools
         return []
 
 
 class Cloud(CloudExtras, Protocol):
-    """The live half: one cluster, thread-safe, made once and shared.
+    """The live half: one cluster, thread-safe, created once and shared.
 
-    All methods raise our errors only: AccessError, CapacityError, QuotaError, Conflict, CloudError.
+    All methods raise only gpukube's errors: AccessError, CapacityError, QuotaError, Conflict, CloudError.
     """
 
     def identify(self) -> ClusterFacts:
-        """Check that we are who the spec says and that the cluster is there.
+        """Check that the identity matches the spec and that the cluster exists.
 
         Raises:
-            AccessError: Not authenticated, not authorized, or another account or subscription than the spec names.
-            CloudError: No such cluster; endpoint unreachable.
+            AccessError: Not authenticated, not authorized, or not the account or subscription that the spec names.
+            CloudError: The cluster does not exist, or the endpoint is unreachable.
         """
 
     def pools(self) -> tuple[Observed, ...]:
-        """List every pool of the cluster, of all owners, all pages."""
+        """Return every pool of the cluster, of all owners, from all pages."""
 
     def pool(self, name: str) -> Observed | None:
-        """Read one pool by its cloud name, with as few calls as the cloud allows; None when it is not there."""
+        """Read one pool by its cloud name, with as few calls as possible; None if it does not exist."""
 
     def send(self, request: Request) -> Operation:
         """Start a change and return at once.
 
-        A create of a pool that exists raises Conflict (observe, then decide). A delete of a missing pool
-        returns an operation that is already done. A busy cluster raises Busy after the SDK's own retries, a
-        pool that changed since it was read Moved.
+        Creating a pool that exists raises Conflict (observe, then decide). Deleting a missing pool returns an operation
+        that is already done. A busy cluster raises Busy after the SDK's own retries; a pool that changed since it was
+        read raises Moved.
         """
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once at a running operation. Never raises for a failed operation: Progress.error carries it."""
+        """Check a running operation once. Does not raise for a failed operation: Progress.error contains it."""
 
     def kube_access(self) -> KubeAccess:
-        """Get a complete kubeconfig for the cluster's Kubernetes API, without any cloud command line tool."""
+        """Return a complete kubeconfig for the cluster's Kubernetes API, without any cloud CLI."""
 
     def close(self) -> None:
         """Close connections; the object is not used afterwards."""
@@ -267,29 +267,29 @@ def load_provider(name: str) -> Provider:
     """Load one provider by its name in the spec.
 
     Raises:
-        MissingExtra: No installed package announces this provider, or the package cannot be loaded.
+        MissingExtra: No installed package registers this provider, or the package cannot be loaded.
     """
     return cast("Provider", load_installed(name))
 
 
 @cache
 def in_cluster_facts() -> tuple[InClusterFacts, ...]:
-    """List what all installed clouds put into their clusters; no sign of one is found in a cluster of another."""
+    """Return the in-cluster facts of all installed clouds; signs of one cloud never occur in another's cluster."""
     return tuple(load_provider(name).extras.in_cluster for name in provider_names())
 
 
 @contextmanager
 def importing_sdk(distributions: str, modules: tuple[str, ...], extra: str, where: str) -> Iterator[None]:
-    """Describe what to install when the import of a provider's SDK in the body fails; other failures pass.
+    """Raise what to install if the body's import of a provider's SDK fails; other errors pass through.
 
     Args:
-        distributions: What is missing, as people name it: "boto3".
-        modules: How names of its modules begin.
-        extra: Of gpukube, that brings it.
+        distributions: Human-readable name of the SDK: "boto3".
+        modules: Prefixes of its modules.
+        extra: gpukube's extra that installs it.
         where: The cluster that needs it.
 
     Raises:
-        MissingExtra: One of the modules is not there.
+        MissingExtra: One of the modules is missing.
     """
     try:
         yield

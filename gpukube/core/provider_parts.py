@@ -1,7 +1,6 @@
-"""What a provider is made of besides its few members: the calls for live pools, and extras that a cloud may lack.
+"""Parts of a provider: requests for live pools, and optional extras.
 
-In scope: their shapes, and the defaults of what is missing. Out of scope: any cloud; how parts are loaded
-(gpukube.provider).
+In scope: their types, and defaults of missing ones. Out of scope: any one cloud; loading parts (gpukube.provider).
 """
 
 from __future__ import annotations
@@ -34,31 +33,32 @@ def _none(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRequests:
-    """How the calls for live pools are made; the create call is part of `Provider.desired`. Pure.
+    """Functions that build requests for live pools; the create request is part of `Provider.desired`. Pure.
 
     Attributes:
         delete: Deletes this pool.
-        update: Makes these changes in place, in the order in which the calls must be sent: one call per group of fields
-            that the cloud changes together. Each carries the changed fields only, or, where the cloud takes nothing
-            less than the whole pool, the pool as observed with the changes merged in, guarded by its etag. After each
-            call the engine looks again and asks anew for what is still to do, so only the first is sent as it is
-            here; all are shown in the plan. The changes are those whose row is in-place or disruptive; our marks are
-            among them when a pool is adopted. Raises SpecError where the live pool does not allow one.
-        scale: Gives a live pool another size, or other bounds, and changes nothing else. Numbers are totals of the
-            pool; of an autoscaled one the bounds count, of another one the count. Raises SpecError where the cloud
-            cannot do that number: a total that its zones do not divide.
-        release: Takes our marks off a live pool and changes nothing else; empty when it has none. The copy in the tags
-            goes before the labels: a run that is killed in between leaves a pool that is still ours. RELEASED_LABEL
-            stays with the pool's name in its spec; where the cloud cannot change the copy, the label makes it void,
+        update: Changes the pool in place, with calls in the order in which they must be sent: one call per group of
+            fields that the cloud changes together. Each contains only the changed fields or, if the cloud accepts only
+            the whole pool, the observed pool with the changes merged in, guarded by its etag. After each call the
+            engine re-reads the pool and calls this again for the remaining changes, so only the first call is sent as
+            returned; the plan shows all. The changes are those whose row is in-place or disruptive, including gpukube's
+            labels if a pool is adopted. Raises SpecError if the live pool does not allow a change.
+        scale: Changes only the size or bounds of a live pool. Numbers are totals of the pool: bounds if it is
+            autoscaled, else the count. Raises SpecError if the cloud does not support the number, such as a total that
+            is not a multiple of the zones.
+        release: Only removes gpukube's labels and tags from a live pool; empty if it has none. The copy in the tags is
+            removed before the labels: if the run is killed in between, gpukube still owns the pool. RELEASED_LABEL
+            remains, with the pool's name in its spec; if the cloud cannot change the copy, the label invalidates it,
             and `Observed.copy` of such a pool is None.
-        recreate: Repairs a pool of ours that failed at creation; None when it must be deleted first.
-        follow_up: What a fresh pool still needs because creation could not carry it, or None. Asked again after each
-            such call, and for every pool of ours that create finds: the next run completes one that was killed.
-        copy: Writes the copy of a live pool's marks into its tags, as its labels have them; sent before a second pool
-            with the same marks is made, as the copies tell the two from pools that others copied. None where the copy
-            is there, is that of another pool, or the cloud writes it at creation only, or not at all.
-        freeze: Keeps a live pool at the size it has; None where nothing would change it. Sent before the pool is
-            emptied: an autoscaler would give it new nodes for the pods that have to leave.
+        recreate: Repairs gpukube's pool after a failed creation; None if it must be deleted first.
+        follow_up: The next call that a new pool needs because creation could not include it, or None. Called again
+            after each such call, and for each of gpukube's existing pools on create: so the next run completes one that
+            was killed.
+        copy: Copies a live pool's gpukube.io labels to its tags; sent before a second pool with the same labels is
+            created, as the copies distinguish the two from pools that others copied. None if the copy exists or is
+            another pool's, or if the cloud sets it only at creation, or not at all.
+        freeze: Fixes a live pool at its current size; None if that changes nothing. Sent before the pool is drained:
+            an autoscaler would add nodes to it for the evicted pods.
     """
 
     delete: Callable[[ClusterRef, Observed], Request]
@@ -72,62 +72,62 @@ class PoolRequests:
 
 
 class NodeUpgrades(Protocol):
-    """What a provider knows of upgrades of its live pools."""
+    """A provider's support for upgrades of live pools."""
 
     def system(self, observed: Observed) -> NodeSystem:
-        """Read what the nodes are made from."""
+        """Return the version and image of the nodes."""
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
-        """Describe what an upgrade does to the nodes of this pool and to their pods."""
+        """Describe the effect of an upgrade on this pool's nodes and their pods."""
 
     def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
-        """Declare what is on offer where the spec declares nothing: the differences are then ordinary changes.
+        """Declare the offered versions if the spec names none: the differences are then ordinary changes.
 
-        What is newer on the live pool stays.
+        Newer live versions are kept.
         """
 
     def marks(self, observed: Observed) -> NodeMarks:
-        """Describe how nodes are known that are made from what this pool says now."""
+        """Describe how to recognize nodes with this pool's current configuration."""
 
     def unfinished(self, observed: Observed) -> str:
-        """Tell by what a failed pool shows that an upgrade stopped half-way, and that repairing it goes on with that.
+        """Describe the sign that a failed pool's upgrade is incomplete and that repairing the pool continues it.
 
         Returns:
-            "" where nothing shows it, or the cloud would not go on.
+            "" if there is no such sign, or the cloud would not continue.
         """
 
 
 class Extras:
-    """What a cloud may have besides. A provider sets what it has in a subclass; the defaults stand for "nothing"."""
+    """Optional parts of a cloud. A provider overrides them in a subclass; the defaults mean "none"."""
 
     pools_at_once: int = 1
-    """How many pools of one cluster may change at the same time; 1 where the cloud serializes them."""
+    """How many pools of one cluster may change at the same time; 1 if the cloud serializes them."""
     tolerates_resources: bool = False
     """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration, which lets a pod tolerate
     NoSchedule taints whose key is the name of a resource that the pod requests."""
     in_cluster: InClusterFacts = InClusterFacts()
-    """What the cloud puts into its clusters: labels, conditions and device plugins by which they are known."""
+    """What the cloud installs in its clusters: labels, conditions, and device plugins that identify it."""
     diagnosis: Diagnosis | None = None
-    """What the doctor checks of this cloud's pools."""
+    """The doctor's checks of this cloud's pools."""
     catalog: CloudCatalog | None = None
-    """What `gpukube catalog` knows of this cloud, and how it is refreshed."""
+    """This cloud's part of `gpukube catalog`, and how it is refreshed."""
     quotas: CloudQuotas | None = None
-    """What its nodes count against; read by `Cloud.quotas`."""
+    """Quotas that its nodes count against; read by `Cloud.quotas`."""
     durations: CloudDurations | None = None
     """How long changes of pools take."""
     exporters: Mapping[str, Exporter] = MappingProxyType({})
-    """What `gpukube pool export --to` can write of this cloud's pools, by target."""
+    """Exporters for `gpukube pool export --to`, by target."""
     upgrades: NodeUpgrades | None = None
-    """What it knows of newer versions for nodes of live pools; read by `Cloud.newest`."""
+    """Its support for newer versions of live pools' nodes; read by `Cloud.newest`."""
     policies: Callable[[PolicyScope], tuple[CloudPolicy, ...]] = staticmethod(lambda _: ())
-    """Writes the policies of this cloud that allow what gpukube does with these clusters, and nothing more: at least
-    one per account, subscription or project. Makes no call."""
+    """Returns the least-privilege policies that gpukube needs for these clusters: at least one per account,
+    subscription, or project. Makes no call."""
     managers: Callable[[Observed], tuple[Manager, ...]] = staticmethod(lambda _: ())
-    """Finds what else manages a live pool, by the signs that its API shows. A tool that keeps pools as it made them
-    reverts what gpukube changes, so such a pool is adopted on demand only."""
+    """Returns other managers of a live pool, by signs in its API object. Such a tool can revert gpukube's changes, so
+    the pool is adopted only on request."""
     chosen_fields: Callable[[Observed], Mapping[FieldPath, object]] = staticmethod(lambda observed: observed.fields)
-    """Returns the fields of a live pool that a person chose, as a spec writes them: without what the cloud gives by
-    itself, and without what follows from another field."""
+    """Returns the fields of a live pool that a person chose, in the spec's form: without the cloud's defaults, and
+    without values that follow from another field."""
     check_coexistence: Callable[[Desired, Observed], list[Finding]] = staticmethod(lambda _successor, _observed: [])
-    """Finds why a live pool and the one that replaces it cannot exist at the same time: errors are reasons why not,
-    warnings what cannot be known before it is tried. Names are judged by `Provider.check`."""
+    """Returns obstacles to a live pool and its replacement existing at the same time: errors are certain, warnings
+    cannot be verified in advance. Names are checked by `Provider.check`."""

@@ -1,6 +1,6 @@
-"""A cluster in one word, for commands that need no spec: `eks:ACCOUNT/REGION/NAME`.
+"""A cluster's address, for commands that need no spec: `eks:ACCOUNT/REGION/NAME`.
 
-In scope: reading and writing it. Out of scope: of which fields it is made (the providers' `spec`).
+In scope: parsing and formatting it. Out of scope: the fields it contains (the providers' `spec`).
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _FORMS: Final[Mapping[str, str]] = {
     provider: f"{provider}:{'/'.join(field.upper() for field in cloud.address)}" for provider, cloud in CLOUDS.items()
 }
 ADDRESS_FORMS: Final = tuple(_FORMS.values())
-"""How each cloud's clusters are written."""
+"""Address format of each cloud's clusters."""
 
 
 def is_address(text: str) -> bool:
-    """Return whether this is meant as an address, not as a glob over keys of a spec: keys have no colon."""
+    """Return whether a text is an address, not a glob over keys of a spec: keys contain no colon."""
     return ":" in text
 
 
 def address_of(cluster: Cluster) -> str:
-    """Write the address of a cluster, as `address_with` does."""
+    """Return the address of a cluster, see `address_with`."""
     return address_with(cluster.provider, cluster.model_dump(by_alias=True))
 
 
 def address_with(provider: str, fields: Mapping[str, object]) -> str:
-    """Write the address of a cluster; two that are written alike are one cluster.
+    """Return the address of a cluster; the same address means the same cluster.
 
-    Where a cloud compares names without case, the address is in lower case.
+    If a cloud ignores the case of names, the address is in lower case.
 
     Args:
-        provider: Its cloud.
-        fields: Of the cluster, by the names of the spec; those that are not of the address do not count.
+        provider: The cluster's cloud.
+        fields: The cluster's fields, with the spec's names; those that are not in the address are ignored.
     """
     cloud = CLOUDS[provider]
     text = f"{provider}:{'/'.join(str(fields[name]) for name in cloud.address)}"
@@ -50,13 +50,13 @@ def address_with(provider: str, fields: Mapping[str, object]) -> str:
 
 
 def parse_addresses(texts: Sequence[str]) -> dict[str, Cluster]:
-    """Read addresses; the key of each cluster is its name, with its provider or whole where two have the same.
+    """Parse addresses; each cluster's key is its name, with the provider or the full address if names are ambiguous.
 
     Raises:
-        SpecError: Holds one diagnostic per address that is not one.
+        SpecError: Contains one diagnostic per invalid address.
     """
     problems: list[Finding] = []
-    clusters: dict[str, tuple[str, Cluster]] = {}  # by address: one cluster is one, however it is written
+    clusters: dict[str, tuple[str, Cluster]] = {}  # by address: the same cluster once, however it is written
     for text in dict.fromkeys(texts):
         if cluster := _parse(text, problems):
             clusters.setdefault(address_of(cluster), (text, cluster))
@@ -84,7 +84,7 @@ def _parse(text: str, problems: list[Finding]) -> Cluster | None:
         return cloud.cluster.model_validate(values)
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][-1])
-        message = f'"{text}": {values.get(field, "")!r} is no {field}'
+        message = f'"{text}": {values.get(field, "")!r} is not a valid {field}'
         fix = f"write {_FORMS[provider]}, with the values of a spec"
         problems.append(Finding("address", Where("--cluster"), message, fix=fix))
         return None

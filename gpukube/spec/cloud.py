@@ -1,8 +1,8 @@
-"""What a cloud adds to the spec, as a value: the model of its clusters, its forms of reserved capacity, their words.
+"""A cloud's additions to the spec: the model of its clusters, its forms of reserved capacity, and their wording.
 
-A provider gives one `CloudSpec` as its member `spec`. Its module imports nothing of the spec but this module and
-`base`, because the models of the whole spec are built from it. In scope: its shape, and what clusters of all clouds
-have in common. Out of scope: any cloud, and what is built from the clouds together (clusters, reserved, model).
+A provider has one `CloudSpec` as its member `spec`. That module imports only this module and `base` from the spec,
+because the models of the whole spec are built from it. In scope: the type, and common parts of all clouds' clusters.
+Out of scope: any one cloud, and the models built from all clouds (clusters, reserved, model).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 PROVIDER_FIELD = "The cloud. It decides which other fields there are."
-"""Description of the field `provider`, in the model of every cloud's clusters."""
+"""Description of the field `provider` in every cloud's cluster model."""
 
 
 class ClusterModel(SpecModel):
-    """A cluster of any cloud; a cloud's own model adds `provider`, `name` and what else says where the cluster is."""
+    """A cluster of any cloud; a cloud's own model adds `provider`, `name`, and other fields that locate the cluster."""
 
     kubeconfig: Text | None = Field(
         default=None,
@@ -34,16 +34,16 @@ class ClusterModel(SpecModel):
     context: Text | None = Field(
         default=None,
         examples=["train"],
-        description="Context in that kubeconfig (or in the default one when kubeconfig is not given).",
+        description="Context in that kubeconfig (in the default one if kubeconfig is not set).",
     )
 
-    if TYPE_CHECKING:  # declared by each cloud, among its own fields, which is the order in which people read them
+    if TYPE_CHECKING:  # declared by each cloud among its own fields, in reading order
         provider: str
         name: str
 
 
 class ReservedProblem(NamedTuple):
-    """What is wrong with forms of reserved capacity: at which field below them, and what to do."""
+    """A problem with forms of reserved capacity: the field below them, and what to do."""
 
     path: str
     message: str
@@ -56,24 +56,24 @@ def _no_problems(_reserved: SpecModel) -> tuple[ReservedProblem, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudSpec:
-    """What a cloud adds to the spec.
+    """A cloud's additions to the spec.
 
     Attributes:
-        title: The cloud's name for people, with its vendor; clouds are listed in the order of their titles.
-        cluster: Model of its clusters, named as the provider: OkeCluster for oke.
-        address: Fields of the cluster that name it in one word, in their order, as a spec writes them.
-        ignores_case: Whether two clusters are one whose addresses differ in case only.
-        native: What the fields of the API are of that a pool may write under the provider's name, "EKS node group".
+        title: The cloud's human-readable name, with its vendor; clouds are sorted by title.
+        cluster: Model of its clusters, named after the provider: OkeCluster for oke.
+        address: Fields of the cluster's address, in order, with the spec's names.
+        ignores_case: Whether addresses that differ only in case mean the same cluster.
+        native: Owner of the API fields that a pool may set under the provider's name: "EKS node group".
         native_example: Some of these fields.
-        reserved: Model of the forms of reserved capacity; None where the cloud has none.
-        reserved_description: What the forms are.
-        together: Forms that may be written together; () for one at a time.
-        check_reserved: Finds what is wrong between fields of the forms.
-        also_called: What people write in place of the provider's name.
-        cluster_words: What other tools and clouds call fields of the cluster -> the field; in lower case.
-        reserved_words: What other tools call its reserved capacity.
-        stand_ins: Required field of the cluster -> what it is taken for while a mistake leaves it unknown.
-        formats: Pattern of a field -> the sentence that asks for it.
+        reserved: Model of the forms of reserved capacity; None if the cloud has none.
+        reserved_description: Description of the forms.
+        together: Forms that may be combined; () if only one is allowed.
+        check_reserved: Finds problems between fields of the forms.
+        also_called: Names that people write instead of the provider's name.
+        cluster_words: Other tools' and clouds' names of the cluster's fields, in lower case -> the field.
+        reserved_words: Other tools' names of its reserved capacity.
+        stand_ins: Required field of the cluster -> placeholder while a mistake leaves it unknown.
+        formats: Pattern of a field -> the sentence that describes it.
         judges_shares: Whether its own rules limit how many containers share a GPU.
     """
 

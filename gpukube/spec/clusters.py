@@ -1,7 +1,7 @@
-"""Where pools go: a cluster of any installed cloud.
+"""The clusters of a spec, on any installed cloud.
 
-In scope: the clouds, and what is built from them for `clusters`. Out of scope: the fields of one cloud (its
-provider's `spec`), anything that calls a cloud.
+In scope: the clouds, and the models for `clusters` that are built from them. Out of scope: the fields of one cloud (its
+provider's `spec`), calls to a cloud.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from gpukube.spec.cloud import CloudSpec, ClusterModel
 
 CLUSTER_KEY = r"^[A-Za-z0-9]([-A-Za-z0-9_]{0,61}[A-Za-z0-9])?$"
-"""Cluster keys stand in paths (clusters.train-aks.name) and in names of results (train-aks/a100mig): no dots."""
+"""Pattern of cluster keys: no dots, since paths (clusters.train-aks.name) and result names (train-aks/a100mig) contain
+them."""
 
 ClusterKey = Annotated[str, Field(pattern=CLUSTER_KEY)]
 
 _NAME: Final = re.compile("[a-z][a-z0-9]*")
-"""A provider's name is a key of the spec, and begins the codes of its diagnostics."""
+"""Pattern of a provider's name, which is a key of the spec and the prefix of its diagnostic codes."""
 
 
 def _spec_of(name: str) -> CloudSpec:
@@ -38,7 +39,7 @@ def _spec_of(name: str) -> CloudSpec:
 CLOUDS: Final[Mapping[str, CloudSpec]] = dict(
     sorted(((name, _spec_of(name)) for name in provider_names()), key=lambda item: item[1].title)
 )
-"""Provider -> what it adds to the spec, in the order in which clouds are listed."""
+"""Provider -> its additions to the spec, in display order."""
 
 PROVIDERS: Final = tuple(CLOUDS)
 CLUSTER_MODELS: Final[Mapping[str, type[ClusterModel]]] = {name: cloud.cluster for name, cloud in CLOUDS.items()}

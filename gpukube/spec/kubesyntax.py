@@ -1,6 +1,6 @@
-"""What Kubernetes accepts as label and taint keys and values.
+"""Kubernetes' syntax of label and taint keys and values.
 
-In scope: the syntax. Out of scope: keys that a cloud or gpukube reserves.
+In scope: the syntax. Out of scope: keys reserved by a cloud or gpukube.
 
 Source: kubernetes.io, concepts/overview/working-with-objects/labels ("Syntax and character set"); taints use the
 same rules (core/v1 Taint, validated as qualified name and label value).
@@ -19,7 +19,7 @@ _FORM: Final = 'letters, digits, "-", "_" or ".", starting and ending with a let
 
 
 def explain_key(key: str) -> str:
-    """Describe what a key ([prefix/]name) must be; empty when it is right."""
+    """Return the expected syntax of a key ([prefix/]name); "" if it is valid."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > MOST_PREFIX or not _PREFIX.fullmatch(prefix)):
         return f'before the "/" a lower-case DNS name of at most {MOST_PREFIX} characters is needed'
@@ -29,7 +29,7 @@ def explain_key(key: str) -> str:
 
 
 def explain_value(value: str) -> str:
-    """Describe what a value must be; empty when it is right."""
+    """Return the expected syntax of a value; "" if it is valid."""
     if value and (len(value) > MOST_NAME or not _NAME.fullmatch(value)):
         return f"nothing, or at most {MOST_NAME} {_FORM} are needed"
     return ""

@@ -1,10 +1,10 @@
-"""The spec as strict, frozen models: what each field is called, may hold and means.
+"""The spec as strict, frozen models: names, allowed values, and meaning of each field.
 
-In scope: names, types, ranges and descriptions (they become the JSON Schema and `gpukube explain`), and
-small questions a model can answer from its own fields. Out of scope: checks that look at two fields
-(rules.py), texts of errors (messages.py), anything one cloud alone refuses (the providers' rules.py).
+In scope: names, types, ranges, and descriptions (for the JSON Schema and `gpukube explain`), and small methods that
+need only a model's own fields. Out of scope: checks across fields (rules.py), error messages (messages.py), anything
+that only one cloud rejects (the providers' rules.py).
 
-The models hold a spec whose defaults have already been merged under every pool (merge.py).
+The models represent a spec whose defaults are already merged into every pool (merge.py).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ TYPE_NAME, TYPE_MAP = "type-name", "type-per-provider"
 
 
 def _instance_type_form(value: object) -> str:
-    """Choose how an instance type is written, so that only that form's errors are reported."""
+    """Return the form of an instance type, so that only that form's errors are reported."""
     return TYPE_MAP if isinstance(value, dict) else TYPE_NAME
 
 
@@ -78,7 +78,7 @@ InstanceType = Annotated[
 
 
 KUBERNETES_VERSION = r"^1\.[0-9]{1,3}(\.[0-9]{1,3}(-[A-Za-z0-9.-]{1,30})?)?$"
-"""Minor version, patch version, or GKE's full one: 1.34, 1.34.2, 1.34.1-gke.1829000."""
+"""Pattern of a minor, patch, or full GKE version: 1.34, 1.34.2, 1.34.1-gke.1829000."""
 
 PERCENT = r"^(100|[1-9]?[0-9])%$"
 
@@ -86,7 +86,7 @@ NODES, SHARE = "number-of-nodes", "share-of-nodes"
 
 
 def _amount_form(value: object) -> str:
-    """Choose how an amount of nodes is written."""
+    """Return the form of a number of nodes."""
     return SHARE if isinstance(value, str) else NODES
 
 
@@ -97,13 +97,13 @@ Amount = Annotated[
 
 
 class Metadata(SpecModel):
-    """Who owns the pools of this spec."""
+    """Owner of the spec's pools."""
 
     name: str = Field(
         pattern=LABEL_VALUE,
         examples=["ml-platform"],
         description=(
-            "The owner: label gpukube.io/owner of every pool of this spec, so it must be a label value: "
+            "The owner: label gpukube.io/owner of every pool in this spec, so it must be a valid label value: "
             "at most 63 letters, digits, '-', '_' or '.'. Pools of other owners are never changed."
         ),
     )
@@ -115,8 +115,8 @@ class Gpu(SpecModel):
     model: Text = Field(
         examples=["A100-40GB"],
         description=(
-            "GPU model of the catalog, with its memory: A100-40GB, H100-80GB. The chip alone (T4) is enough where "
-            "clouds sell one size of it."
+            "GPU model of the catalog, with its memory: A100-40GB, H100-80GB. The chip alone (T4) is enough if "
+            "clouds offer only one size of it."
         ),
     )
     count: int = Field(
@@ -125,7 +125,7 @@ class Gpu(SpecModel):
 
 
 class Autoscaling(SpecModel):
-    """Bounds the cluster autoscaler keeps."""
+    """Bounds for the cluster autoscaler."""
 
     min: int = Field(ge=0, examples=[0], description="Minimum number of nodes.")
     max: int = Field(ge=1, examples=[5], description="Maximum number of nodes.")
@@ -133,31 +133,31 @@ class Autoscaling(SpecModel):
         default=None,
         ge=0,
         examples=[1],
-        description="Nodes at creation; min when not given. Later changes have no effect.",
+        description="Nodes at creation; defaults to min. Later changes have no effect.",
     )
     scope: Literal["pool", "zone"] = Field(
         default="pool",
         description=(
-            "Whether the numbers are totals of the pool or apply to each zone. GKE has both; elsewhere the "
-            "numbers of a zone are multiplied by the zones."
+            "Whether the numbers are totals of the pool or apply to each zone. GKE supports both; other clouds "
+            "multiply the numbers of a zone by the zones."
         ),
     )
 
 
 class Nodes(SpecModel):
-    """How many nodes: a fixed count, or autoscaling."""
+    """Number of nodes: a fixed count, or autoscaling."""
 
     count: int | None = Field(
         default=None,
         ge=0,
         examples=[2],
-        description="Fixed number of nodes in the whole pool. On GKE a multiple of the number of zones.",
+        description="Fixed number of nodes in the whole pool. On GKE, a multiple of the number of zones.",
     )
     autoscaling: Autoscaling | None = Field(default=None, description="Bounds for the cluster autoscaler.")
 
 
 class Capacity(SpecModel):
-    """How the machines are bought."""
+    """Purchase option of the machines."""
 
     type: Literal["on-demand", "spot", "reserved"] = Field(
         default="on-demand",
@@ -167,10 +167,10 @@ class Capacity(SpecModel):
         default=None,
         gt=0,
         examples=[1.5],
-        description="Maximum price for a spot machine, US dollars per hour; up to the on-demand price when not given.",
+        description="Maximum price for a spot machine, US dollars per hour; defaults to the on-demand price.",
     )
     reserved: Reserved | None = Field(
-        default=None, description="Where reserved machines come from, by provider; only with type: reserved."
+        default=None, description="Source of reserved machines, by provider; only with type: reserved."
     )
 
 
@@ -182,22 +182,22 @@ class Disk(SpecModel):
         alias="sizeGiB",
         ge=1,
         examples=[256],
-        description="Size in GiB; the cloud's default when not given, except on EKS, where a type needs a size.",
+        description="Size in GiB; defaults to the cloud's default, except that a type on EKS needs a size.",
     )
     type: Text | None = Field(
         default=None,
         examples=["gp3", "Managed", "pd-ssd"],
-        description="Disk type by the cloud's own name: gp3 (EKS), Managed or Ephemeral (AKS), pd-ssd (GKE).",
+        description="Disk type, by the cloud's own name: gp3 (EKS), Managed or Ephemeral (AKS), pd-ssd (GKE).",
     )
 
 
 class Upgrade(SpecModel):
-    """How nodes are replaced when the pool gets another image or version: by number, or as a share of the pool."""
+    """How nodes are replaced when the pool's image or version changes: by number, or as a share of the pool."""
 
     max_surge: Amount | None = Field(
         default=None,
         examples=[1, "33%"],
-        description="Nodes added beyond the pool's size, a number or a percentage; 0 when there are no spare GPUs.",
+        description="Nodes added beyond the pool's size, a number or a percentage; 0 if there are no spare GPUs.",
     )
     max_unavailable: Amount | None = Field(
         default=None,
@@ -222,17 +222,17 @@ class Driver(SpecModel):
     owner: Literal["auto", "cloud", "operator", "none"] = Field(
         default="auto",
         description=(
-            "auto chooses by cloud, image and sharing; cloud: its image or installer has the driver; operator: "
-            "gpukube's release of the GPU Operator installs driver and container toolkit, the cloud none; "
-            "none: somebody else installs it."
+            "auto chooses by cloud, image, and sharing; cloud: its image or installer provides the driver; operator: "
+            "gpukube's release of the GPU Operator installs driver and container toolkit, and the cloud does not; "
+            "none: it is installed by other means."
         ),
     )
     version: Text | None = Field(
         default=None,
         examples=["latest"],
         description=(
-            "Driver version where one can be chosen (GKE: default or latest; driver.owner operator: the version of its "
-            "driver container); the default when empty."
+            "Driver version, if it can be chosen (GKE: default or latest; driver.owner operator: the version of its "
+            "driver container); empty for the default."
         ),
     )
 
@@ -243,33 +243,33 @@ class DevicePlugin(SpecModel):
     owner: Literal["auto", "helm", "operator", "cloud", "dra", "none"] = Field(
         default="auto",
         description=(
-            "auto chooses by cloud, image and sharing; helm: gpukube's release of the device-plugin chart; operator: "
-            "its release of the GPU Operator; cloud: the cloud's own plugin; none: somebody else runs one; dra is "
-            "refused so far (GPK304)."
+            "auto chooses by cloud, image, and sharing; helm: gpukube's release of the device-plugin chart; operator: "
+            "its release of the GPU Operator; cloud: the cloud's own plugin; none: you run your own; dra "
+            "is not supported yet (GPK304)."
         ),
     )
     version: Text | None = Field(
         default=None,
         examples=["0.20.0"],
-        description="Version of the chart that gpukube installs, one for a whole cluster; the tested one when empty.",
+        description="Version of the chart that gpukube installs, one per cluster; empty for the tested one.",
     )
     values: dict[str, JsonValue] = Field(
         default_factory=dict,
         examples=[{"resources": {"limits": {"memory": "200Mi"}}}],
-        description="More values for that chart, beside those that gpukube sets.",
+        description="Values for that chart, in addition to those that gpukube sets.",
     )
 
     def __deepcopy__(self, memo: dict[int, object] | None = None) -> Self:
-        """Return itself, as models never change: pydantic copies a default that has a dict, here for every pool."""
+        """Return itself, since models are immutable; otherwise pydantic copies this default for every pool."""
         return self
 
 
 class Silence(SpecModel):
-    """A finding that is known here and accepted."""
+    """A known finding that is accepted."""
 
     rule: Text = Field(
         examples=["GPK512"],
-        description="Number or name of the rule, of warnings and hints only: an error cannot be silenced.",
+        description="Number or name of the rule; only for warnings and hints: errors cannot be silenced.",
     )
     reason: Text = Field(
         examples=["the queue never drains"], description="Why it is accepted; printed with the silenced finding."
@@ -277,66 +277,66 @@ class Silence(SpecModel):
 
 
 class _CommonSettings(SpecModel):
-    """Everything a pool can say except its name; also what may stand under `defaults`."""
+    """All fields of a pool except its name; also the fields of `defaults`."""
 
     clusters: Texts = Field(
         default=(), examples=[["train-aks"]], description="Keys under clusters; the pool is created on each of them."
     )
-    gpu: Gpu | None = Field(default=None, description="GPU model and count per node; resolves the type on each cloud.")
+    gpu: Gpu | None = Field(default=None, description="GPU model and count per node; resolves to a type on each cloud.")
     instance_type: InstanceType | None = Field(
         default=None,
         examples=["Standard_ND96asr_v4", {"eks": "p4d.24xlarge", "gke": "a2-highgpu-8g"}],
-        description="The cloud's own type name, or one per provider. Checked against gpu when both are given.",
+        description="The cloud's own type name, or one per provider. Checked against gpu if both are set.",
     )
-    nodes: Nodes | None = Field(default=None, description="How many nodes: count, or autoscaling.")
-    capacity: Capacity = Field(default=Capacity(), description="How the machines are bought.")
+    nodes: Nodes | None = Field(default=None, description="Number of nodes: count, or autoscaling.")
+    capacity: Capacity = Field(default=Capacity(), description="Purchase option of the machines.")
     zones: Texts = Field(
         default=(),
         examples=[["us-east-1a", "us-east-1b"]],
-        description="Zones by the cloud's own names; the cloud's choice when empty (GKE: one that offers the machine).",
+        description="Zones, by the cloud's own names; if empty, the cloud chooses (GKE: one that offers the machine).",
     )
-    disk: Disk | None = Field(default=None, description="Operating system disk; the cloud's default when not given.")
+    disk: Disk | None = Field(default=None, description="Operating system disk; defaults to the cloud's default.")
     image: Text | None = Field(
         default=None,
-        description="Node image by the cloud's own family name (EKS: al2023 or bottlerocket); its default when empty.",
+        description="Node image, by the cloud's own family name (EKS: al2023 or bottlerocket); empty for its default.",
         examples=["bottlerocket"],
     )
     kubernetes_version: str | None = Field(
         default=None,
         pattern=KUBERNETES_VERSION,
         examples=["1.34"],
-        description="Kubernetes version of the nodes, in quotes; the cluster's when not given.",
+        description="Kubernetes version of the nodes, in quotes; defaults to the cluster's.",
     )
     upgrade: Upgrade | None = Field(
-        default=None, description="How nodes are replaced at an upgrade; the cloud's default when not given."
+        default=None, description="How nodes are replaced in an upgrade; defaults to the cloud's default."
     )
     max_pods_per_node: int | None = Field(
         default=None,
         ge=1,
         le=256,
         examples=[60],
-        description="Maximum number of pods per node; the cloud's default when not given.",
+        description="Maximum number of pods per node; defaults to the cloud's default.",
     )
     sharing: Sharing = Field(
-        default=Sharing(), description="How one GPU serves several containers; whole GPUs when empty."
+        default=Sharing(), description="How one GPU serves several containers; empty for whole GPUs."
     )
     taints: Annotated[tuple[Taint, ...], Field(strict=False)] = Field(
-        default=(), description="Taints of the nodes, besides the GPU taint."
+        default=(), description="Taints of the nodes, in addition to the GPU taint."
     )
     gpu_taint: bool = Field(
-        default=True, description="Add nvidia.com/gpu=present:NoSchedule, which keeps pods that request no GPU away."
+        default=True, description="Add nvidia.com/gpu=present:NoSchedule, which keeps away pods that request no GPU."
     )
     labels: dict[str, str] = Field(
         default_factory=dict,
         examples=[{"team": "vision"}],
-        description="Kubernetes labels of the nodes, besides those that gpukube and the cloud set.",
+        description="Kubernetes labels of the nodes, in addition to those that gpukube and the cloud set.",
     )
     tags: dict[str, str] = Field(
         default_factory=dict,
         examples=[{"cost-center": "ml"}],
         description="Tags (EKS, AKS) or resource labels (GKE) for billing.",
     )
-    deletion_protection: bool = Field(default=False, description="Refuse to replace or delete the pool.")
+    deletion_protection: bool = Field(default=False, description="Prevent gpukube from replacing or deleting the pool.")
     driver: Driver = Field(default=Driver(), description="Who installs the NVIDIA driver.")
     device_plugin: DevicePlugin = Field(default=DevicePlugin(), description="Who advertises nvidia.com/* on the nodes.")
     silence: Annotated[tuple[Silence, ...], Field(strict=False)] = Field(
@@ -345,7 +345,7 @@ class _CommonSettings(SpecModel):
 
 
 def _with_native(common: type[SpecModel]) -> type[SpecModel]:
-    """Add a field for each cloud: its native fields, under the provider's name."""
+    """Return the model with a field per cloud for its native fields, named after the provider."""
     for name in PROVIDERS:
         if name in common.model_fields:
             raise unusable(name, "has the name of a field of a pool")
@@ -355,8 +355,8 @@ def _with_native(common: type[SpecModel]) -> type[SpecModel]:
             Field(
                 default_factory=dict,
                 examples=[dict(cloud.native_example)],
-                description=f"Native {cloud.native} fields by the names of the API, merged into the request last. "
-                "Fields that gpukube sets, or whose change it cannot classify, are refused.",
+                description=f"Native {cloud.native} fields, by their API names, merged into the request last. "
+                "Fields that gpukube sets, or whose changes it cannot classify, are rejected.",
             ),
         )
         for name, cloud in CLOUDS.items()
@@ -373,7 +373,7 @@ else:
 
 
 class Pool(PoolSettings):
-    """One GPU node pool, made alike on each of its clusters."""
+    """One GPU node pool, the same on each of its clusters."""
 
     name: str = Field(
         pattern=LABEL_VALUE,
@@ -383,35 +383,35 @@ class Pool(PoolSettings):
     names: dict[ProviderName, Text] = Field(
         default_factory=dict,
         examples=[{"aks": "a100"}],
-        description="The pool's name on one provider's clusters, where it must differ.",
+        description="The pool's name on one provider's clusters, if it must differ.",
     )
 
     def name_on(self, provider: ProviderName) -> str:
-        """Return the name the pool has on this provider's clusters."""
+        """Return the pool's name on this provider's clusters."""
         return self.names.get(provider, self.name)
 
     def instance_type_on(self, provider: ProviderName) -> str | None:
-        """Return the instance type written for this provider; None when gpu must resolve it."""
+        """Return the instance type for this provider; None if gpu must resolve it."""
         if isinstance(self.instance_type, dict):
             return self.instance_type.get(provider)
         return self.instance_type
 
     def native_on(self, provider: ProviderName) -> dict[str, JsonValue]:
-        """Return the native fields (escape hatch) written for this provider."""
+        """Return the native fields (escape hatch) for this provider."""
         native: dict[str, JsonValue] = getattr(self, provider)
         return native
 
 
 class GPUNodePools(SpecModel):
-    """A whole spec, defaults merged: who owns the pools, where they go, what they are."""
+    """A whole spec with defaults merged: owner, clusters, and pools."""
 
     api_version: Literal["gpukube.io/v1alpha1"] = Field(description="Version of this format.")
     kind: Literal["GPUNodePools"] = Field(description="Always GPUNodePools.")
-    metadata: Metadata = Field(description="Who owns the pools.")
+    metadata: Metadata = Field(description="Owner of the pools.")
     clusters: dict[ClusterKey, Cluster] = Field(
         min_length=1,
         examples=[{"train-gke": {"provider": "gke", "project": "ml-prod", "location": "us-central1", "name": "train"}}],
-        description="The clusters, by the keys that pools use.",
+        description="The clusters, by the keys that pools reference.",
     )
     pools: Annotated[tuple[Pool, ...], Field(strict=False)] = Field(
         min_length=1, description="The pools; each is created on each of its clusters."

@@ -1,8 +1,8 @@
-"""The two names that a pool may have in its cloud: the declared one, and the one under which a replacement is made."""
+"""A pool's two possible names in its cloud: the declared one, and that of its replacement."""
 
 from __future__ import annotations
 
 
 def alternate_name(declared: str) -> str:
-    """Return the other name of a pool: each replacement moves it from one to the other."""
+    """Return a pool's other name: each replacement switches between the two."""
     return f"{declared}b"

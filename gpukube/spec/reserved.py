@@ -1,7 +1,7 @@
-"""Capacity that was set aside before: each cloud's own forms of it.
+"""Reserved capacity: each cloud's own forms of it.
 
-In scope: what is under capacity.reserved, built from the installed clouds. Out of scope: the forms of one cloud
-(its provider's `spec`), what a cloud allows beside a form (the provider's rules).
+In scope: the fields under capacity.reserved, built from the installed clouds. Out of scope: the forms of one cloud (its
+provider's `spec`), and what a cloud allows together with a form (the provider's rules).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ else:
     Reserved = create_model(
         "Reserved",
         __base__=SpecModel,
-        __doc__="What each cloud that the pool goes to takes the machines from.",
+        __doc__="Source of the machines on each of the pool's clouds.",
         **{
             name: (cloud.reserved | None, Field(default=None, description=cloud.reserved_description))
             for name, cloud in CLOUDS.items()
@@ -33,4 +33,4 @@ RESERVED_FORMS: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(info.alias or field for field, info in cloud.reserved.model_fields.items()) if cloud.reserved else ()
     for name, cloud in CLOUDS.items()
 }
-"""Provider -> the forms to choose from, as a spec writes them."""
+"""Provider -> its forms, with the spec's names."""

@@ -1,7 +1,7 @@
-"""How one GPU serves several containers: the fields under sharing.
+"""The fields under `sharing`: how one GPU serves several containers.
 
-In scope: names, ranges and descriptions of them. Out of scope: which of them go together (rules.py,
-gpukube.gpu.sharing), what one cloud allows (the providers' rules.py).
+In scope: names, ranges, and descriptions. Out of scope: valid combinations (rules.py, gpukube.gpu.sharing), what one
+cloud allows (the providers' rules.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gpukube.spec.base import SpecModel, Text, Texts
 
 
 class Mig(SpecModel):
-    """Every GPU of the pool cut alike into hardware-isolated instances: by profile, or by layout."""
+    """Partitioning of every GPU in the pool into hardware-isolated instances: by profile, or by layout."""
 
     profile: Text | None = Field(
         default=None,
@@ -24,7 +24,7 @@ class Mig(SpecModel):
     layout: Texts = Field(
         default=(),
         examples=[["3g.20gb", "2g.10gb", "1g.5gb"]],
-        description="The instances of each GPU, with the GPU Operator only; different profiles need strategy mixed.",
+        description="The instances of each GPU, only with the GPU Operator; different profiles need strategy mixed.",
     )
     strategy: Literal["single", "mixed"] = Field(
         default="single",
@@ -37,10 +37,10 @@ class TimeSlicing(SpecModel):
 
     # NVIDIA/k8s-device-plugin, api/config/v1: "number of replicas must be >= 2".
     replicas: int = Field(
-        ge=2, examples=[4], description="Shares per device (per MIG instance when mig is given too), at least 2."
+        ge=2, examples=[4], description="Shares per device (per MIG instance if mig is set too), at least 2."
     )
     fail_requests_greater_than_one: bool = Field(
-        default=False, description="Refuse pods that ask for more than one share: two shares are not twice the compute."
+        default=False, description="Reject pods that request more than one share: two shares are not twice the compute."
     )
     rename_by_default: bool = Field(
         default=False, description="Advertise nvidia.com/gpu.shared instead of nvidia.com/gpu."
@@ -60,7 +60,7 @@ class Mps(SpecModel):
 
 
 class Sharing(SpecModel):
-    """How one GPU serves several containers. timeSlicing may sit on top of mig; mps may on GKE only."""
+    """How one GPU serves several containers. timeSlicing can be combined with mig; mps only on GKE."""
 
     mig: Mig | None = Field(default=None, description="Partition the GPUs into hardware-isolated instances.")
     time_slicing: TimeSlicing | None = Field(default=None, description="Let containers take turns.")

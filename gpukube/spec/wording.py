@@ -1,4 +1,4 @@
-"""Small pieces of the messages: values as people wrote them, the nearest name, lists of choices.
+"""Building blocks of messages: values as written, the nearest name, lists of choices.
 
 In scope: text from values. Out of scope: rules, fields, positions.
 """
@@ -18,7 +18,7 @@ _LONGEST: Final = 60
 
 
 def quoted(text: str) -> str:
-    """Quote a text the user wrote; control characters escaped, look-alikes spelled out, at most 60 characters of it."""
+    """Quote a user's text: control characters escaped, look-alikes spelled out, at most 60 characters."""
     short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return json.dumps(spell_out_lookalikes(short), ensure_ascii=False)
 
@@ -27,9 +27,9 @@ def shown(value: object, spelling: str | None = None) -> str:
     """Describe a value: "abc", the number 1.3, the boolean true, a list, a mapping, empty.
 
     Args:
-        value: The value as read.
-        spelling: The text as written, when it is known to differ. A text substituted from the environment
-            is shown as written (${NAME}), because the variable may hold a secret.
+        value: The parsed value.
+        spelling: The text as written, if it is known to differ. A text substituted from the environment is shown as
+            written (${NAME}), because the variable may contain a secret.
     """
     if isinstance(value, str):
         return quoted(spelling if spelling is not None else value)
@@ -47,12 +47,12 @@ def _short(digits: str) -> str:
 
 
 def fold(key: str) -> str:
-    """Reduce a key to what survives other habits of writing: size_gib, SizeGiB and size-gib are one."""
+    """Normalize a key's case and separators: size_gib, SizeGiB, and size-gib become the same."""
     return key.replace("_", "").replace("-", "").replace(" ", "").casefold()
 
 
 def nearest(written: str, known: Iterable[str]) -> str | None:
-    """Find the known name a user most likely meant; None when nothing is near."""
+    """Return the known name that a user most likely meant; None if none is similar."""
     by_fold = {fold(name): name for name in known}
     if fold(written) in by_fold:
         return by_fold[fold(written)]
@@ -61,17 +61,17 @@ def nearest(written: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(meant: str) -> str:
-    """Ask, after a typo, for the name that was probably meant."""
+    """Return the fix for a typo."""
     return f"did you mean {meant}?"
 
 
 def nearest_first(written: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Order names by likeness to what was written; names equally unlike keep their order."""
+    """Sort names by similarity to what was written; equally similar names keep their order."""
     like = fold(written)[:_LONGEST]
     return tuple(sorted(known, key=lambda name: -difflib.SequenceMatcher(None, like, fold(name)).ratio()))
 
 
 def choices(names: Iterable[str]) -> str:
-    """Join names as a sentence does: a, b or c."""
+    """Join names as in a sentence: a, b or c."""
     listed = list(names)
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"

@@ -1,1 +1,1 @@
-"""From texts to validated specs, and the messages when they are not."""
+"""Converts texts to validated specs, and reports what is invalid."""

@@ -1,9 +1,9 @@
-"""One YAML document as plain data -> one validated spec of what is right, and everything that is wrong.
+"""Builds a validated spec from the valid parts of one YAML document, and reports everything that is invalid.
 
-In scope: the order of checking. Out of scope: texts (messages.py), rules (rules.py), files (load.py).
+In scope: the order of checks. Out of scope: messages (messages.py), rules (rules.py), files (load.py).
 
-Each cluster and each pool is validated by itself, so that one wrong pool hides neither the type errors nor the
-broken rules of the others: what is right becomes a spec all the same, for those who judge it further.
+Each cluster and each pool is validated separately, so that one invalid pool hides neither type errors nor broken rules
+of the others: the valid parts become a spec anyway, for further checks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ M = TypeVar("M", bound=SpecModel)
 
 
 class _Head(SpecModel):
-    """What says that a document is a spec at all."""
+    """The fields that identify a document as a spec."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -52,7 +52,7 @@ class _Head(SpecModel):
 
 
 class _Frame(_Head):
-    """The spec without what is inside clusters, defaults and pools."""
+    """The spec without the content of clusters, defaults, and pools."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,26 +64,26 @@ class _Frame(_Head):
 
 _IN_DEFAULTS: Final = keys_of(PoolSettings)
 _FREE: Final = frozenset({*((provider,) for provider in PROVIDERS), ("devicePlugin", "values")})
-"""Fields of a pool, or of the defaults, below which nothing is ours."""
+"""Free-form fields of a pool or of the defaults: gpukube defines no keys below them."""
 _WORKLOAD: Final = re.compile(
     r"(v1|apps/\S+|batch/\S+|ray\.io/\S+|jobset\.x-k8s\.io/\S+) "
     r"(Pod|PodTemplate|\w*Set|Deployment|ReplicationController|(Cron)?Job|Ray\w+)"
 )
-"""API version and kind of what `workload lint` is for."""
+"""API version and kind of documents that `workload lint` checks."""
 _NOBODY: Final = Metadata(name="unknown")
-"""Owner of what is right in a spec that does not say whose it is."""
+"""Placeholder owner for the valid parts of a spec that names none."""
 
 
 class Built:
-    """What became of a document.
+    """The result of building a document.
 
     Attributes:
         positions: Positions of the document with its defaults merged.
-        frame: What stands around clusters and pools; None when it is wrong.
-        clusters: Those that fit their models.
-        pools: Those of which something can be judged, with their positions and the paths of what cannot.
-        guessed: Keys of clusters with mistakes -> the paths of what is unknown of them.
-        problems: Everything found, repetitions of one mistake left out.
+        frame: The spec around clusters and pools; None if it is invalid.
+        clusters: The valid clusters.
+        pools: Pools that can be checked at least partly, with their positions and the paths of their invalid fields.
+        guessed: Keys of clusters with mistakes -> paths of their unknown fields.
+        problems: All findings, without repetitions of one mistake.
     """
 
     def __init__(self, document: Document) -> None:
@@ -97,7 +97,7 @@ class Built:
         self.positions = Positions(document.root, document.origin, document.mark)
 
     def spec_of(self, pools: Sequence[Pool]) -> GPUNodePools:
-        """Make a spec of the clusters that are right and some of the pools."""
+        """Return a spec of the valid clusters and some of the pools."""
         return GPUNodePools.model_validate(
             {
                 "apiVersion": "gpukube.io/v1alpha1",
@@ -109,7 +109,7 @@ class Built:
         )
 
     def add(self, findings: Iterable[AtPath]) -> None:
-        """Report findings; the same mistake at the same place once (defaults and aliases reach many pools)."""
+        """Add findings; the same mistake at the same place only once (defaults and aliases affect many pools)."""
         for diagnostic, path in findings:
             key = (diagnostic.code, diagnostic.where, path[-1:])
             if key not in self._said:
@@ -117,7 +117,7 @@ class Built:
                 self.problems.append(diagnostic)
 
     def validate(self, model: type[M], data: object, positions: Positions) -> M | None:
-        """Validate one part by its model; None, and the findings are reported, when it does not fit."""
+        """Validate one part by its model; if it is invalid, add findings and return None."""
         try:
             return model.model_validate(data)
         except ValidationError as error:
@@ -125,7 +125,7 @@ class Built:
             return None
 
     def salvage(self, model: type[M], data: object, positions: Positions) -> tuple[M | None, frozenset[Path]]:
-        """Validate one part as far as it fits its model; gives the paths of what does not."""
+        """Validate the valid fields of one part; also return the paths of the invalid ones."""
         try:
             return model.model_validate(data), frozenset()
         except ValidationError as error:
@@ -141,14 +141,14 @@ def build_spec(document: Document) -> Built:
     if not isinstance(root, PositionedDict):
         built.problems.append(not_a_mapping(root, built.positions.at()))
         return built
-    # A document of another kind altogether: more complaints would be noise.
+    # An entirely different kind of document: more findings would be noise.
     kind = root.get("kind")
     if isinstance(kind, str) and kind.casefold() != "gpunodepools" and "pools" not in root:
         if not _WORKLOAD.fullmatch(f"{root.get('apiVersion')} {kind}"):
             built.validate(_Head, root, built.positions)
         else:
             fix = f"check it with: gpukube workload lint {document.origin.names[0]}"
-            found = Finding("choice", built.positions.at("kind"), f"a {kind} is no spec of node pools", fix=fix)
+            found = Finding("choice", built.positions.at("kind"), f"a {kind} is not a spec of node pools", fix=fix)
             built.problems.append(found)
         return built
     built.frame = built.validate(_Frame, root, built.positions)
@@ -175,7 +175,7 @@ def build_spec(document: Document) -> Built:
 
 
 def _has_empty(root: Data) -> bool:
-    """Say whether any key has no value, without the paths that a report needs: right specs have none."""
+    """Return whether any key has no value; faster than a report, which needs paths: valid specs have none."""
     waiting: list[Data] = [root]
     while waiting:
         node = waiting.pop()
@@ -187,9 +187,9 @@ def _has_empty(root: Data) -> bool:
 
 
 def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -> Iterator[AtPath]:
-    """Find keys without a value: a `mig:` whose lines are commented out must not mean "no MIG" in silence.
+    """Find keys without a value: a `mig:` whose lines are commented out must not silently mean "no MIG".
 
-    What several aliases stand for is written once, so it is looked at once (`seen`): its findings would be the same.
+    A node that several aliases share is checked once (`seen`): its findings would be the same.
     """
     if node is None:
         yield AtPath(empty_value(positions, path), path)
@@ -202,7 +202,7 @@ def _check_empty(node: Data, positions: Positions, path: Path, seen: set[int]) -
 
 
 def _is_free(path: Path) -> bool:
-    """Return whether a mapping is somebody else's, where null has a meaning: native fields, values of a chart."""
+    """Return whether a mapping is free-form, so that null has a meaning: native fields, values of a chart."""
     return {"pools": path[2:], "defaults": path[1:]}.get(str(path[0])) in _FREE
 
 
@@ -211,7 +211,7 @@ def _entries(node: Data) -> Iterator[tuple[str, Data]]:
 
 
 def _providers(root: PositionedDict) -> dict[str, ProviderName | None]:
-    """Map every cluster key, those of wrong clusters too, to its provider as far as it is known."""
+    """Map every cluster key, even of invalid clusters, to its provider if known."""
     known: dict[str, ProviderName | None] = {}
     for key, value in _entries(root.get("clusters")):
         written = value.get("provider") if isinstance(value, PositionedDict) else None
@@ -220,11 +220,11 @@ def _providers(root: PositionedDict) -> dict[str, ProviderName | None]:
 
 
 def _merge(built: Built, root: PositionedDict) -> PositionedDict:
-    """Validate the defaults by themselves, then merge them under every pool."""
+    """Validate the defaults alone, then merge them into every pool."""
     defaults, pools = root.get("defaults"), root.get("pools")
     if not isinstance(defaults, PositionedDict):
         return root
-    # What is only incomplete in the defaults is no mistake: a pool may add the rest.
+    # Incomplete defaults are not a mistake: a pool may add the rest.
     try:
         PoolSettings.model_validate(defaults)
     except ValidationError as error:
@@ -244,7 +244,7 @@ def _merge(built: Built, root: PositionedDict) -> PositionedDict:
 def _build_pools(
     built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None], written: Positions
 ) -> list[tuple[Pool, Positions, frozenset[Path]]]:
-    """Validate each pool, then judge it by what fits its model; `written` are positions without the defaults."""
+    """Validate each pool, then check the rules on its valid fields; `written` are positions without the defaults."""
     judged: list[tuple[Pool, Positions, frozenset[Path]]] = []
     pools = root.get("pools")
     for index, data in enumerate(pools if isinstance(pools, PositionedList) else ()):

@@ -1,10 +1,10 @@
-"""From paths to specs: the one way in.
+"""Loads specs from paths; the only entry point.
 
-In scope: the order of reading, substituting, setting, checking; LoadedSpec; which pools of a wrong spec are right.
-Out of scope: how each of these is done.
+In scope: the order of reading, substituting, setting, and checking; LoadedSpec; finding the valid pools of an invalid
+spec. Out of scope: how each step works.
 
-Everything wrong with all files is reported together: a user repairs a spec once, not once per mistake. So what is right
-is kept beside what is wrong, for the judges that come after (the GPU catalog, the clouds).
+All problems of all files are reported together, so that a user fixes a spec once, not once per mistake. So the valid
+parts are kept in addition to the findings, for later checks (the GPU catalog, the clouds).
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadedSpec:
-    """A validated spec, its defaults merged.
+    """A validated spec with defaults merged.
 
     Attributes:
         spec: The models.
         source: File as the user wrote it, "-" for stdin.
-        positions: Where each field was written; paths as in the spec: pools[0].sharing.mig.profile.
-        places: Positions of each of the pools, which may be fewer than were written (see Reading).
-        remarks: Warnings and hints, each with the index of the pool it is about; None for what no pool has.
-        unknown: Index of a pool with mistakes -> paths of the fields that are wrong; nothing follows from those.
-        guessed: Key of a cluster with mistakes -> paths likewise.
+        positions: Position of each field; paths as in the spec: pools[0].sharing.mig.profile.
+        places: Positions of each pool; there may be fewer pools than written (see Reading).
+        remarks: Warnings and hints, each with the index of its pool; None if it is not about a pool.
+        unknown: Index of a pool with mistakes -> paths of its invalid fields; no rule may rely on those.
+        guessed: Key of a cluster with mistakes -> paths of its invalid fields.
     """
 
     spec: GPUNodePools
@@ -56,12 +56,12 @@ class LoadedSpec:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What became of the files.
+    """The result of reading the files.
 
     Attributes:
-        specs: With errors, what can be judged further of them: what an error is about is named as unknown.
-        problems: Errors, and remarks on what is not in `specs`.
-        documents: Positions of every document, also of those with errors.
+        specs: The specs; if there are errors, their checkable parts, with invalid fields listed as unknown.
+        problems: Errors, and remarks on parts that are not in `specs`.
+        documents: Positions of every document, including those with errors.
     """
 
     specs: tuple[LoadedSpec, ...]
@@ -70,11 +70,11 @@ class Reading:
 
     @property
     def is_right(self) -> bool:
-        """Whether there is no error."""
+        """Whether there are no errors."""
         return not _errors(self.problems)
 
     def fields_at(self, places: Iterable[Where]) -> dict[Where, str]:
-        """Find the fields that stand at some places, by their paths: pools[0].nodes.count."""
+        """Return the paths of the fields at some positions: pools[0].nodes.count."""
         fields: dict[Where, str] = {}
         expected = set(places)
         for document in self.documents:
@@ -86,7 +86,7 @@ class Reading:
         """Return the specs.
 
         Raises:
-            SpecError: There are errors; holds all problems and remarks.
+            SpecError: There are errors; contains all problems and remarks.
         """
         if not self.is_right:
             raise SpecError.of([*self.problems, *(found for spec in self.specs for _, found in spec.remarks)])
@@ -100,14 +100,14 @@ def load_specs(
     sets: Sequence[str] = (),
     environ: Mapping[str, str],
 ) -> tuple[LoadedSpec, ...]:
-    """Load and check every spec of the given files; arguments as those of `read_specs`.
+    """Load and check every spec in the given files; for arguments see `read_specs`.
 
     Returns:
-        One spec per document, in the order of paths and documents; at least one. Empty documents beside others
-        (a trailing ---) are passed over, as kubectl does.
+        One spec per document, in the order of paths and documents; at least one. Empty documents next to others (a
+        trailing ---) are skipped, as in kubectl.
 
     Raises:
-        SpecError: Holds everything that is wrong, in all files.
+        SpecError: Contains all problems in all files.
     """
     return read_specs(paths, stdin=stdin, sets=sets, environ=environ).require()
 
@@ -119,7 +119,7 @@ def read_specs(
     sets: Sequence[str] = (),
     environ: Mapping[str, str],
 ) -> Reading:
-    """Read every spec of the given files, and what is wrong with them.
+    """Read every spec in the given files, and find their problems.
 
     Args:
         paths: Files, directories (their *.yaml and *.yml, not deeper), patterns (*, **), "-" for stdin.
@@ -136,22 +136,22 @@ def read_specs(
     reading = _read(changed, problems)
     if not unset:
         return reading
-    # Who knows what would have been set: nothing is judged further.
+    # The values that --set would have changed are unknown: run no further checks.
     remarks = dict.fromkeys(found for spec in reading.specs for _, found in spec.remarks)
     return replace(reading, specs=(), problems=(*reading.problems, *remarks))
 
 
 def check_documents(documents: Sequence[Document]) -> tuple[LoadedSpec, ...]:
-    """Check documents that were read, filled and set before: those of a saved plan.
+    """Check documents that are already read, substituted, and set: those of a saved plan.
 
     Raises:
-        SpecError: Holds everything that is wrong, at the positions that the documents carry.
+        SpecError: Contains all problems, with the documents' positions.
     """
     return _read(documents, []).require()
 
 
 def _parse(source: Source, environ: Mapping[str, str], problems: list[Finding]) -> list[Document]:
-    """Read the documents of one text that have content, variables substituted."""
+    """Return the non-empty documents of one text, variables substituted."""
     documents, found = load_documents(source.text, source.name)
     problems += found
     filled = [document for document in documents if document.root is not None]
@@ -159,25 +159,25 @@ def _parse(source: Source, environ: Mapping[str, str], problems: list[Finding]) 
         problems.append(
             Finding("document-empty", Where(source.name), "has no YAML content", fix="write a spec into it")
         )
-    if "${" in source.text or "\\" in source.text:  # a backslash may spell one: "\x24{NAME}"
+    if "${" in source.text or "\\" in source.text:  # a backslash escape may produce one: "\x24{NAME}"
         for document in filled:
             problems += substitute(document.root, environ)
     return filled
 
 
 def _read(documents: Sequence[Document], problems: list[Finding]) -> Reading:
-    """Build and check the specs of documents; `problems` are those found on the way here."""
+    """Build and check the specs of documents; `problems` were found before."""
     built = [build_spec(document) for document in documents]
     damaged = {found.where for found in _errors(problems)}
     problems += [found for one in built for found in one.problems if found.where not in damaged]
     errors = _errors(problems)
     parts = [_known_part(one, errors) for one in built]
-    # What holds across files is judged of the parts that are right; its errors make these parts smaller once more.
+    # Check rules across files on the valid parts; their errors reduce these parts further.
     if across := check_across([_named_part(part) for part in parts if part]):
         errors += across
         parts = [_known_part(one, errors) for one in built]
     remarks = [found for found in problems if found.severity != "error"]
-    # A remark at the place of an error explains it, unless the error has a reason of its own; it is not shown twice.
+    # A remark at the position of an error explains it, unless the error has its own reason; it is not shown twice.
     reasons = {remark.where: remark.seen for remark in remarks}
     errors = [replace(error, why=error.why or reasons.get(error.where, "")) for error in errors]
     wrong = {error.where for error in errors}
@@ -190,7 +190,7 @@ def _errors(found: Iterable[Finding]) -> list[Finding]:
 
 
 def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
-    """Make a spec of the pools and clusters of which something is known; None where there are none."""
+    """Return a spec of the pools and clusters that are at least partly valid; None if there are none."""
     pools: list[Pool] = []
     places: list[Positions] = []
     unknown: dict[int, frozenset[Path]] = {}
@@ -216,7 +216,7 @@ def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
 
 
 def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozenset[Path]]:
-    """Return, by pool, the fields that errors are about; none where an error is about the pool as a whole."""
+    """Return, by pool, the fields with errors; none if an error is about the pool as a whole."""
     places = [at for _, at, _ in built.pools]
     marks: dict[int, set[int]] = {}
     for mark, pools in _pools_by_mark(built.positions, places, errors).items():
@@ -229,7 +229,7 @@ def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozense
 
 
 def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
-    """Leave out the pools whose names are unknown."""
+    """Omit pools whose names are unknown."""
     named = [
         index
         for index in range(len(part.spec.pools))
@@ -242,9 +242,9 @@ def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
 def _pools_by_mark(
     document: Positions, pools: Sequence[Positions], findings: Sequence[Finding]
 ) -> dict[int, list[int]]:
-    """Find the pools that findings are about: by a key or value of theirs, else by lying between two pools.
+    """Find the pools that findings are about: by a key or value in them, or else by a position between two pools.
 
-    The second is for what never became data, such as the second of two equal keys.
+    The latter is for text that never became data, such as the second of two equal keys.
 
     Args:
         document: Positions of the document that the findings may be about.
@@ -252,7 +252,7 @@ def _pools_by_mark(
         findings: The findings.
 
     Returns:
-        By packed position of a finding in this document, the indices of its pools.
+        Packed position of a finding in this document -> indices of its pools.
     """
     found: dict[int, list[int]] = {mark: [] for one in findings for mark in document.origin.marks_of(one.where)}
     if not found:
@@ -271,7 +271,7 @@ def _pools_by_mark(
 
 
 def _give_remarks(specs: Sequence[LoadedSpec], remarks: Sequence[Finding]) -> tuple[list[LoadedSpec], list[Finding]]:
-    """Give each remark to the pools that it is about, else to the first spec of its file; returns the others too."""
+    """Add each remark to its pools, or else to the first spec of its file; also return the remaining remarks."""
     given: list[list[tuple[int | None, Finding]]] = [[] for _ in specs]
     pools_by_mark = [_pools_by_mark(spec.positions, spec.places, remarks) for spec in specs]
     elsewhere = []

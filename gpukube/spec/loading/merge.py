@@ -1,19 +1,19 @@
-"""Defaults under pools, on plain data, so that every value keeps the position where it was written.
+"""Merges defaults into pools, on plain data, so that every value keeps its position in the file.
 
-In scope: the merge. Out of scope: models, checks of values.
+In scope: the merge. Out of scope: models, checking values.
 
-What a pool writes wins. Mappings are merged key by key, lists and scalars are replaced. Where fields are
-alternatives, a merge could make a pool that nobody wrote, so the pool's choice drops the alternative that only
+The pool's values take precedence. Mappings are merged key by key; lists and scalars are replaced. If fields are
+alternatives, a plain merge could create a pool that nobody wrote, so the pool's choice drops the alternative that only
 the defaults name:
 
-- `gpu` and `instanceType`: a pool that writes one of them does not get the other from the defaults.
-- `nodes` and `sharing`: a pool that writes the mapping chooses its kinds (count or autoscaling; mig, timeSlicing,
-  mps). Kinds that only the defaults name are dropped; the settings of a kind both name are merged. So
-  `sharing: {}` means whole GPUs whatever the defaults say.
-- `capacity`: a pool that writes another `type` than the defaults gets nothing else of theirs (a maxPrice).
-- below `sharing.mig` and `capacity.reserved` a pool that writes one of several forms gets no other form.
+- `gpu` and `instanceType`: a pool that sets one of them does not get the other from the defaults.
+- `nodes` and `sharing`: a pool that sets the mapping chooses its kinds (count or autoscaling; mig, timeSlicing,
+  mps). Kinds that only the defaults name are dropped; the settings of a kind that both name are merged. So
+  `sharing: {}` means whole GPUs regardless of the defaults.
+- `capacity`: a pool that sets another `type` than the defaults gets nothing else from them (a maxPrice).
+- below `sharing.mig` and `capacity.reserved`, a pool that sets one of several forms gets no other form.
 
-`name` and `names` belong to one pool and are never taken from the defaults.
+`name` and `names` belong to one pool and never come from the defaults.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _FORMS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("sharing", "mig"): ("profile", "layout"),
     **{("capacity", "reserved", provider): forms for provider, forms in RESERVED_FORMS.items()},
 }
-"""Where a mapping holds one of several forms."""
+"""Mappings that contain one of several forms."""
 
 
 def merge_defaults(defaults: PositionedDict, pool: PositionedDict, known: Collection[str]) -> PositionedDict:
-    """Merge defaults under one pool.
+    """Merge defaults into one pool.
 
     Args:
-        defaults: The spec's `defaults`; not changed.
-        pool: One item of `pools`; not changed.
-        known: Keys to take from the defaults; others are reported there, once.
+        defaults: The spec's `defaults`; not modified.
+        pool: One item of `pools`; not modified.
+        known: Keys to merge from the defaults; others are reported there, once.
 
     Returns:
         A new mapping; parts that only one side has are shared with it.
@@ -61,7 +61,7 @@ def merge_defaults(defaults: PositionedDict, pool: PositionedDict, known: Collec
 
 
 def _merge_field(key: str, below: Data, above: Data) -> Data:
-    """Merge one field both sides write; the pool's as it is unless both are mappings."""
+    """Merge one field that both sides set; the pool's value wins unless both are mappings."""
     if not (isinstance(below, PositionedDict) and isinstance(above, PositionedDict)):
         return above
     if key in _KINDS:
@@ -72,7 +72,7 @@ def _merge_field(key: str, below: Data, above: Data) -> Data:
 
 
 def _only(mapping: PositionedDict, kinds: Collection[str]) -> PositionedDict:
-    """Keep the given keys of a mapping."""
+    """Return only the given keys of a mapping."""
     kept = PositionedDict(mapping.origin, mapping.mark)
     for key in mapping:
         if key in kinds:

@@ -1,9 +1,9 @@
-"""What pydantic found, in our words: position, field path, what is wrong, what to write instead.
+"""Converts pydantic's errors to findings: position, field path, what is wrong, and what to write instead.
 
-In scope: the table from pydantic's error types to diagnostics. Out of scope: checks of our own.
+In scope: the table from pydantic's error types to diagnostics. Out of scope: gpukube's own checks.
 
-Nothing of pydantic's prose reaches the user: it speaks of Python types and links to pages about Python. An error
-type that the table does not know (a newer pydantic) still gives position, path and value.
+Users never see pydantic's messages: they describe Python types and link to pages about Python. An error type that is
+not in the table (from a newer pydantic) still results in position, path, and value.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _OF_POOLS: Final = frozenset({Pool, PoolSettings})
 
 
 class AtPath(NamedTuple):
-    """A finding, and the path it is about relative to the validated part (to recognize repetitions)."""
+    """A finding, and its path relative to the validated part (to recognize repetitions)."""
 
     finding: Finding
     path: Path
 
 
 class _Context(NamedTuple):
-    """One error with everything a row of the table may need."""
+    """One error with everything that a row of the table may need."""
 
     kind: str
     path: Path
@@ -92,7 +92,7 @@ class _Context(NamedTuple):
         return field.example if field else None
 
     def assign(self, value: str) -> str:
-        """Write the field with a value, as YAML or as the --set it came from; the value alone for an item of a list."""
+        """Return the field with a value, as YAML or as the --set it came from; only the value for an item of a list."""
         if self.positions.at(self.path).source.startswith("--set "):
             argument = f"{self.positions.path(self.path)}={value}"
             return f"--set {shlex.quote(argument)}" if re.search(r"""[\s"'{}\[\]$]""", value) else f"--set {argument}"
@@ -106,7 +106,7 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
     """Translate every error of a validation.
 
     Args:
-        error: What pydantic raised.
+        error: Pydantic's error.
         model: The model that was validated.
         positions: Positions of the data that was validated.
     """
@@ -117,12 +117,12 @@ def explain(error: ValidationError, model: type[SpecModel], positions: Positions
     return tuple(
         AtPath(_explain(context), context.path)
         for context in contexts
-        if not (context.kind == "missing" and context.path in misspelt)  # said already: write sizeGiB, not size_gib
+        if not (context.kind == "missing" and context.path in misspelt)  # already reported: write sizeGiB, not size_gib
     )
 
 
 def intended(error: ValidationError, model: type[SpecModel], positions: Positions) -> frozenset[Path]:
-    """Return the fields that unknown keys were probably meant for, those of the same mapping and those elsewhere."""
+    """Return the fields that unknown keys probably mean, in the same mapping and elsewhere."""
     found: set[Path] = set()
     for context in (_context(detail, model, positions) for detail in error.errors(include_url=False)):
         if context.kind == "extra_forbidden":
@@ -148,7 +148,7 @@ def _explain(context: _Context) -> Finding:
 
 
 def path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
-    """Turn pydantic's location into a path of the data: without tags of unions and marks of keys."""
+    """Convert pydantic's location to a path in the data: without tags of unions and markers of keys."""
     path: Path = tuple(step for step in detail["loc"] if step not in _TAGS)
     about_key = bool(path) and path[-1] == _KEY_MARK
     path = path[:-1] if about_key else path
@@ -156,7 +156,7 @@ def path_of(detail: ErrorDetails, positions: Positions) -> tuple[Path, bool]:
 
 
 def _written(path: Path, positions: Positions) -> Path:
-    """Leave out steps that the data does not have: in free mappings pydantic adds the names of Python types."""
+    """Omit steps that are not in the data: pydantic adds names of Python types in free-form mappings."""
     written: Path = ()
     for step in path:
         if positions.has((*written, step)):
@@ -177,7 +177,7 @@ def _too_short(c: _Context) -> Finding:
 
 
 def _shape(field: Field) -> str:
-    """Sketch a mapping or list of mappings: {min: ..., max: ...}."""
+    """Return a sketch of a mapping or list of mappings: {min: ..., max: ...}."""
     if field.model is None:
         return ""
     required = [name for name in keys_of(field.model) if _is_required(field.model, name)] or [keys_of(field.model)[0]]
@@ -190,7 +190,7 @@ def _is_required(model: type[SpecModel], key: str) -> bool:
 
 
 def _suggested(c: _Context) -> str | None:
-    """Find the key of the same mapping that was meant by an unknown one."""
+    """Return the key of the same mapping that an unknown one probably means."""
     holder, _ = lookup(c.model, c.path)
     if holder is None:
         return None
@@ -201,7 +201,7 @@ def _suggested(c: _Context) -> str | None:
 _CLUSTER_WORDS: Final[Mapping[type[SpecModel], Mapping[str, str]]] = {
     cloud.cluster: cloud.cluster_words for cloud in CLOUDS.values()
 }
-"""What a field of a cluster is called by other tools, and by the other clouds."""
+"""Other tools' and clouds' names of a cluster's fields."""
 
 
 def _other_word(c: _Context) -> str | None:
@@ -222,9 +222,9 @@ def _unknown_key(c: _Context) -> Finding:
 
 
 def _elsewhere(c: _Context, holder: type[SpecModel] | None) -> str:
-    """Say where a key belongs when it is known at another place of the pool, or of its cluster."""
+    """Return the fix for a key that belongs elsewhere in the pool, or in its cluster."""
     if holder is PoolSettings and c.key in keys_of(Pool):
-        return "write it in each pool; defaults cannot have it"
+        return "write it in each pool; it is not allowed in defaults"
     if holder is None or c.model not in _OF_POOLS:
         return ""
     if places := places_in_pool().get(c.key, ()):
@@ -249,7 +249,7 @@ _ALSO_CALLED: Final = {word: name for name, cloud in CLOUDS.items() for word in 
 
 
 def _write_provider(written: str) -> str:
-    """Name the provider that was meant; a cloud's name stands for its Kubernetes."""
+    """Return the fix for an unknown provider; a cloud's name means its Kubernetes service."""
     meant = _ALSO_CALLED.get(written.casefold()) or nearest(written, PROVIDERS)
     return did_you_mean(meant) if meant else f"write {choices(PROVIDERS)}"
 
@@ -259,7 +259,7 @@ def _key_format(c: _Context) -> Finding:
     return Finding("format", c.positions.key_at(c.path), message, fix="write for example train-aks")
 
 
-# (part of the path, value) -> fix, where a choice is missing on purpose.
+# (part of the path, value) -> fix, for choices that are missing on purpose.
 _CHOICE_FIXES: Final[dict[tuple[str, str], str]] = {
     ("strategy", "none"): "remove sharing.mig to get whole GPUs",
     ("type", "preemptible"): "write spot",
@@ -276,7 +276,7 @@ def _choice(c: _Context) -> Finding:
 
 def _range(c: _Context) -> Finding:
     if c.key == "maxPrice":
-        return c.say("range", f"is {c.value}; it must be more than 0", "leave it out to pay up to the on-demand price")
+        return c.say("range", f"is {c.value}; it must be more than 0", "remove it to pay up to the on-demand price")
     limit, words, fix = next((c.limits[key], *texts) for key, texts in _LIMITS.items() if key in c.limits)
     limit_text = f"{limit:g}" if isinstance(limit, float) else str(limit)
     if c.key == "maxPodsPerNode" and words is _LIMITS["le"][0]:
@@ -321,7 +321,7 @@ def _text(c: _Context) -> Finding:
 
 def _from_variable(c: _Context, expected: str) -> Finding:
     fix = f"remove it here and pass --set {c.positions.path(c.path)}=VALUE"
-    return c.say("type", f"is {c.seen}; {expected} is needed", fix, why="${...} always gives a string")
+    return c.say("type", f"is {c.seen}; {expected} is needed", fix, why="${...} is always a string")
 
 
 def _number(c: _Context) -> Finding:
@@ -334,7 +334,7 @@ def _number(c: _Context) -> Finding:
     if isinstance(c.value, float) and c.value.is_integer():
         return c.say("type", message, f"write {c.assign(str(int(c.value)))}")
     if isinstance(c.value, float) and c.key == "count" and 0 < c.value < 1:
-        fix = "write the instanceType that has a part of a GPU, such as g6f.large, in place of gpu"
+        fix = "instead of gpu, write an instanceType with a fraction of a GPU, such as g6f.large"
         return c.say("type", message, fix, "a node has whole GPUs; to share one, see sharing")
     return c.say("type", message, f"write for example {c.assign(c.example or '1')}")
 
@@ -368,7 +368,7 @@ def _finite(c: _Context) -> Finding:
 
 
 def _other(c: _Context) -> Finding:
-    return c.say("type", f"is {c.seen}, which cannot be used here", "see the field in: gpukube schema")
+    return c.say("type", f"is {c.seen}, which is not allowed here", "see the field in: gpukube schema")
 
 
 _ROWS: Final[dict[str, Callable[[_Context], Finding]]] = {
@@ -395,7 +395,7 @@ _ROWS: Final[dict[str, Callable[[_Context], Finding]]] = {
 
 
 def empty_value(positions: Positions, path: Path) -> Finding:
-    """Say that a key has no value."""
+    """Return the finding for a key without a value."""
     return Finding(
         "empty-value",
         positions.at(path),
@@ -405,7 +405,7 @@ def empty_value(positions: Positions, path: Path) -> Finding:
 
 
 def not_a_mapping(value: object, where: Where) -> Finding:
-    """Refuse a document whose root is no mapping."""
+    """Return the finding for a document whose root is not a mapping."""
     return Finding(
         "type",
         where,
@@ -415,7 +415,7 @@ def not_a_mapping(value: object, where: Where) -> Finding:
 
 
 def unnamed_provider(written: object, positions: Positions) -> Finding:
-    """Say that a cluster does not name a known cloud."""
+    """Return the finding for a cluster that names no known cloud."""
     name = positions.path("provider")
     if not positions.has("provider"):
         fix = f"add provider: {choices(PROVIDERS)}"

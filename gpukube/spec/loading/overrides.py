@@ -1,13 +1,13 @@
-"""`--set path=value` on plain data.
+"""Applies `--set path=value` to plain data.
 
 In scope: parsing the argument, finding its target, replacing the value. Out of scope: models.
 
-A pool is named by index (pools[0]) or by name (pools.a100mig), a key with dots in brackets and quotes
-(pools.a100mig.labels["example.com/team"]). The value is read as YAML: 2 is a number, "2" a text, [a, b] a list. Where
-the field is a string, the text is kept as it was written, as by Helm's --set-string: a shell takes the quotes away
-that YAML would need around 1.30 or 012345678901.
-Applied to the document as written, before defaults are merged: a set value is the pool's own and wins over
-defaults. With several documents a path applies to each that has the pool or cluster it names.
+A path names a pool by index (pools[0]) or by name (pools.a100mig), and a key with dots in brackets and quotes
+(pools.a100mig.labels["example.com/team"]). The value is parsed as YAML: 2 is a number, "2" a string, [a, b] a list. If
+the field is a string, the text is kept as written, as with Helm's --set-string: a shell removes the quotes that YAML
+would need around 1.30 or 012345678901. Values apply to the document as written, before defaults are merged: a set value
+is the pool's own and overrides defaults. With several documents, a path applies to each that has the named pool or
+cluster.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Override:
 
 
 class _PathError(Exception):
-    """The path leads nowhere: message and fix."""
+    """A path that does not exist: message and fix."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class _PathError(Exception):
 
 
 def apply_sets(documents: Sequence[Document], sets: Sequence[str]) -> tuple[tuple[Document, ...], tuple[Finding, ...]]:
-    """Apply the arguments in their order; what cannot be applied is reported and skipped."""
+    """Apply the arguments in order; report and skip those that cannot be applied."""
     changed, problems = list(documents), list[Finding]()
     for text in sets:
         override = _parse(text)
@@ -83,16 +83,16 @@ def _parse(text: str) -> _Override | Finding:
     end = 3 if path[0] == "pools" else 2
     if path[0] in ("pools", "defaults") and path[end - 1 : end] in (("labels",), ("tags",)) and len(path) > end + 1:
         whole = render_path((*path[:end], ".".join(map(str, path[end:]))))
-        message = f"{render_path(path[:end])} takes plain keys, and a dot separates the parts of a path"
+        message = f"{render_path(path[:end])} has plain keys, and a dot separates the parts of a path"
         return Finding("set-path", Where(name), message, fix=f"write --set {shlex.quote(f'{whole}=VALUE')}")
     return _Override(path, value, name, right)
 
 
 def _parse_value(text: str) -> Data:
-    """Read a value as YAML would.
+    """Parse a value as YAML.
 
     Raises:
-        ValueError: It begins like a list, mapping or quoted text and is none.
+        ValueError: It starts like a list, mapping, or quoted text, but is not one.
     """
     if not text.startswith(_NESTED_AS_YAML):
         try:
@@ -106,10 +106,10 @@ def _parse_value(text: str) -> Data:
 
 
 def _targets(documents: Sequence[Document], path: Path) -> list[int]:
-    """Choose the documents a path applies to.
+    """Return the documents that a path applies to.
 
     Raises:
-        _PathError: No document has what the path names, or an index could mean several.
+        _PathError: No document contains the path, or an index is ambiguous.
     """
     everywhere = list(range(len(documents)))
     if len(path) == 1 or path[0] not in {"pools", "clusters"}:
@@ -127,7 +127,7 @@ def _targets(documents: Sequence[Document], path: Path) -> list[int]:
 
 
 def _names(document: Document, part: str) -> list[str]:
-    """List the pool names or cluster keys of a document, as far as they are well-formed."""
+    """Return the well-formed pool names or cluster keys of a document."""
     node = document.root.get(part) if isinstance(document.root, PositionedDict) else None
     if isinstance(node, PositionedDict):
         return list(node)
@@ -146,13 +146,13 @@ def _apply(document: Document, override: _Override) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class _Marking:
-    """Copies a value so that everything in it has the mark of its argument."""
+    """Copies a value so that all parts have the mark of its argument."""
 
     document: Document
     mark: int
 
     def copy(self, value: Data, path: Path, written: str) -> Data:
-        """Copy a value that goes to a path; `written` is the text of a scalar."""
+        """Copy a value for a path; `written` is the text of a scalar."""
         if isinstance(value, PositionedDict):
             mapping = PositionedDict(self.document.origin, self.mark)
             for key, inner in value.items():
@@ -175,7 +175,7 @@ def _plain(value: Data) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Assignment:
-    """A value on its way into a document. Copies what it passes, because aliases share what lies below."""
+    """Sets a value in a document. Copies the nodes on the path, because aliases share nodes."""
 
     path: Path
     value: Data
@@ -183,10 +183,10 @@ class _Assignment:
     document: Document
 
     def into(self, node: Data, depth: int = 0) -> Data:
-        """Return node with the value at the rest of the path.
+        """Return the node with the value at the rest of the path.
 
         Raises:
-            _PathError: The path runs into a value that has no parts, or past the end of a list.
+            _PathError: The path goes through a scalar, or past the end of a list.
         """
         if depth == len(self.path):
             return self.value
@@ -220,7 +220,7 @@ class _Assignment:
 
 
 def _index(items: PositionedList, step: str | int, above: Path) -> int:
-    """Find a list item by index, or by its `name`."""
+    """Return the index of a list item, given its index or `name`."""
     if isinstance(step, int):
         if step < len(items):
             return step

@@ -1,11 +1,11 @@
-"""What can still be judged of a pool or cluster that does not fit its model.
+"""Extracts the checkable part of a pool or cluster that does not match its model.
 
-In scope: taking out what is wrong, or putting something harmless in its place, until the rest fits. Out of scope:
-messages about what is wrong (messages), rules (rules.fields).
+In scope: removing invalid values, or replacing them with harmless ones, until the rest is valid. Out of scope: messages
+about them (messages), rules (rules.fields).
 
-A value that is wrong is unknown, and the others are not: they are judged all the same, so that one run finds all
-mistakes. What was taken out is named by its path, and no rule may conclude anything from its absence. List items keep
-their places, because later messages name them by index.
+An invalid value is unknown, but the others are checked anyway, so that one run finds all mistakes. Removed values are
+listed by path, and no rule may conclude anything from their absence. List items keep their positions, because later
+messages name them by index.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _STAND_INS: Final[Mapping[type[SpecModel], Mapping[Path, object]]] = {
     },
     **{cloud.cluster: {(key,): text for key, text in cloud.stand_ins.items()} for cloud in CLOUDS.values()},
 }
-"""Model -> path without indices -> what a required value is taken for while it is unknown."""
+"""Model -> path without indices -> placeholder for a required value that is unknown."""
 
 
 def salvage(model: type[M], data: object, positions: Positions) -> tuple[M | None, frozenset[Path]]:
-    """Make a model of what is right in some data.
+    """Return a model of the valid part of some data.
 
     Args:
-        model: What it shall fit.
-        data: Which does not fit it.
-        positions: Of the data.
+        model: The model.
+        data: Data that does not match it.
+        positions: Positions of the data.
 
     Returns:
-        The model, and the paths of what was wrong; None where too little is left.
+        The model, and the paths of invalid values; None if too little is left.
     """
     rest = _copied(data)
     unknown: set[Path] = set()
@@ -72,7 +72,7 @@ def salvage(model: type[M], data: object, positions: Positions) -> tuple[M | Non
 
 
 def _take_out(rest: object, path: Path, stand_ins: Mapping[Path, object]) -> None:
-    """Remove what is at a path, or what holds it where it is missing; required values get a stand-in."""
+    """Remove the value at a path, or its parent if the value is missing; required values get a placeholder."""
     plain = tuple(step for step in path if isinstance(step, str))
     holder, last = _follow(rest, path[:-1]), path[-1]
     if isinstance(holder, dict) and plain in stand_ins:

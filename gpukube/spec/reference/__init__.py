@@ -1,1 +1,1 @@
-"""The format as such: its JSON Schema, its fields, and a page for each."""
+"""The spec's format: its JSON Schema, its fields, and a page for each."""

@@ -1,7 +1,7 @@
-"""What the format says of one field: a page per field, taken from the JSON Schema, and the way to it.
+"""Reference pages of fields, from the JSON Schema, and finding a page by a field's path.
 
-In scope: finding a field by the paths that people write, and its page as a value. Out of scope: what clouds
-make of a field (engine.field_guide), how a page is shown (cli).
+In scope: finding a field by the paths that people write, and its page as a value. Out of scope: clouds' support of a
+field (engine.field_guide), displaying a page (cli).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class FieldPage:
     """One field of the format.
 
     Attributes:
-        path: As in messages, with [] for an item of a list and KEY for a key of one's own: pools[].gpu.model.
-        type: string, integer, []Taint as []Object, map[string]string, a form | another one.
-        required: Whether a spec without it (where its mapping is written) is refused.
-        default: What holds when it is not written; None when nothing does, or the description says it.
-        choices: What alone it may be; () when any text will do.
-        known: What the catalog knows of it; other texts are taken too.
-        limits: Its range, "1 to 64", or the form of its text, "twelve digits are needed"; "" when there are none.
-        description: What it means.
+        path: As in messages, with [] for an item of a list and KEY for a user-defined key: pools[].gpu.model.
+        type: string, integer, []Taint as []Object, map[string]string, alternatives with |.
+        required: Whether it is required (if its mapping is present).
+        default: Default value; None if there is none, or the description names it.
+        choices: Allowed values; () for any text.
+        known: Values in the catalog; other texts are allowed too.
+        limits: Its range, "1 to 64", or its format, "twelve digits are needed"; "" if there are none.
+        description: Its meaning.
         examples: Values as in JSON.
-        providers: The clouds whose form of a cluster has it; () for all.
+        providers: Clouds whose cluster form has it; () for all.
         fields: The fields below it.
     """
 
@@ -57,21 +57,21 @@ class FieldPage:
     fields: tuple[FieldPage, ...]
 
     def below(self) -> Iterator[FieldPage]:
-        """List this page and all those below it."""
+        """Yield this page and all pages below it."""
         yield self
         for field in self.fields:
             yield from field.below()
 
 
 def explain_field(text: str) -> FieldPage:
-    """Find the page of a field.
+    """Return the page of a field.
 
     Args:
-        text: pools.sharing.mig.profile; also as messages write it (pools[0].gpu), with pool for pools, or without it:
-            sharing.mig, replicas where there is but one of that name.
+        text: pools.sharing.mig.profile; also as in messages (pools[0].gpu), with pool for pools, or without it:
+            sharing.mig, or replicas if that name is unique.
 
     Raises:
-        SpecError: no-field; names the nearest fields, or those that the text may mean.
+        SpecError: no-field; names the nearest fields, or those that the text can mean.
     """
     steps = [step for step in re.findall(r"[^.\[\]\"]+", text) if not step.isdigit()]
     if not steps:
@@ -87,7 +87,7 @@ def explain_field(text: str) -> FieldPage:
 
 
 def field_names() -> tuple[str, ...]:
-    """List every field as `explain_field` takes it, those of a pool once: pools.gpu.model."""
+    """Return every field in the form for `explain_field`, those of a pool once: pools.gpu.model."""
     return tuple(_plain(page.path) for page in _pages())
 
 
@@ -97,9 +97,9 @@ def _walk(page: FieldPage, steps: list[str]) -> FieldPage:
         if found is not None:
             page = found
         elif page.path == "clusters" and index == 1:
-            continue  # a key of one's own
+            continue  # a user-defined key
         elif page.type.startswith("map["):
-            # An entry of a free mapping: a label, a native field.
+            # An entry of a free-form mapping: a label, a native field.
             kind = page.type.partition("]")[2]
             return replace(page, path=f"{page.path}.{'.'.join(steps[index:])}", type=kind, examples=(), required=False)
         else:
@@ -108,7 +108,7 @@ def _walk(page: FieldPage, steps: list[str]) -> FieldPage:
 
 
 def _by_ending(steps: list[str]) -> FieldPage:
-    """Find fields whose paths end so; defaults repeat those of pools."""
+    """Return the field whose path ends with these steps; fields of defaults repeat those of pools."""
     expected = [fold(step) for step in steps]
     found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-len(expected) :] == expected]
     if len(found) == 1:
@@ -124,7 +124,7 @@ def _by_ending(steps: list[str]) -> FieldPage:
 
 
 def _longest(expected: list[str]) -> tuple[FieldPage, int] | None:
-    """Find the one field whose path ends with the first of these steps, and how many they are."""
+    """Return the one field whose path ends with the first of these steps, and their number."""
     for known in range(len(expected) - 1, 0, -1):
         ends = expected[:known]
         found = [page for page in _pages() if [fold(s) for s in _plain(page.path).split(".")][-known:] == ends]
@@ -163,7 +163,7 @@ def _pages() -> list[FieldPage]:
 
 @cache
 def _guide() -> FieldPage:
-    """Make the pages of the whole format."""
+    """Return the pages of the whole format."""
     return _page("", json_schema(), required=True)
 
 
@@ -191,14 +191,14 @@ def _page(path: str, field: Schema, *, required: bool, providers: tuple[str, ...
 
 
 def _resolved(node: Schema) -> Schema:
-    """Follow a reference; what stands beside it is about the field and wins."""
+    """Resolve a reference; keywords next to it describe the field and take precedence."""
     name = str(node.get("$ref", "")).rpartition("/")[2]
     return {**_definitions()[name], **node} if name else node
 
 
 def _fields(path: str, node: Schema) -> Iterator[FieldPage]:
-    """Make the pages of the fields of a mapping, of the items of a list, of the values behind keys of one's own."""
-    if not path:  # without defaults pools must be complete: the schema says so behind an `if`
+    """Yield the pages of a mapping's fields, a list's items, or the values of user-defined keys."""
+    if not path:  # without defaults, pools must be complete: the schema has that in an `if`
         node = {**node, "properties": {**_properties(node), "pools": {**_properties(node)["pools"], **_COMPLETE}}}
     inner = node.get("items") or node.get("additionalProperties")
     if "properties" in node:
@@ -213,7 +213,7 @@ def _fields(path: str, node: Schema) -> Iterator[FieldPage]:
 
 
 def _forms(node: Schema) -> list[Schema]:
-    """Return the types of which a value may be; a choice between keys is none."""
+    """Return the alternative types of a value; a choice between keys does not count."""
     return [form for form in cast("list[Schema]", node.get("oneOf", [])) if set(form) != {"required"}]
 
 
@@ -221,7 +221,7 @@ _COMPLETE: Final[Schema] = {"items": {"$ref": "#/$defs/Pool"}}
 
 
 def _of_clusters(path: str) -> Iterator[FieldPage]:
-    """Join the forms of a cluster: each field once, with the clouds that have it."""
+    """Yield the fields of all cluster forms: each field once, with the clouds that have it."""
     forms = {provider: _definitions()[model.__name__] for provider, model in CLUSTER_MODELS.items()}
     for name in dict.fromkeys(key for form in forms.values() for key in _properties(form)):
         having = {provider: form for provider, form in forms.items() if name in _properties(form)}
@@ -258,7 +258,7 @@ def _is_text_per_provider(node: Schema) -> bool:
 
 
 def _choices(node: Schema) -> list[Json]:
-    """Return the words of which it must be one: an enum beside which only variables are allowed."""
+    """Return the allowed values: an enum, in addition to which only variables are allowed."""
     if "const" in node:
         return [node["const"]]
     forms = cast("list[Schema]", node.get("anyOf", []))
@@ -268,7 +268,7 @@ def _choices(node: Schema) -> list[Json]:
 
 
 def _known(node: Schema) -> list[Json]:
-    """Return the words that the catalog offers, beside which any text is allowed."""
+    """Return the values from the catalog, in addition to which any text is allowed."""
     inner = node.get("items")
     if isinstance(inner, dict):
         return _known(inner)

@@ -1,4 +1,4 @@
-"""Questions about the models as such: which keys exist where, which field a path leads to.
+"""Reflection on the models: which keys exist where, and which field a path leads to.
 
 In scope: reflection on model.py. Out of scope: values, diagnostics.
 """
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a model, as a path finds it.
+    """A field of a model, as found by a path.
 
     Attributes:
-        info: What the model says about it.
-        model: The model its value (or the items of its value) must fit; None for plain values.
-        is_item: The path leads to an item of its value.
+        info: The model's information about it.
+        model: The model of its value (or of its value's items); None for plain values.
+        is_item: Whether the path leads to an item of its value.
     """
 
     info: FieldInfo
@@ -37,20 +37,20 @@ class Field:
 
     @property
     def example(self) -> str | None:
-        """A value to show in messages, as YAML writes it."""
+        """An example for messages, as YAML."""
         if self.is_item or not self.info.examples:
-            return None  # the examples are of the whole list
+            return None  # the examples are whole lists
         return as_yaml(self.info.examples[0])
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts its value is chosen from; empty when any will do."""
+        """Its allowed texts; empty for any."""
         annotation = self.info.annotation
         return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
 def as_yaml(value: object) -> str:
-    """Write an example in one line, as it would stand in a spec."""
+    """Return an example in one line, as in a spec."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {as_yaml(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
@@ -63,7 +63,7 @@ def as_yaml(value: object) -> str:
 
 @cache
 def fields_of(model: type[SpecModel]) -> dict[str, Field]:
-    """Map the keys of a model, as written in a spec, to its fields."""
+    """Return a model's fields by key, as written in a spec."""
     return {
         info.alias or name: Field(info, next(_models_in(info.annotation), None))
         for name, info in model.model_fields.items()
@@ -71,12 +71,12 @@ def fields_of(model: type[SpecModel]) -> dict[str, Field]:
 
 
 def keys_of(model: type[SpecModel]) -> tuple[str, ...]:
-    """List the keys of a model as written in a spec."""
+    """Return the keys of a model, as written in a spec."""
     return tuple(fields_of(model))
 
 
 def lookup(model: type[SpecModel], path: Path) -> tuple[type[SpecModel] | None, Field | None]:
-    """Follow a path: the model that holds its last key (None inside free mappings), and the field if there is one."""
+    """Follow a path; return the model with its last key (None in free-form mappings), and the field if it exists."""
     holder: type[SpecModel] | None = None
     found: Field | None = None
     below: type[SpecModel] | None = model
@@ -90,7 +90,7 @@ def lookup(model: type[SpecModel], path: Path) -> tuple[type[SpecModel] | None, 
 
 
 def is_text(path: Path) -> bool:
-    """Whether the value at a path of a spec can only be a string; not below native fields and chart values."""
+    """Return whether the value at a path must be a string; False below native fields and chart values."""
     below: list[object] = [PoolSettings] if path[:1] == ("defaults",) else [GPUNodePools]
     for step in path[1:] if path[:1] == ("defaults",) else path:
         below = [inner for annotation in below for inner in _one_step(annotation, step)]
@@ -99,16 +99,16 @@ def is_text(path: Path) -> bool:
 
 
 def _one_step(annotation: object, step: str | int) -> Iterator[object]:
-    """Return the forms of a value one key or index below a value of some form."""
+    """Yield the annotations one key or index below an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, SpecModel):
         found = fields_of(annotation).get(str(step))
         yield from _forms(found.info.annotation) if found else ()
-    elif get_origin(annotation) in (dict, tuple):  # a list takes the name of an item too: pools.a100mig
+    elif get_origin(annotation) in (dict, tuple):  # a list also accepts the name of an item: pools.a100mig
         yield from _forms(get_args(annotation)[1 if get_origin(annotation) is dict else 0])
 
 
 def _forms(annotation: object) -> Iterator[object]:
-    """Return the alternatives of an annotation."""
+    """Yield the alternatives of an annotation."""
     if get_origin(annotation) is Annotated:
         yield from _forms(get_args(annotation)[0])
     elif get_origin(annotation) in (Union, UnionType):
@@ -124,7 +124,7 @@ def _is_text_kind(kind: object) -> bool:
 
 @cache
 def places_in_pool() -> dict[str, tuple[str, ...]]:
-    """Map each key below a pool to where it may stand: "profile" -> ("sharing.mig.profile",)."""
+    """Return the paths of each key below a pool: "profile" -> ("sharing.mig.profile",)."""
     places: dict[str, tuple[str, ...]] = {}
     for path in _paths(Pool, ""):
         key = path.rpartition(".")[2]
@@ -140,7 +140,7 @@ def _paths(model: type[SpecModel], above: str) -> Iterator[str]:
 
 
 def _models_in(annotation: object) -> Iterator[type[SpecModel]]:
-    """Find the models in an annotation such as `Mig | None` or `tuple[Taint, ...]`."""
+    """Yield the models in an annotation such as `Mig | None` or `tuple[Taint, ...]`."""
     if isinstance(annotation, type) and issubclass(annotation, SpecModel):
         yield annotation
     for part in get_args(annotation):

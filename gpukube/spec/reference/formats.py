@@ -1,7 +1,7 @@
-"""What a text of a certain form has to look like, for people.
+"""Human-readable descriptions of patterns.
 
-In scope: a sentence for every pattern of the models. Out of scope: the patterns, which stand with their fields;
-the sentences of one cloud's patterns (its provider's `spec`).
+In scope: a sentence for every pattern of the models. Out of scope: the patterns themselves, which are next to their
+fields; sentences for one cloud's patterns (its provider's `spec`).
 """
 
 from __future__ import annotations
@@ -23,4 +23,4 @@ FORMATS: Final[Mapping[str, str]] = {
     DURATION: "a number with s, m, h or d is needed",
     **{pattern: sentence for cloud in CLOUDS.values() for pattern, sentence in cloud.formats.items()},
 }
-"""Pattern -> what it wants."""
+"""Pattern -> its description."""

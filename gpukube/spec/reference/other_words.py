@@ -1,7 +1,6 @@
-"""What other tools call the fields of a pool: people bring eksctl's, Terraform's and the clouds' own words with them.
+"""Other tools' names of a pool's fields: eksctl's, Terraform's, and the clouds' own.
 
-In scope: the table. Out of scope: misspellings (wording), fields that stand at another place
-(loading.messages).
+In scope: the table. Out of scope: misspellings (wording), misplaced fields (loading.messages).
 """
 
 from __future__ import annotations
@@ -48,21 +47,21 @@ OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "devicePlugin": ("plugin", "nvidiaDevicePlugin"),
     "devicePlugin.version": ("pluginVersion", "chartVersion"),
 }  # fmt: skip
-"""Our field -> the words of eksctl (ClusterConfig), the EKS API and Terraform's aws_eks_node_group, az and the AKS API,
-gcloud and the GKE API, and what is said in talk; with a place before the dot, a word that means so much only there."""
+"""gpukube's field -> names in eksctl (ClusterConfig), the EKS API and Terraform's aws_eks_node_group, az and the AKS
+API, gcloud and the GKE API, and colloquial ones; a name with a prefix before the dot counts only in that place."""
 
 _FIELD_OF: Final = {fold(word): field for field, words in OTHER_WORDS.items() for word in words}
 
 
 def field_for(word: str, within: str) -> str | None:
-    """Return the field of a pool ("nodes.autoscaling.min") that another tool calls by this word.
+    """Return the field of a pool ("nodes.autoscaling.min") for another tool's name.
 
     Args:
         word: The unknown key.
-        within: Where it was written ("nodes"), "" for the pool itself.
+        within: Path of its mapping ("nodes"); "" for the pool itself.
 
     Returns:
-        None when no tool calls a field within that place so.
+        None if no tool uses this name for a field in that place.
     """
     field = _FIELD_OF.get(fold(f"{within}.{word}")) or _FIELD_OF.get(fold(word))
     return field if field and (not within or field.startswith(f"{within}.")) else None

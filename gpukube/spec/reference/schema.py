@@ -1,15 +1,15 @@
 """The JSON Schema of a spec, for editors and other tools.
 
-In scope: the models' own schema, shaped for people who write specs. Out of scope: a second definition of
-any field; what the schema says of one comes from the models. Words that are offered: vocabulary.py.
+In scope: the models' own schema, adapted for people who write specs. Out of scope: a second definition of any field
+(all come from the models), suggested values (vocabulary.py).
 
-What pydantic generates describes a spec after loading. A spec as written differs in three ways, which are added
-here: `defaults` exists; a pool (and every mapping in it) may be incomplete when there are defaults; a text with
-${NAME} has its final form only later. An empty value is no value: null is allowed in native fields alone.
+Pydantic's schema describes a spec after loading. A spec as written differs in three ways, which this module adds:
+`defaults` exists; a pool (and every mapping in it) may be incomplete if there are defaults; a text with ${NAME} gets
+its final form later. An empty value is not a value: null is allowed only in native fields.
 
-Only what yaml-language-server understands is used, in the forms of which it makes short messages: a cluster is chosen
-by `if` on its provider, because a `oneOf` is answered with the complaints of a cloud that nobody meant. Keywords of its
-own are `patternErrorMessage` and `defaultSnippets`; other tools ignore them.
+The schema uses only keywords that yaml-language-server supports, in forms that produce short messages: `if` on the
+provider selects a cluster's form, because `oneOf` would report errors for an unrelated cloud. `patternErrorMessage` and
+`defaultSnippets` are yaml-language-server's own keywords; other tools ignore them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _REFERENCE: Final = "#/$defs/"
 _WHOLE: Final = frozenset(
     {"Metadata", "Cluster", "Taint", "JsonValue", *(model.__name__ for model in CLUSTER_MODELS.values()), *LISTS}
 )
-"""Definitions that defaults cannot complete: outside pools, items of a list (lists are replaced), no mappings."""
+"""Definitions that defaults cannot complete: outside pools, items of lists (lists are replaced), not mappings."""
 _PART: Final = "Part"
-"""Suffix of the definitions that may be incomplete."""
+"""Suffix of definitions that may be incomplete."""
 
 VARIABLE: Final = r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^${}]*)?\}"
 _UNWANTED: Final = frozenset({"title", "discriminator"})
 
-# What rules.py refuses and a schema can say; merged into the complete definitions.
+# Rules of rules.py that a schema can express; merged into the complete definitions.
 _RULES: Final[dict[str, Schema]] = {
     "Pool": {
         "required": ["name", "clusters", "nodes"],
@@ -64,14 +64,14 @@ _RULES: Final[dict[str, Schema]] = {
         ]
     },
 }
-# As above, true of incomplete definitions too.
+# Likewise, but also valid for incomplete definitions.
 _ALWAYS: Final[dict[str, Schema]] = {
     "Sharing": {"not": {"required": ["mps", "timeSlicing"]}},
 }
 
 
 def json_schema() -> Schema:
-    """Make the JSON Schema (draft 2020-12) of a spec as written, with camelCase keys and closed objects."""
+    """Return the JSON Schema (draft 2020-12) of a spec as written, with camelCase keys and closed objects."""
     generated = cast("Schema", GPUNodePools.model_json_schema(by_alias=True))
     settings = cast("Schema", PoolSettings.model_json_schema(by_alias=True))
     definitions = cast("dict[str, Schema]", generated["$defs"]) | {PoolSettings.__name__: _without(settings, "$defs")}
@@ -85,7 +85,7 @@ def json_schema() -> Schema:
         parts[name + _PART].update(copy.deepcopy(rule))
     head: Schema = {"$schema": _DRAFT, "$id": SCHEMA_ID, "title": "gpukube spec"}
     top = cast("Schema", _shape(_without(generated, "$defs")))
-    # A cluster is what its provider says, instead of any of them.
+    # The provider decides the form of a cluster, instead of a union of all forms.
     properties = cast("dict[str, Schema]", top["properties"])
     clusters: Schema = {"additionalProperties": {"$ref": f"{_REFERENCE}Cluster"}}
     return (
@@ -100,7 +100,7 @@ def _without(schema: Schema, *keys: str) -> Schema:
 
 
 def _shape(node: Json) -> Json:
-    """Drop titles and nulls, close maps, allow ${NAME} where a text must have a form or be one of a few."""
+    """Drop titles and nulls, close maps, and allow ${NAME} for texts with a pattern or an enum."""
     if isinstance(node, list):
         return [_shape(item) for item in node]
     if not isinstance(node, dict):
@@ -117,7 +117,7 @@ def _shape(node: Json) -> Json:
 
 
 def _without_null(node: Schema) -> Schema:
-    """Turn `anyOf: [X, null]` into X; leave out defaults that only say "not given" or repeat a model's own."""
+    """Convert `anyOf: [X, null]` to X; omit defaults that only mean "not set" or repeat a model's own."""
     choices = node.get("anyOf")
     if isinstance(choices, list) and {"type": "null"} in choices:
         rest = [choice for choice in choices if choice != {"type": "null"}]
@@ -133,7 +133,7 @@ def _sentence(pattern: str) -> str:
 
 
 def _closed(node: Schema) -> Schema:
-    """Write a rule for keys so that keys which break it are refused; pydantic's patternProperties lets them pass."""
+    """Rewrite a rule for keys so that it rejects other keys; pydantic's patternProperties allows them."""
     patterns = node.get("patternProperties")
     if not isinstance(patterns, dict):
         return node
@@ -144,7 +144,7 @@ def _closed(node: Schema) -> Schema:
 
 
 def _per_provider(node: Schema) -> Schema:
-    """Write a mapping by provider as an object with a key for each, which editors complete one by one."""
+    """Rewrite a mapping by provider as an object with a key for each, which editors can complete."""
     if node.get("propertyNames") != {"enum": list(PROVIDERS)}:
         return node
     keys: Schema = {
@@ -155,7 +155,7 @@ def _per_provider(node: Schema) -> Schema:
 
 
 def _with_snippets(node: Schema) -> Schema:
-    """Give example mappings as snippets: as examples yaml-language-server offers them as [object Object]."""
+    """Convert example mappings to snippets: yaml-language-server shows examples as [object Object]."""
     examples = node.get("examples")
     if not isinstance(examples, list) or not any(isinstance(example, dict) for example in examples):
         return node
@@ -165,7 +165,7 @@ def _with_snippets(node: Schema) -> Schema:
 
 
 def _with_variables(node: Schema) -> Schema:
-    """Let ${NAME} stand for a text that has to be of a form, or one of a few."""
+    """Allow ${NAME} for a text with a pattern or an enum."""
     if isinstance(pattern := node.get("pattern"), str):
         return node | {"pattern": f"{pattern}|{VARIABLE}", "patternErrorMessage": _sentence(pattern)}
     if isinstance(node.get("enum"), list) and node.get("type") == "string":
@@ -175,9 +175,9 @@ def _with_variables(node: Schema) -> Schema:
 
 
 def _ordered(body: Schema) -> Schema:
-    """Put keys where people write them: a pool's name first, and what a cluster seldom needs last.
+    """Order keys as people write them: a pool's name first, rarely used cluster fields last.
 
-    The models have it the other way round, because both are inherited, and pydantic follows them.
+    The models have the reverse order, because both are inherited, and pydantic follows it.
     """
     fields = cast("Schema", body.get("properties", {}))
     if not fields.keys() & {"names", "kubeconfig"}:
@@ -188,7 +188,7 @@ def _ordered(body: Schema) -> Schema:
 
 
 def _offer_words(name: str, body: Schema) -> Schema:
-    """Offer the catalog's words where any text is allowed."""
+    """Add the catalog's values as suggestions for fields that allow any text."""
     model = PoolSettings.__name__ if name == Pool.__name__ else name
     properties = cast("dict[str, Schema]", body.get("properties", {}))
     for key, field in properties.items():
@@ -204,14 +204,14 @@ def _offer(field: Schema, lists: Sequence[str]) -> Schema:
         text, by_provider = cast("list[Schema]", forms)
         keys = cast("dict[str, Schema]", by_provider["properties"])
         each: Schema = {name: _offer(value, [TYPES[name]]) for name, value in keys.items()}
-        # The mapping first: an editor that finds neither form complains of the first.
+        # The mapping first: if neither form matches, editors report errors for the first.
         return field | {"oneOf": [by_provider | {"properties": each}, _offer(text, lists)]}
     known: list[Json] = [{"$ref": f"{_REFERENCE}{name}"} for name in lists]
     return field | {"anyOf": [*known, {"minLength": 1}]}
 
 
 def _cluster() -> Schema:
-    """Choose a cluster's form by its provider; with a variable there, every form."""
+    """Return the schema of a cluster: its provider selects the form; a variable allows every form."""
     provider: Schema = {
         "type": "string",
         "description": PROVIDER_FIELD,
@@ -234,7 +234,7 @@ def _cluster() -> Schema:
 
 
 def _as_part(body: Schema, name: str) -> Schema:
-    """Make a definition whose mappings may be incomplete, all levels; a pool still needs its name."""
+    """Return a definition whose mappings may be incomplete at all levels; a pool still needs its name."""
     part = cast("Schema", _refer_to_parts(_without(body, "required")))
     return part | {"required": ["name"]} if name == Pool.__name__ else part
 
@@ -252,11 +252,11 @@ def _part_of(reference: str) -> str:
 
 
 def _with_defaults(schema: Schema) -> Schema:
-    """Add `defaults`; with it pools may be incomplete, without it they may not."""
+    """Add `defaults`; only with it may pools be incomplete."""
     properties = cast("dict[str, Schema]", schema["properties"])
     defaults: Schema = {
         "$ref": f"{_REFERENCE}{PoolSettings.__name__}{_PART}",
-        "description": "Any pool field except name and names, merged under every pool; the pool's own fields win.",
+        "description": "Any pool field except name and names, merged into every pool; the pool's own fields win.",
     }
     part: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}{_PART}"}}
     complete: Schema = {"items": {"$ref": f"{_REFERENCE}{Pool.__name__}"}}

@@ -1,7 +1,7 @@
-"""Words that the catalog knows for fields which take any text: offered by editors, never enforced by them.
+"""The catalog's values for fields that allow any text: editors suggest them, but do not enforce them.
 
-In scope: which field takes which words. Out of scope: the words themselves (gpukube.gpu), checks of a
-written value (core.resolve): a cloud sells new machines before the catalog has them.
+In scope: which field has which values. Out of scope: the values themselves (gpukube.gpu), checks of a written value
+(core.resolve): clouds offer new machines before the catalog has them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def gpu_models() -> tuple[str, ...]:
-    """List the GPU models that some cloud has a machine with, by their canonical names, oldest first."""
+    """Return the canonical names of GPU models that some cloud offers a machine with, oldest first."""
     return tuple(model.name for model in _models())
 
 
 def mig_profiles() -> tuple[str, ...]:
-    """List the MIG profiles of these models, each once."""
+    """Return the MIG profiles of these models, each once."""
     return tuple(dict.fromkeys(profile.name for model in _models() for profile in profiles(model)))
 
 
 def instance_types(provider: str) -> tuple[str, ...]:
-    """List the instance types of one provider that can be had by name.
+    """Return the instance types of one provider that have a name.
 
-    A pattern such as n1-* is no name: GPUs are attached to any machine of that family.
+    A pattern such as n1-* is not a name: GPUs can be attached to any machine of that family.
     """
     return tuple(m.name for m in machines(provider) if m.status != "retired" and "*" not in m.name)
 
@@ -44,14 +44,14 @@ def _models() -> tuple[GpuModel, ...]:
 
 
 TYPES: Final[Mapping[str, str]] = {provider: f"{provider.capitalize()}InstanceType" for provider in PROVIDERS}
-"""Provider -> name of the list of its instance types."""
+"""Provider -> name of its list of instance types."""
 
 LISTS: Final[Mapping[str, Callable[[], tuple[str, ...]]]] = {
     "GpuModel": gpu_models,
     "MigProfile": mig_profiles,
     **{name: partial(instance_types, provider) for provider, name in TYPES.items()},
 }
-"""Name of a list -> what makes it."""
+"""Name of a list -> function that returns it."""
 
 WORDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("Gpu", "model"): ("GpuModel",),
@@ -59,4 +59,4 @@ WORDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("Mig", "layout"): ("MigProfile",),
     ("PoolSettings", "instanceType"): tuple(TYPES.values()),
 }
-"""Model and key of a field -> lists of its words. A field that is a list takes them for its items."""
+"""Model and key of a field -> lists of its values. In a list field they are values of its items."""

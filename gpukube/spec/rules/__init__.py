@@ -1,1 +1,1 @@
-"""Rules across fields that hold on every cloud."""
+"""Rules across fields for every cloud."""

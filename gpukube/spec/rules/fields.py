@@ -1,7 +1,7 @@
-"""Checks across fields that hold on every cloud.
+"""Checks across fields for every cloud.
 
-In scope: what can be judged from the spec alone. Out of scope: what one cloud refuses (the providers'
-rules.py), what needs the GPU catalog (core), types and ranges of single fields (model.py).
+In scope: checks that need only the spec. Out of scope: what one cloud rejects (the providers' rules.py), checks that
+need the GPU catalog (core), types and ranges of single fields (model.py).
 
 Each rule is a function from a pool, its positions and the spec's clusters to diagnostics; POOL_RULES lists them.
 """
@@ -34,14 +34,14 @@ def check_pool(
     *,
     own: Positions | None = None,
 ) -> tuple[Finding, ...]:
-    """Judge one pool by every rule; nothing is concluded from what is `unknown`.
+    """Check one pool with every rule; rules ignore fields that are `unknown`.
 
     Args:
-        pool: Defaults merged.
+        pool: The pool with defaults merged.
         at: Positions of its fields.
         clusters: Key -> provider.
-        unknown: Paths of what is wrong by itself.
-        own: Positions of what the pool itself says; the same when there are no defaults.
+        unknown: Paths of invalid fields.
+        own: Positions of the pool's own fields; the same as `at` without defaults.
     """
     subject = Subject(pool, at, clusters, unknown, own or at)
     return tuple(found for rule in POOL_RULES for found in rule(subject))
@@ -78,7 +78,7 @@ def _check_machine(s: Subject) -> Iterator[Finding]:
     for provider in dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters):
         if provider is not None and s.pool.instance_type_on(provider) is None:
             on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
-            message = f"has no type for {provider}, where the pool is too ({on})"
+            message = f"has no type for {provider}, but the pool is also on {on}"
             yield s.finding("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
 
 
@@ -92,7 +92,7 @@ def _check_nodes(s: Subject) -> Iterator[Finding]:
         return
     if nodes.count is not None and nodes.autoscaling is not None:
         yield s.key_finding(
-            "nodes-choice", ("nodes", "count"), "is given besides nodes.autoscaling", "keep one of them"
+            "nodes-choice", ("nodes", "count"), "is set together with nodes.autoscaling", "keep one of them"
         )
 
 
@@ -125,7 +125,7 @@ def _check_reserved(s: Subject) -> Iterator[Finding]:
         return
     if capacity.type != "reserved":
         if reserved is not None:
-            message = f"is given, but capacity.type is {capacity.type}"
+            message = f"is set, but capacity.type is {capacity.type}"
             fix = "write capacity.type: reserved, or remove it"
             yield s.key_finding("reserved-choice", ("capacity", "reserved"), message, fix)
         return
@@ -156,14 +156,16 @@ def _check_mig(s: Subject) -> Iterator[Finding]:
     if mig is None or not s.knows("sharing.mig"):
         return
     if mig.profile is not None and mig.layout:
-        yield s.key_finding("mig-choice", ("sharing", "mig", "layout"), "is given besides profile", "keep one of them")
+        yield s.key_finding(
+            "mig-choice", ("sharing", "mig", "layout"), "is set together with profile", "keep one of them"
+        )
     elif mig.profile is None and not mig.layout:
         fix = "add profile: 1g.5gb, or layout: [3g.20gb, ...]"
         yield s.finding("mig-choice", "sharing.mig", "has neither profile nor layout", fix)
     elif mig.layout and mig.strategy == "single" and len(set(mig.layout)) > 1:
-        # NVIDIA/k8s-device-plugin, "single": all devices of a node must be of one profile.
+        # NVIDIA/k8s-device-plugin, "single": all devices of a node must have one profile.
         fix = "write strategy: mixed, or a layout of one profile"
-        why = "single advertises all instances as nvidia.com/gpu, so they must be alike"
+        why = "single advertises all instances as nvidia.com/gpu, so they must have the same profile"
         yield s.finding(
             "mig-choice", "sharing.mig.strategy", "is single, but the layout has several profiles", fix, why
         )
@@ -175,13 +177,17 @@ def _check_upgrade(s: Subject) -> Iterator[Finding]:
         why = "a node is replaced by adding one first (surge) or removing one first (unavailable)"
         fix = "write 1 for one of them; maxUnavailable: 1 needs no spare GPUs"
         yield s.finding(
-            "upgrade-range", "upgrade", "has maxSurge and maxUnavailable both 0: no node could be replaced", fix, why
+            "upgrade-range",
+            "upgrade",
+            "sets both maxSurge and maxUnavailable to 0: no node could be replaced",
+            fix,
+            why,
         )
 
 
 def _check_price(s: Subject) -> Iterator[Finding]:
     if s.pool.capacity.max_price is not None and s.pool.capacity.type != "spot" and s.knows("capacity.type"):
-        message = f"is given, but capacity.type is {s.pool.capacity.type}"
+        message = f"is set, but capacity.type is {s.pool.capacity.type}"
         fix = "write capacity.type: spot, or remove maxPrice"
         yield s.key_finding(
             "max-price", ("capacity", "maxPrice"), message, fix, why="only spot machines have a maximum price"
@@ -189,20 +195,20 @@ def _check_price(s: Subject) -> Iterator[Finding]:
 
 
 _USUAL_MOST: Final = 48
-"""Shares of one device that Google takes (docs: kubernetes-engine/concepts/timesharing-gpus); NVIDIA names no limit."""
+"""Maximum shares of one device on GKE (docs: kubernetes-engine/concepts/timesharing-gpus); NVIDIA documents none."""
 
 
 def _check_slices(s: Subject) -> Iterator[Finding]:
     slices = s.pool.sharing.time_slicing
     here = {s.clusters.get(key) for key in s.pool.clusters}
     if here and all(provider is not None and CLOUDS[provider].judges_shares for provider in here):
-        return  # there it is an error of the cloud's own rules
+        return  # the cloud's own rules report an error
     if slices is not None and slices.replicas > _USUAL_MOST:
         path = "sharing.timeSlicing.replicas"
         yield Finding(
             "replicas-many",
             s.at.at(path),
-            f"{s.at.path(path)} is {slices.replicas}: more containers than one GPU is known to serve",
+            f"{s.at.path(path)} is {slices.replicas}, more containers than one GPU is known to serve",
             fix=f"write {_USUAL_MOST} or less",
             why="memory is not divided, and the kubelet counts every share as a device",
             severity="warning",
@@ -210,11 +216,11 @@ def _check_slices(s: Subject) -> Iterator[Finding]:
 
 
 _OLDEST: Final = 28
-"""Minor version of the oldest nodes: the clouds run control planes from 1.31 on (docs: eks/kubernetes-versions, GKE
-release notes of the extended channel, November 2026), and nodes may be three minor versions behind. What is gone stays
-gone, so this number can only become too low."""
+"""Minor version of the oldest possible nodes: the clouds run control planes from 1.31 on (docs:
+eks/kubernetes-versions, GKE release notes of the extended channel, November 2026), and nodes may be three minor
+versions behind. Old versions do not return, so this number can only become too low."""
 _NEWEST: Final = 40
-"""Four minor versions, more than a year, after the newest of that day (1.36): what is newer is a slip of the hand."""
+"""Maximum plausible minor version, four (more than a year) after the newest then, 1.36: higher ones are typos."""
 
 
 def _check_version(s: Subject) -> Iterator[Finding]:
@@ -229,15 +235,15 @@ def _check_version(s: Subject) -> Iterator[Finding]:
         "version-unlikely",
         s.at.at("kubernetesVersion"),
         f"{s.at.path('kubernetesVersion')} is {s.seen(('kubernetesVersion',), version)}, which "
-        + ("no cloud supports any more" if is_old else "no cloud supports yet"),
+        + ("no cloud supports any longer" if is_old else "no cloud supports yet"),
         fix="remove it to use the version of the cluster, or write that version",
-        why=f"1.{_OLDEST} is the oldest that nodes of a supported cluster may have" if is_old else "",
+        why=f"1.{_OLDEST} is the oldest version that nodes of a supported cluster may have" if is_old else "",
         severity="warning",
     )
 
 
 def _check_other_clouds(s: Subject) -> Iterator[Finding]:
-    """What the defaults say for another cloud is meant for other pools; what the pool itself says is a slip."""
+    """Report a pool's own fields for other clouds; the defaults' are for other pools."""
     here = {s.clusters.get(key) for key in s.pool.clusters}
     if None in here or not s.knows("clusters"):
         return
@@ -253,7 +259,7 @@ def _check_other_clouds(s: Subject) -> Iterator[Finding]:
                 yield Finding(
                     "other-cloud",
                     s.at.key_at(path),
-                    f"{s.at.path(path)} is for {provider}, and the pool is on {' and '.join(sorted(map(str, here)))}",
+                    f"{s.at.path(path)} is for {provider}, but the pool is on {' and '.join(sorted(map(str, here)))}",
                     fix=f"remove it, or add a cluster of {provider} to clusters",
                     severity="hint",
                 )
@@ -265,12 +271,12 @@ def _check_sharing(s: Subject) -> Iterator[Finding]:
         return
     if sharing.time_slicing is not None:
         why = "the device plugin would apply mps and ignore timeSlicing"
-        message = "is given besides sharing.timeSlicing"
+        message = "is set together with sharing.timeSlicing"
         yield s.key_finding("sharing-choice", ("sharing", "mps"), message, "keep one of them", why)
 
 
 class _OwnerRow(NamedTuple):
-    """Owners that contradict each other, or the sharing."""
+    """Owners that contradict each other, or sharing."""
 
     driver: str | None
     plugin: str
@@ -289,7 +295,7 @@ _OWNER_ROWS: Final = (
     ),
     _OwnerRow(
         None, "none", with_replicas=True,
-        why="replicas are a setting of the device plugin, which is not gpukube's here",
+        why="replicas are a setting of the device plugin, which gpukube does not manage here",
         fix="write devicePlugin.owner: auto, or remove {sharing}",
     ),
     _OwnerRow(
@@ -337,7 +343,7 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Finding]], ...]] = (
 def check_together(
     pools: Iterable[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
 ) -> tuple[Finding, ...]:
-    """Find pools of one spec that would have one name on one cluster: by `name`, or by the cloud's name."""
+    """Find pools of one spec with the same name on the same cluster, by `name` or by the name in the cloud."""
     problems: list[Finding] = []
     by_name: dict[tuple[str, str], Positions] = {}
     by_cloud_name: dict[tuple[str, str], Positions] = {}
@@ -363,22 +369,22 @@ def _alternate(at: Positions, name: str, cluster: str, other: Positions) -> Find
         "replacement-name",
         other.at("name"),
         f"{other.path('name')} is {quoted(alternate_name(name))} on {cluster}, the name of the replacement of "
-        f"{quoted(name)} ({at.at('name')}), which --replace surge cannot replace then",
-        fix=f"give one of them another name, or replace {quoted(name)} with --replace recreate only",
+        f"{quoted(name)} ({at.at('name')}), so --replace surge cannot replace that pool",
+        fix=f"give one of them another name, or replace {quoted(name)} only with --replace recreate",
         severity="warning",
     )
 
 
 def _repeated(at: Positions, path: str, name: str, cluster: str, first: Positions) -> Finding:
-    message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) has on {cluster} too"
+    message = f"{at.path(path)} is {quoted(name)}, which {first.path()} ({first.at('name')}) also has on {cluster}"
     return Finding("duplicate-pool", at.at(path), message, fix="give one of them another name")
 
 
 def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> tuple[Finding, ...]:
-    """Find pools that would have one name on one cluster which specs, or keys of one spec, call differently.
+    """Find pools with the same name on the same cluster, if specs, or keys of one spec, call the cluster differently.
 
     Args:
-        specs: Each with the positions of its pools.
+        specs: Specs, each with the positions of its pools.
     """
     problems: list[Finding] = []
     first: dict[tuple[str, str], tuple[int, str, Positions]] = {}
@@ -388,7 +394,7 @@ def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> t
                 cluster = spec.clusters[key]
                 name = pool.name_on(cluster.provider)
                 other, called, seen = first.setdefault((address_of(cluster), name), (number, key, at))
-                if (other, called) != (number, key):  # else one pool, or found by check_together
+                if (other, called) != (number, key):  # otherwise the same pool, or found by check_together
                     also = key if called == key else f"{key} (the same cluster as {called})"
                     problems.append(_repeated(at, "name", name, also, seen))
     return tuple(problems)

@@ -1,6 +1,6 @@
-"""Labels and taints of a pool, judged by what Kubernetes, gpukube and the NVIDIA stack take for theirs.
+"""Checks of a pool's labels and taints: syntax, and keys of Kubernetes, gpukube, and the NVIDIA stack.
 
-In scope: what holds on every cloud. Out of scope: keys that one cloud refuses (the providers' rules.py).
+In scope: checks for every cloud. Out of scope: keys that one cloud rejects (the providers' rules.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube.spec.source.positions import Path
 
 RESERVED_PREFIX: Final = "gpukube.io/"
-"""Of the keys that are gpukube's everywhere; labels of NVIDIA's that it sets on some pools: core.owners.labels."""
+"""Prefix of gpukube's own keys; for NVIDIA's labels that gpukube sets on some pools see core.owners.labels."""
 GPU_TAINT_KEY: Final = "nvidia.com/gpu"
 
 _WRITTEN: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
@@ -36,12 +36,12 @@ _WRITTEN: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"nvidia\.com/(gpu\.deploy\.(?!operands$).+|mig\.config\.state)"), "the GPU Operator"),
     (re.compile(r"feature\.node\.kubernetes\.io/.+"), "node-feature-discovery"),
 )
-"""Labels by which the NVIDIA stack tells what a node has -> who writes them (NVIDIA/k8s-device-plugin v0.20.0
+"""Labels of the NVIDIA stack that describe a node -> who sets them (NVIDIA/k8s-device-plugin v0.20.0
 internal/lm; NVIDIA/gpu-operator controllers/state_manager.go; #603; NVIDIA/k8s-device-plugin#1213)."""
 
 
 def check_labels(s: Subject) -> Iterator[Finding]:
-    """Judge keys and values of labels, and whether somebody else writes them."""
+    """Check keys and values of labels, and whether another component sets them."""
     for key, value in s.pool.labels.items():
         yield from _check_key(s, ("labels", key), key, "label-syntax")
         if expected := explain_value(value):
@@ -52,13 +52,13 @@ def check_labels(s: Subject) -> Iterator[Finding]:
                 s.at.key_at(("labels", key)),
                 f"{s.at.path('labels')} has {quoted(key)}, which {writer} sets on nodes",
                 fix="remove it, or use another key",
-                why="a value set by hand is overwritten, or does not match the node",
+                why="a manual value is overwritten, or does not match the node",
                 severity="warning",
             )
 
 
 def check_taints(s: Subject) -> Iterator[Finding]:
-    """Judge keys and values of taints, and that none is there twice."""
+    """Check keys and values of taints, and that there are no duplicates."""
     first: dict[tuple[str, str], str] = {}
     if s.pool.gpu_taint:
         first[GPU_TAINT_KEY, "NoSchedule"] = "gpuTaint"
@@ -78,7 +78,7 @@ def check_taints(s: Subject) -> Iterator[Finding]:
 
 
 def _bad_value(s: Subject, code: str, path: Path, value: str, expected: str) -> Finding:
-    """Refuse a label or taint value and offer the nearest that fits, unless that would show a variable's content."""
+    """Return the finding for an invalid label or taint value; suggest a valid one unless it would reveal a variable."""
     plain = unicodedata.normalize("NFKD", value.replace("ß", "ss")).encode("ascii", "ignore").decode()
     near = re.sub("[^A-Za-z0-9_.-]+", "-", plain)[:MOST_NAME].strip("-_.")
     fix = (
@@ -90,7 +90,7 @@ def _bad_value(s: Subject, code: str, path: Path, value: str, expected: str) -> 
 
 
 def _check_key(s: Subject, path: Path, key: str, code: str) -> Iterator[Finding]:
-    """Judge a label or taint key: its syntax, and that it is not ours."""
+    """Check a label or taint key: its syntax, and that it is not gpukube's."""
     expected = explain_key(key)
     if not expected and not key.startswith(RESERVED_PREFIX):
         return
@@ -100,7 +100,7 @@ def _check_key(s: Subject, path: Path, key: str, code: str) -> Iterator[Finding]
     if expected:
         yield Finding(code, where, f"{seen}; {expected}", fix=_key_fix(key))
     else:
-        why = f"labels with {RESERVED_PREFIX} are for the owner of a pool"
+        why = f"labels with {RESERVED_PREFIX} record the owner of a pool"
         yield Finding("reserved-key", where, f"{seen}, which gpukube sets itself", fix="remove it", why=why)
 
 

@@ -1,6 +1,6 @@
-"""A pool under judgement: what every rule of the spec is given, and how it says what it finds.
+"""The input of every rule of the spec: a pool and its context, with methods that create findings.
 
-In scope: no rule.
+Out of scope: rules.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Subject(NamedTuple):
-    """A pool under judgment.
+    """A pool that is being checked.
 
     Attributes:
-        pool: Which.
+        pool: The pool.
         at: Positions of its fields.
-        clusters: Key -> provider, None when the cluster itself is wrong.
-        unknown: Paths of what is wrong by itself and left out of the pool (see salvage).
-        own: Positions of what the pool says without the defaults.
+        clusters: Key -> provider, None if the cluster itself is invalid.
+        unknown: Paths of invalid fields that were removed from the pool (see salvage).
+        own: Positions of the pool's own fields, without the defaults.
     """
 
     pool: Pool
@@ -36,17 +36,17 @@ class Subject(NamedTuple):
     own: Positions
 
     def knows(self, *paths: str) -> bool:
-        """Whether fields are as the user wrote them, so that something follows from them."""
+        """Return whether fields are valid, so that rules may rely on them."""
         return not self.unknown or not any(is_unknown(tuple(path.split(".")), self.unknown) for path in paths)
 
     def finding(self, code: str, path: str | Path, message: str, fix: str, why: str = "") -> Finding:
-        """Make a diagnostic at the value of a path, whose message begins with the whole path."""
+        """Return a diagnostic at the value of a path; its message starts with the full path."""
         return Finding(code, self.at.at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
 
     def key_finding(self, code: str, path: Path, message: str, fix: str, why: str = "") -> Finding:
-        """Make a diagnostic at the key of a path."""
+        """Return a diagnostic at the key of a path."""
         return Finding(code, self.at.key_at(path), f"{self.at.path(path)} {message}", fix=fix, why=why)
 
     def seen(self, path: Path, value: str) -> str:
-        """Quote a value as it was written: a variable may hold a secret."""
+        """Quote a value as written: a variable may contain a secret."""
         return quoted(self.at.origin.spellings.get(self.at.mark_at(path), value))

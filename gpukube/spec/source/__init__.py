@@ -1,1 +1,1 @@
-"""The text of specs: files, YAML with positions, variables of the environment."""
+"""The text of specs: files, YAML with positions, environment variables."""

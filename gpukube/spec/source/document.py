@@ -1,14 +1,14 @@
-"""YAML text -> plain data that remembers line and column of every key and value.
+"""Parses YAML to plain data with line and column of every key and value.
 
-In scope: the event loop over PyYAML's parser, the limits, what we refuse of YAML. Out of scope:
-files, fields of the spec, models.
+In scope: the event loop over PyYAML's parser, limits, rejected YAML features. Out of scope: files, fields of the spec,
+models.
 
-Read as events, because building PyYAML's node tree costs several times as much and its constructors follow
-YAML 1.1. The C parser is used where PyYAML was built with it, else the Python one (ten times slower).
-Refused, with a position: duplicate keys, tags, merge keys, keys that are no text, data too big or too deep,
-too many aliases or documents, an alias inside its own anchor. Warned of: what YAML 1.1 reads otherwise.
+It reads events, because building PyYAML's node tree costs several times as much and its constructors follow YAML 1.1.
+It uses the C parser if PyYAML was built with it, else the Python one (ten times slower). Errors, with a position:
+duplicate keys, tags, merge keys, keys that are not strings, data that is too large or too deep, too many aliases or
+documents, an alias inside its own anchor. Warnings: values that YAML 1.1 reads differently.
 
-That is the policy for specs. What reads other files has a subclass of `Reader` (gpukube.workload.manifests).
+That is the policy for specs. For other files there is a subclass of `Reader` (gpukube.workload.manifests).
 """
 
 from __future__ import annotations
@@ -53,22 +53,21 @@ _STANDARD_TAGS: Final = "tag:yaml.org,2002:"
 Parser = type[yaml.SafeLoader] | type[yaml.CSafeLoader]
 PARSER: Final[Parser] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# What no YAML stream may hold (YAML 1.2.2 section 5.1); searched here, because the two parsers report it differently.
+# Characters not allowed in YAML (YAML 1.2.2 section 5.1); checked here, since the two parsers report them differently.
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much YAML is read.
+    """Limits for reading YAML.
 
     Attributes:
         size: Bytes of one text in UTF-8.
-        depth: Collections in collections.
-        documents: Of one text.
-        keys: Of one mapping.
-        aliases: Of one document.
-        alias_nodes: Values that all aliases of a document may stand for together: stops the "billion laughs" at its
-            first.
+        depth: Nested collections.
+        documents: Documents per text.
+        keys: Keys per mapping.
+        aliases: Aliases per document.
+        alias_nodes: Total values that a document's aliases may expand to: stops a "billion laughs" attack early.
     """
 
     size: int = MOST_BYTES
@@ -100,7 +99,7 @@ class _Mark(Protocol):
 
 
 class _Event(Protocol):
-    """What we read of PyYAML's events; which attributes exist depends on the class, which _HANDLERS knows."""
+    """The used attributes of PyYAML's events; which ones exist depends on the class, see _HANDLERS."""
 
     start_mark: _Mark
     anchor: str | None
@@ -110,7 +109,7 @@ class _Event(Protocol):
 
 
 class _StopReadingError(Exception):
-    """A limit is passed: what follows is not read."""
+    """A limit is exceeded: the rest is not read."""
 
 
 def load_documents(
@@ -122,11 +121,11 @@ def load_documents(
         text: The stream, at most 5 MiB in UTF-8.
         source: Name for positions: the file as the user wrote it, "-" for stdin.
         parser: PyYAML's C parser, or its Python one.
-        policy: What is read and refused; that of specs when not given.
+        policy: What to accept and reject; defaults to the policy for specs.
 
     Returns:
-        The documents that could be read, and everything wrong. Where the damage is local (a duplicate key,
-        a tag) the document is returned all the same, so that one run reports what else is wrong with it.
+        The readable documents, and all problems. If a problem is local (a duplicate key, a tag), the document is
+        returned anyway, so that one run reports its other problems too.
     """
     text = text.removeprefix("\ufeff")
     reader = (policy or Reader)(source)
@@ -138,7 +137,7 @@ def load_documents(
             if handle := _HANDLERS.get(type(event)):
                 handle(reader, event)
     except _StopReadingError:
-        pass  # the limit that was passed is among the problems
+        pass  # the exceeded limit is among the problems
     except yaml.YAMLError as error:
         reader.problems.append(explain_syntax(error, text, source))
     finally:
@@ -147,7 +146,7 @@ def load_documents(
 
 
 def _check_text(text: str, source: str, most: int) -> Finding | None:
-    """Refuse what must not reach the parser: too much text, characters outside YAML."""
+    """Reject input that must not reach the parser: too much text, characters not allowed in YAML."""
     if len(text) > most or len(text.encode("utf-8", "surrogatepass")) > most:
         return Finding("yaml-limit", Where(source), f"is larger than {most} bytes", fix="split it into several files")
     if found := _UNPRINTABLE.search(text):
@@ -163,7 +162,7 @@ def _check_text(text: str, source: str, most: int) -> Finding | None:
 class Reader:
     """Builds documents from events. One method per event; state is the stack of open collections.
 
-    A policy overrides `plain`, what an unquoted scalar means; `key`, which keys a mapping may have; and `place`.
+    A policy overrides `plain`, the meaning of an unquoted scalar; `key`, the allowed keys; and `place`.
     """
 
     limits: ClassVar[Limits] = Limits()
@@ -175,31 +174,31 @@ class Reader:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a document."""
+        """Start a document."""
         self.origin = Origin([self.source])
         self.root: Data = None
         self.root_mark = pack(1, 1)
         self.open: list[PositionedDict | PositionedList] = []
-        self.keys: list[tuple[str | None, int] | None] = []  # per open collection: the key that waits for its value
+        self.keys: list[tuple[str | None, int] | None] = []  # per open collection: the key that awaits its value
         self.names: list[tuple[str, int] | None] = []  # per open collection: its anchor and the count before it
         self.anchors: dict[str, tuple[Data, int] | None] = {}  # None while the anchored collection is open
-        self.count = 0  # values so far, those behind aliases included
+        self.count = 0  # values so far, including expanded aliases
         self.aliases = 0
         self.alias_nodes = 0
 
     def start_document(self, event: _Event) -> None:
-        """Begin a document."""
+        """Start a document."""
         self.reset()
         self.root_mark = _mark(event)
         if len(self.documents) >= self.limits.documents:
             self._stop(self.root_mark, f"more than {self.limits.documents} documents", "split it into several files")
 
     def end_document(self, _event: _Event) -> None:
-        """Keep the document."""
+        """Store the document."""
         self.documents.append(Document(self.root, self.root_mark, self.origin))
 
     def scalar(self, event: _Event) -> None:
-        """Take a key or a value."""
+        """Process a key or a value."""
         mark = _mark(event)
         text, is_plain = event.value, event.implicit[0]
         value: Data = text
@@ -224,7 +223,7 @@ class Reader:
         self._start(event, PositionedList(self.origin, _mark(event)))
 
     def end(self, _event: _Event) -> None:
-        """Close the innermost collection and put it where it belongs."""
+        """Close the innermost collection and add it to its parent."""
         node, name = self.open.pop(), self.names.pop()
         self.keys.pop()
         if name is not None:
@@ -236,7 +235,7 @@ class Reader:
             self.place(node, node.mark)
 
     def alias(self, event: _Event) -> None:
-        """Take the value of an anchor."""
+        """Use the value of an anchor."""
         mark = _mark(event)
         name = event.anchor or ""
         found = self.anchors.get(name, (None, 0))
@@ -267,7 +266,7 @@ class Reader:
         return bool(self.open) and self.keys[-1] is None and type(self.open[-1]) is PositionedDict
 
     def key(self, value: Data, text: str, mark: int, *, plain: bool) -> None:
-        """Remember a key until its value comes; a refused key is None and its value is dropped."""
+        """Store a key until its value follows; a rejected key is None and its value is dropped."""
         key: str | None = None
         if plain and text == "<<":
             self.refuse(
@@ -284,7 +283,7 @@ class Reader:
         self.keys[-1] = (key, mark)
 
     def place(self, value: Data, mark: int) -> None:
-        """Put a complete value where it belongs."""
+        """Add a complete value to its parent."""
         if not self.open:
             self.root, self.root_mark = value, mark
             return
@@ -298,7 +297,7 @@ class Reader:
             parent.put(key, value, key_mark, mark)
 
     def plain(self, text: str, mark: int) -> Data:
-        """Return what an unquoted scalar means."""
+        """Return the value of an unquoted scalar."""
         try:
             value, is_respelled, older = _read_plain(text)
         except TooManyDigitsError:
@@ -311,10 +310,10 @@ class Reader:
         return value
 
     def _ambiguous(self, text: str, value: Data, older: str, mark: int) -> None:
-        """Warn of what other tools that read the file would take for something else."""
-        here = "a text" if isinstance(value, str) else f"the number {value}"
+        """Warn about a value that other tools would read differently."""
+        here = "a string" if isinstance(value, str) else f"the number {value}"
         fix = f'write "{text}" in quotes' if isinstance(value, str) else f"write {value:g}, or quote it to get a string"
-        why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm and others follow parts of YAML 1.1"
+        why = "gpukube follows YAML 1.2; PyYAML, kubectl, Helm, and others follow parts of YAML 1.1"
         message = f"{quoted(text)} without quotes is {here} in YAML 1.2 and {older} in YAML 1.1"
         where = self.origin.where(mark)
         self.problems.append(Finding("yaml-ambiguous", where, message, fix=fix, why=why, severity="warning"))
@@ -349,7 +348,7 @@ class Reader:
         raise _StopReadingError
 
     def refuse(self, code: str, mark: int, message: str, fix: str) -> None:
-        """Note a mistake."""
+        """Add a problem."""
         self.problems.append(Finding(code, self.origin.where(mark), message, fix=fix))
 
 
@@ -360,7 +359,7 @@ def _mark(event: _Event) -> int:
 
 @lru_cache(maxsize=1024)  # most scalars are keys, the same few in every pool
 def _read_plain(text: str) -> tuple[Scalar, bool, str]:
-    """Say what an unquoted scalar means, whether that hides how it was written, and what YAML 1.1 reads otherwise."""
+    """Return an unquoted scalar's value, whether its spelling must be kept, and what YAML 1.1 reads instead."""
     value = parse_plain(text)
     return value, type(value) is not str and str(value) != text, other_reading(text, value)
 

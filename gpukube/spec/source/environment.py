@@ -1,12 +1,11 @@
-"""${NAME} and ${NAME:-default} in the texts of a spec.
+"""Substitutes ${NAME} and ${NAME:-default} in the texts of a spec.
 
-In scope: the substitution, on plain data, from a mapping that is handed in. Out of scope: reading the
-process environment.
+In scope: substitution in plain data, from a given mapping. Out of scope: reading the process environment.
 
-Only where written, and only in values that are texts: keys, numbers and comments are left alone. What is
-substituted stays a text, whatever the variable holds, so that a variable can change neither the structure nor
-the type of a spec (numbers are set with --set). `$${` stands for a literal `${`. As in a shell, the default is taken
-where the variable is unset or empty; it is plain text: no `$`, `{` or `}`, so nothing nests.
+Substitution applies only to values that are texts: keys, numbers, and comments are not changed. The result is always a
+text, so that a variable can change neither the structure nor the type of a spec (numbers are set with --set). `$${` is
+a literal `${`. As in a shell, the default applies if the variable is unset or empty; it is plain text without `$`, `{`,
+or `}`, so it cannot be nested.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _WRITTEN: Final = re.compile(
 
 
 def substitute(root: Data, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Replace every ${NAME} below root, in place, and return what could not be replaced.
+    """Replace every ${NAME} below root, in place, and return findings for those that cannot be replaced.
 
-    A list or mapping that several aliases share is visited once: replacing twice would undo the escape.
+    A list or mapping shared by several aliases is visited once: a second replacement would undo the escape.
     """
     problems: list[Finding] = []
     waiting: list[Data] = [root]
@@ -63,7 +62,7 @@ def _put(node: PositionedDict | PositionedList, step: str | int, text: str) -> N
 
 
 def _expand(text: str, mark: int, origin: Origin, environ: Mapping[str, str], problems: list[Finding]) -> str:
-    """Expand one text; what is missing or broken is reported and left as written."""
+    """Expand one text; report missing or malformed variables and leave them as written."""
 
     def replace(found: re.Match[str]) -> str:
         name, default = found["name"], found["default"]

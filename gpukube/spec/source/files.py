@@ -1,9 +1,9 @@
-"""Files, directories, patterns and stdin -> texts.
+"""Reads texts from files, directories, patterns, and stdin.
 
-In scope: reading, with what can go wrong as diagnostics. Out of scope: YAML.
+In scope: reading, with failures as diagnostics. Out of scope: YAML.
 
-Patterns are expanded here too, for they reach us quoted from CI files and from shells that do not expand them (cmd.exe,
-PowerShell). A file that is named by several paths is read once.
+Patterns are expanded here too, for quoted ones in CI files and for shells that do not expand them (cmd.exe,
+PowerShell). A file that several paths name is read once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One text and the name it has in messages."""
+    """One text and its name in messages."""
 
     name: str
     text: str
@@ -43,14 +43,14 @@ def read_sources(
 ) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
     """Read all paths.
 
-    Files; directories (their *.yaml and *.yml, not deeper); patterns with * ? [] and ** (any depth), of which the
-    files count; "-" for stdin. Directories and patterns leave hidden files out and give the others by name.
+    Paths are files; directories (their *.yaml and *.yml, not recursive); patterns with * ? [] and ** (any depth), which
+    match only files; "-" for stdin. Directories and patterns skip hidden files and return the others sorted by name.
 
-    At most one byte more than the limit is read of each; the YAML reader then refuses it.
+    At most one byte more than the limit is read from each; the YAML reader then rejects it.
 
     Args:
-        paths: As written.
-        stdin: Read when a path is "-".
+        paths: Paths as written.
+        stdin: Read if a path is "-".
         most: The limit, in bytes.
     """
     if not paths:
@@ -64,13 +64,13 @@ def read_sources(
 
 
 def read_regular(paths: Sequence[str], *, most: int) -> Iterator[str]:
-    """Read the texts of regular files, as far as they can be read: for completion, which must change and await nothing.
+    """Yield the texts of readable regular files, for completion, which must not block or have side effects.
 
-    A pipe or a terminal is left alone, and so is stdin.
+    Pipes, terminals, and stdin are skipped.
 
     Args:
         paths: As written.
-        most: Bytes, of all files together; what is beyond is not read.
+        most: Maximum bytes of all files together; the rest is not read.
     """
     for path in paths:
         try:
@@ -87,7 +87,7 @@ def read_regular(paths: Sequence[str], *, most: int) -> Iterator[str]:
 
 
 def _read(path: str, stdin: TextIO | None, seen: set[str], most: int) -> Iterator[Source | Finding]:
-    """Read one path; `seen` holds the files that were read before, whatever they were called."""
+    """Read one path; `seen` contains the files read before, under any name."""
     if path == "-":
         yield _read_stdin(stdin, most)
         return
@@ -100,30 +100,33 @@ def _read(path: str, stdin: TextIO | None, seen: set[str], most: int) -> Iterato
         yield files
         return
     for file in files:
-        place = os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links into errors of their own
+        place = os.path.abspath(file)  # noqa: PTH100 - resolve() would follow links, which can fail
         if place not in seen:
             seen.add(place)
             yield _read_file(file, most)
 
 
 def _files(path: str) -> list[str] | Finding:
-    """List the files that a path stands for: itself, what is in the directory, what fits the pattern."""
+    """Return the files of a path: itself, a directory's content, or a pattern's matches."""
     if Path(path).is_dir():
         inside = sorted(str(file) for file in Path(path).iterdir() if _is_spec(file))
         return inside or Finding(
-            "directory-empty", Where(path), "holds no *.yaml or *.yml file", fix="pass the file, or another directory"
+            "directory-empty",
+            Where(path),
+            "contains no *.yaml or *.yml file",
+            fix="pass the file, or another directory",
         )
     if not glob.has_magic(path) or Path(path).exists():
         return [path]
-    matches = sorted(name for name in glob.iglob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207 - names as written, and no hidden ones
+    matches = sorted(name for name in glob.iglob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207 - names as written, without hidden ones
     return matches or Finding("pattern-empty", Where(path), "matches no file", fix=_loosen(path))
 
 
 def _loosen(pattern: str) -> str:
-    """Name the nearest pattern that would match something."""
+    """Return the fix with the nearest pattern that matches something."""
     folder = pattern
     while glob.has_magic(folder):
-        folder = os.path.dirname(folder)  # noqa: PTH120 - "" for what has no folder
+        folder = os.path.dirname(folder)  # noqa: PTH120 - "" without a folder
     deeper = os.path.join(folder, "**", "*.yaml")  # noqa: PTH118 - as the user would write it
     if Path(folder or ".").is_dir() and deeper != pattern and next(glob.iglob(deeper, recursive=True), None):  # noqa: PTH207
         return f"write {deeper}"
@@ -161,7 +164,7 @@ def _read_file(name: str, most: int) -> Source | Finding:
 
 
 def _waits(name: str) -> bool:
-    """Whether opening it may wait for ever: a named pipe may have no writer. One that the shell opened for us has."""
+    """Return whether opening a path may block: a named pipe may have no writer, but one from the shell has."""
     return not name.startswith(_OPENED) and stat.S_ISFIFO(Path(name).stat().st_mode)
 
 
@@ -175,7 +178,7 @@ def _explain(error: OSError | ValueError, name: str) -> Finding:
 
 
 def _suggest(name: str) -> str:
-    """Name the file beside it that was most likely meant."""
+    """Return the fix with the most similar file in the same folder."""
     try:
         beside = {file.name for file in Path(name).parent.iterdir()}
     except OSError:
@@ -188,7 +191,7 @@ def _suggest(name: str) -> str:
 
 
 def _holds_spec(path: Path) -> bool:
-    """Whether a file names our kind, or a directory has YAML files."""
+    """Return whether a file contains gpukube's kind, or a directory contains YAML files."""
     try:
         if path.is_dir():
             return any(map(_is_spec, path.iterdir()))

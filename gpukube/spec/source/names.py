@@ -1,6 +1,6 @@
-"""Names of clusters and pools in a text that may be half written: for completion, without models and messages.
+"""Names of clusters and pools in a possibly incomplete text, for completion; without models and messages.
 
-In scope: reading names off YAML events as far as the text can be read. Out of scope: what is wrong with it.
+In scope: reading names from YAML events up to the first error. Out of scope: reporting errors.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LIST: Final = object()
-"""Stands for "which element" in the place of a value."""
+"""Placeholder for the position in a list."""
 
 
 @dataclass(slots=True)
 class Names:
-    """Keys of `clusters` and names of `pools`, as written, in the order of the text."""
+    """Keys of `clusters` and names of `pools`, as written and in order."""
 
     clusters: list[str] = field(default_factory=list)
     pools: list[str] = field(default_factory=list)
 
 
 def names_in(text: str) -> Names:
-    """Collect the names in all documents of a text, up to where it is no YAML."""
+    """Return the names in all documents of a text, up to the first YAML error."""
     names = Names()
     place: list[Any] = []  # per open collection: _LIST, or the key whose value is next, or None before a key
     try:
@@ -60,11 +60,11 @@ def names_in(text: str) -> Names:
             elif kind is AliasEvent:
                 _close(place)
     except yaml.YAMLError:
-        pass  # a line that is being written
+        pass  # an incomplete line
     return names
 
 
 def _close(place: list[Any]) -> None:
-    """Note that a value is complete: the next scalar of its mapping is a key."""
+    """Mark a value as complete: the next scalar of its mapping is a key."""
     if place and place[-1] is not _LIST:
         place[-1] = None

@@ -1,10 +1,10 @@
-"""Plain data that remembers where each key and value was written, and paths into it.
+"""Plain data with the position of each key and value, and paths into it.
 
-In scope: the dict and list subclasses the YAML loader fills, field paths ("pools[0].gpu.model") and their
-lookup. Out of scope: parsing YAML, models, knowledge of any field.
+In scope: the dict and list subclasses that the YAML loader creates, field paths ("pools[0].gpu.model"), and their
+lookup. Out of scope: parsing YAML, models, specific fields.
 
-A position is one packed int (a mark): source number, line, column. A 13,000-line file has some 30,000 of
-them; as objects they would cost more than the parsing.
+A position is one packed int (a mark): source number, line, column. A 13,000-line file has about 30,000 of them; as
+objects they would cost more than parsing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LINE_MASK: Final = (1 << _LINE_BITS) - 1
 
 @dataclass(slots=True)
 class Origin:
-    """Where the data of one document comes from; shared by all its dicts and lists.
+    """The sources of one document's data; shared by all its dicts and lists.
 
     Attributes:
         names: Sources by number: 0 is the file, the others are `--set` arguments.
-        spellings: Mark -> text as written, only where the value no longer shows it (1.30, 010, ${NAME}).
+        spellings: Mark -> text as written, only if the value does not show it (1.30, 010, ${NAME}).
     """
 
     names: list[str]
@@ -48,7 +48,7 @@ class Origin:
         return (len(self.names) - 1) << (_LINE_BITS + _COLUMN_BITS)
 
     def marks_of(self, where: Where) -> tuple[int, ...]:
-        """Pack a place: one mark where it is in the file, one for each argument of that name, none elsewhere."""
+        """Return the marks of a place: one in the file, one per argument of that name, none for other sources."""
         if where.line:
             return (pack(where.line, where.column),) if where.source == self.names[0] else ()
         shift = _LINE_BITS + _COLUMN_BITS
@@ -62,12 +62,12 @@ class Origin:
 
 
 def pack(line: int, column: int) -> int:
-    """Pack a 1-based line and column of source 0; a column beyond 2^20 is written as the last one."""
+    """Pack a 1-based line and column of source 0; a column beyond 2^20 becomes the last one."""
     return line << _COLUMN_BITS | (column if column <= _COLUMN_MASK else _COLUMN_MASK)  # noqa: FURB136 - min() costs more
 
 
 class PositionedDict(dict[str, "Data"]):
-    """A mapping with the mark of its beginning, of every key and of every value."""
+    """A mapping with the marks of its start, every key, and every value."""
 
     __slots__ = ("key_marks", "mark", "origin", "value_marks")
 
@@ -84,11 +84,11 @@ class PositionedDict(dict[str, "Data"]):
         self.value_marks[key] = value_mark
 
     def take(self, key: str, other: PositionedDict) -> None:
-        """Set one entry as another mapping has it, marks included."""
+        """Copy one entry from another mapping, including marks."""
         self.put(key, other[key], other.key_marks[key], other.value_marks[key])
 
     def clone(self) -> PositionedDict:
-        """Copy one level deep, marks included."""
+        """Return a shallow copy, including marks."""
         copy = PositionedDict(self.origin, self.mark)
         copy.update(self)
         copy.key_marks.update(self.key_marks)
@@ -97,7 +97,7 @@ class PositionedDict(dict[str, "Data"]):
 
 
 class PositionedList(list["Data"]):
-    """A sequence with the mark of its beginning and of every item."""
+    """A sequence with the marks of its start and every item."""
 
     __slots__ = ("mark", "origin", "value_marks")
 
@@ -112,7 +112,7 @@ class PositionedList(list["Data"]):
         self.value_marks.append(mark)
 
     def clone(self) -> PositionedList:
-        """Copy one level deep, marks included."""
+        """Return a shallow copy, including marks."""
         copy = PositionedList(self.origin, self.mark)
         copy.extend(self)
         copy.value_marks.extend(self.value_marks)
@@ -138,12 +138,12 @@ def render_path(path: Path) -> str:
     return text.removeprefix(".")
 
 
-@lru_cache(maxsize=1024)  # the rules ask for the same few hundred paths in every pool
+@lru_cache(maxsize=1024)  # the rules use the same few hundred paths in every pool
 def parse_path(text: str) -> Path:
-    """Parse what `render_path` writes.
+    """Parse the output of `render_path`.
 
     Raises:
-        ValueError: The text is no path.
+        ValueError: The text is not a path.
     """
     rest = text if text.startswith("[") or not text else f".{text}"
     path: list[str | int] = []
@@ -160,7 +160,7 @@ def parse_path(text: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where the fields of a spec (or of one part of it) were written.
+    """Positions of the fields of a spec, or of one part of it.
 
     Paths are relative to `prefix`; keys are spelled as in the file (camelCase).
     """
@@ -171,11 +171,11 @@ class Positions:
     prefix: Path = ()
 
     def at(self, path: str | Path = ()) -> Where:
-        """Return the position of a value, or of the nearest enclosing value that was written."""
+        """Return the position of a value, or of the nearest enclosing value that exists."""
         return self.origin.where(self.mark_at(path))
 
     def key_at(self, path: str | Path) -> Where:
-        """Return the position of the last key of the path, or the nearest enclosing value when it was not written."""
+        """Return the position of the last key of the path, or of the nearest enclosing value that exists."""
         steps = _steps(path)
         parent = self._walk(steps[:-1])[0]
         if steps and isinstance(parent, PositionedDict) and steps[-1] in parent:
@@ -183,17 +183,17 @@ class Positions:
         return self.at(steps)
 
     def within(self, path: str | Path) -> Positions:
-        """Return the positions of one part; paths asked of it are relative to that part."""
+        """Return the positions of one part; their paths are relative to that part."""
         steps = _steps(path)
         node, mark, complete = self._walk(steps)
         return Positions(node if complete else None, self.origin, mark, self.prefix + steps)
 
     def has(self, path: str | Path) -> bool:
-        """Return whether the path was written (in the pool itself or in the defaults)."""
+        """Return whether the path exists (in the pool itself or in the defaults)."""
         return self._walk(_steps(path))[2]
 
     def path(self, path: str | Path = ()) -> str:
-        """Render the whole path of a relative one, for messages: pools[0].gpu.model."""
+        """Render the full path of a relative one, for messages: pools[0].gpu.model."""
         return render_path(self.prefix + _steps(path))
 
     def mark_at(self, path: str | Path = ()) -> int:
@@ -216,7 +216,7 @@ class Positions:
         return marks
 
     def paths_of(self, marks: Collection[int]) -> dict[int, str]:
-        """Find the whole path of the first key or value at each of some packed positions, outer ones first."""
+        """Return the full path of the first key or value at each packed position, outer ones first."""
         found: dict[int, str] = {}
         waiting: list[tuple[Path, Data]] = [(self.prefix, self.root)]
         while waiting and len(found) < len(marks):
@@ -232,7 +232,7 @@ class Positions:
         return found
 
     def _walk(self, steps: Path) -> tuple[Data, int, bool]:
-        """Follow the steps as far as they were written: last node, its mark, whether all steps were taken."""
+        """Follow the steps as far as they exist; return the last node, its mark, and whether all steps exist."""
         node, mark = self.root, self.mark
         for step in steps:
             if isinstance(node, PositionedDict) and step in node:
@@ -246,7 +246,7 @@ class Positions:
 
 
 def _parts(node: Data) -> Iterator[tuple[str | int, Data, tuple[int, ...]]]:
-    """Return the entries of a mapping or list with the marks of their keys and values."""
+    """Yield the entries of a mapping or list with the marks of their keys and values."""
     if isinstance(node, PositionedDict):
         for key, value in node.items():
             yield key, value, (node.key_marks[key], node.value_marks[key])
@@ -256,7 +256,7 @@ def _parts(node: Data) -> Iterator[tuple[str | int, Data, tuple[int, ...]]]:
 
 
 def _steps(path: str | Path) -> Path:
-    """Accept a path in both forms; a text that is no path leads nowhere: a report must not fail for its position."""
+    """Accept a path in both forms; an invalid text becomes (): a report must not fail because of its position."""
     if not isinstance(path, str):
         return path
     try:
@@ -266,5 +266,5 @@ def _steps(path: str | Path) -> Path:
 
 
 def is_unknown(path: Path, unknown: Iterable[Path]) -> bool:
-    """Whether a field, one around it or one below it is among the unknown ones."""
+    """Return whether a field, or one around or below it, is unknown."""
     return any(path[: len(other)] == other or other[: len(path)] == path for other in unknown)

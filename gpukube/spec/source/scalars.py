@@ -1,11 +1,11 @@
-"""YAML 1.2 core schema: what an unquoted scalar means.
+"""Parses unquoted scalars by the YAML 1.2 core schema.
 
-In scope: text -> null, boolean, integer, float or string; what YAML 1.1 makes of the same text. Out of scope:
-positions, diagnostics.
+In scope: text -> null, boolean, integer, float, or string; how YAML 1.1 reads the same text. Out of scope: positions,
+diagnostics.
 
 The rules are those of YAML 1.2.2 section 10.3.2, not PyYAML's YAML 1.1: `no`, `on` and `1:30` are strings,
-`010` is ten, `0o10` is eight. Other tools that read the same file (kubectl, Helm, PyYAML, Ansible) follow 1.1 in part,
-so what they would read otherwise is told: `other_reading`.
+`010` is ten, `0o10` is eight. Other tools that read the same file (kubectl, Helm, PyYAML, Ansible) follow 1.1 in part;
+`other_reading` returns values that they read differently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?
 _SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NUMBER_BEGINS: Final = frozenset("-+.0123456789")
 _MOST_DIGITS: Final = 300
-"""Longer numbers mean nothing here, and converting them costs time that grows with the square of the length."""
+"""Maximum digits of a number: longer ones are never meaningful, and converting them takes quadratic time."""
 
 
 class TooManyDigitsError(ValueError):
@@ -35,10 +35,10 @@ class TooManyDigitsError(ValueError):
 
 
 def parse_plain(text: str) -> Scalar:
-    """Describe what an unquoted scalar means.
+    """Return the value of an unquoted scalar.
 
     Raises:
-        TooManyDigitsError: A number longer than any that can be meant.
+        TooManyDigitsError: The number has too many digits.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -46,7 +46,7 @@ def parse_plain(text: str) -> Scalar:
 
 
 def _parse_number(text: str) -> Scalar:
-    """Parse what begins like a number; a string when it is none after all."""
+    """Parse a text that starts like a number; return a string if it is not one."""
     if _INTEGER.fullmatch(text):
         return int(_bounded(text))
     if _PREFIXED.fullmatch(text):
@@ -69,10 +69,10 @@ _OLD_WORDS: Final[dict[str, str]] = {
     for word, meaning in (("yes", "true"), ("on", "true"), ("no", "false"), ("off", "false"))
     for written in (word, word.capitalize(), word.upper())
 }
-"""yaml.org/type/bool.html; its y and n are left out, because PyYAML and the Go readers take them for texts too."""
+"""YAML 1.1 booleans (yaml.org/type/bool.html), without y and n, which PyYAML and Go parsers also read as strings."""
 _OLD_BEGINS: Final = _NUMBER_BEGINS | frozenset("yYnNoO")
 _AGREED: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?|[-+]?\.[0-9]+|0x[0-9a-fA-F]+")
-"""Numbers that both versions read alike."""
+"""Numbers that both versions read the same way."""
 _OLD_SEXAGESIMAL: Final = re.compile(r"(?P<sign>[-+]?)(?P<parts>[0-9][0-9_]*(:[0-5]?[0-9])+)(?P<rest>\.[0-9_]*)?")
 _OLD_DATE: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -85,20 +85,20 @@ _OLD_INTEGERS: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
     (re.compile(r"[-+]?[1-9][0-9_]*"), 10),
     (re.compile(r"[-+]?0x[0-9a-fA-F_]+"), 16),
 )
-"""yaml.org/type/int.html: form -> base."""
+"""YAML 1.1 integers (yaml.org/type/int.html): form -> base."""
 _OLD_FLOAT: Final = re.compile(r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?")
-"""yaml.org/type/float.html: without a point and a sign in the exponent it is a text."""
+"""YAML 1.1 floats (yaml.org/type/float.html): without a point and a sign in the exponent it is a string."""
 
 
 def other_reading(text: str, value: Scalar) -> str:
-    """Describe how readers of YAML 1.1 take an unquoted scalar where that is not how it is read here.
+    """Describe how YAML 1.1 reads an unquoted scalar, if that differs.
 
     Args:
-        text: As written.
-        value: What `parse_plain` made of it.
+        text: The text as written.
+        value: The result of `parse_plain`.
 
     Returns:
-        "the boolean false", "the number 511", "a date", "a text"; "" where both agree.
+        "the boolean false", "the number 511", "a date", "a string"; "" if both agree.
     """
     if not text or text[0] not in _OLD_BEGINS or text in _WORDS or _AGREED.fullmatch(text):
         return ""
@@ -110,12 +110,12 @@ def other_reading(text: str, value: Scalar) -> str:
     if isinstance(value, str):
         return "" if number is None else f"the number {number:g}"
     if number is None:
-        return "" if _SPECIAL.fullmatch(text) else "a text"
+        return "" if _SPECIAL.fullmatch(text) else "a string"
     return "" if number == value else f"the number {number:g}"
 
 
 def _old_number(text: str) -> float | None:
-    """Read a number by the rules of YAML 1.1."""
+    """Parse a number by the rules of YAML 1.1."""
     if len(text) > _MOST_DIGITS:
         return None
     if found := _OLD_SEXAGESIMAL.fullmatch(text):

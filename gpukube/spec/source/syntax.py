@@ -1,9 +1,9 @@
-"""PyYAML's syntax errors in our words.
+"""Converts PyYAML's syntax errors to diagnostics.
 
-In scope: the table from what the parser met to what is wrong and what to write. Out of scope: parsing.
+In scope: the table from parser errors to messages and fixes. Out of scope: parsing.
 
-PyYAML's two parsers word one mistake differently ("expected ',' or ']'", "did not find expected ',' or ']'")
-and place some at the end of the stream; the table matches both, and positions are kept inside the text.
+PyYAML's two parsers word the same mistake differently ("expected ',' or ']'", "did not find expected ',' or ']'") and
+place some at the end of the stream; the table matches both, and positions stay inside the text.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from gpukube.errors import Finding, Where
 
 _LINE_BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
-# (pattern over "context | problem", message, fix). {c}: character at the place, {at}: line:column where the
-# construct began. First match wins.
+# (pattern for "context | problem", message, fix). {c}: character at the position, {at}: line:column of the start of
+# the construct. The first match wins.
 _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"mapping values are not allowed",
@@ -31,15 +31,15 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
         "start it on a new line, indented deeper than its key",
     ),
     (r"cannot start any token.*<tab>", "unexpected tab in the indentation", "indent with spaces"),
-    (r"cannot start any token", 'a value cannot begin with "{c}"', "put the value in quotes"),
+    (r"cannot start any token", 'a value cannot start with "{c}"', "put the value in quotes"),
     (
         r"flow sequence \| .*',' or '\]'",
-        'the list that begins with "[" at {at} needs "," or "]" here',
+        'the list that starts with "[" at {at} needs "," or "]" here',
         'write "," between items and "]" at the end',
     ),
     (
         r"flow mapping \| .*',' or '\}'",
-        'the mapping that begins with "{{" at {at} needs "," or "}}" here',
+        'the mapping that starts with "{{" at {at} needs "," or "}}" here',
         'write "," between entries and "}}" at the end',
     ),
     (r"quoted scalar \| .*unexpected end", "the quote opened at {at} is never closed", "close the quote"),
@@ -51,23 +51,23 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     (
         r"scanning an (alias|anchor)",
-        'after "*" or "&" the name of an anchor must follow',
+        '"*" or "&" must be followed by the name of an anchor',
         "quote the value if it contains the character",
     ),
     (
         r"block scalar",
-        'after "|" or ">" the line must end',
+        'the line must end after "|" or ">"',
         "start the text on the next line, indented",
     ),
     (r"could not find expected ':'", "expected a `key: value` pair", 'write ":" and a space after the key'),
     (
         r"block mapping \| ",
-        "this does not fit the mapping that begins at {at}",
+        "this does not fit the mapping that starts at {at}",
         "align it with the keys of its mapping, and close quotes and brackets before it",
     ),
     (
         r"block collection \| ",
-        "this does not fit the list that begins at {at}",
+        "this does not fit the list that starts at {at}",
         'start it with "- " below the other items, or align it with the key it belongs to',
     ),
     (r"document start", "unexpected text after the end of a document", "start the next document with a line ---"),
@@ -75,7 +75,7 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (r"directive|incompatible YAML document", "this %-directive is not supported", "remove the line"),
     (r"node content", 'a value is missing before "{c}"', "write the value, or remove the comma"),
 )
-_FALLBACK: Final = ("the YAML is broken from here on", "check indentation, quotes and brackets around this place")
+_FALLBACK: Final = ("the YAML is invalid from here on", "check the indentation, quotes, and brackets around this place")
 
 
 def place_of(text: str, offset: int, source: str) -> Where:
@@ -85,7 +85,7 @@ def place_of(text: str, offset: int, source: str) -> Where:
 
 
 def explain_syntax(error: yaml.YAMLError, text: str, source: str) -> Finding:
-    """Turn a syntax error into a diagnostic whose position lies inside the text."""
+    """Convert a syntax error to a diagnostic whose position is inside the text."""
     lines = _LINE_BREAK.split(text)
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return Finding("yaml-syntax", Where(source, 1, 1), _FALLBACK[0], fix=_FALLBACK[1])

@@ -29,7 +29,7 @@ def explain(capsys: pytest.CaptureFixture[str]) -> Run:
 
 PROFILE = """\
 pools[].capacity.maxPrice <number>
-    Maximum price for a spot machine, US dollars per hour; up to the on-demand price when not given.
+    Maximum price for a spot machine, US dollars per hour; defaults to the on-demand price.
     range    more than 0
     example  1.5
 

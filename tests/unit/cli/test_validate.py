@@ -246,4 +246,4 @@ def test_yaml_trap_when_it_is_also_an_error_then_one_message_explains_it(
     found = document(validate("-o", "json", pools=GOOD.replace("count: 1", "count: 1_0"))[1])
     (error,) = found["errors"]
     assert (error["code"], found["warnings"]) == ("type", [])
-    assert error["why"] == '"1_0" without quotes is a text in YAML 1.2 and the number 10 in YAML 1.1'
+    assert error["why"] == '"1_0" without quotes is a string in YAML 1.2 and the number 10 in YAML 1.1'

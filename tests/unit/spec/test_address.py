@@ -40,9 +40,9 @@ WRONG: dict[str, tuple[str, str]] = {
     "no provider": ("111122223333/us-east-1/train", "is not a cluster address"),
     "unknown provider": ("oke:a/b/c", "is not a cluster address"),
     "too few parts": ("eks:111122223333/train", "is not a cluster address"),
-    "no account": ("eks:1234/us-east-1/train", "'1234' is no account"),
-    "no subscription": ("aks:ml/ml/train", "'ml' is no subscription"),
-    "empty name": ("gke:ml-prod/us-central1/", "'' is no name"),
+    "no account": ("eks:1234/us-east-1/train", "'1234' is not a valid account"),
+    "no subscription": ("aks:ml/ml/train", "'ml' is not a valid subscription"),
+    "empty name": ("gke:ml-prod/us-central1/", "'' is not a valid name"),
 }
 
 

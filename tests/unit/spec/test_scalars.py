@@ -76,14 +76,14 @@ OTHERWISE = {
     "0777": "the number 511",
     "010": "the number 8",
     "-0777": "the number -511",
-    "08": "a text",
+    "08": "a string",
     "1_0": "the number 10",
     "0_": "the number 0",
     "1_000.5": "the number 1000.5",
-    "1e3": "a text",
-    "1.5e3": "a text",
+    "1e3": "a string",
+    "1.5e3": "a string",
     "0b11": "the number 3",
-    "0o17": "a text",
+    "0o17": "a string",
     "0x_ff": "the number 255",
     "1:30": "the number 90",
     "-1:30": "the number -90",
@@ -127,4 +127,4 @@ def described(value: object) -> str:
         return f"the boolean {str(value).lower()}"
     if isinstance(value, int | float):
         return f"the number {value:g}"
-    return "a date" if isinstance(value, date) else "a text"
+    return "a date" if isinstance(value, date) else "a string"
