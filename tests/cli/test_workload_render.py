@@ -33,7 +33,7 @@ def test_render_when_piped_then_yaml_alone_on_stdout(gpukube: Gpukube, spec: Pat
     (pod,) = yaml.safe_load_all(shown.out)
     assert pod["metadata"] == {"name": "try"}
     assert pod["spec"]["containers"][0]["command"] == ["sh", "-c", "a b"]
-    assert "note: a node of train-aks/mixed is counted with room for 18 pods" in shown.err
+    assert "note: a node of train-aks/mixed is assumed to fit 18 pods" in shown.err
 
 
 REFUSED = {

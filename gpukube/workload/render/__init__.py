@@ -1,1 +1,1 @@
-"""What somebody wants to run on a pool -> manifests, with comments where clouds and sharings differ. Pure."""
+"""Renders manifests for a workload on a pool, with comments where clouds and sharing modes differ. Pure."""

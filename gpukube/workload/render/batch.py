@@ -1,4 +1,4 @@
-"""Kubernetes' own kinds, and JobSet."""
+"""Kubernetes' own workload kinds, and JobSet."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _FOREVER: Final = ("sh", "-c", "nvidia-smi -L && exec sleep infinity")
 _DAY_S: Final = 24 * 3600
 _RETRIES: Final = 3
 _SLOW_START_S: Final = 1800
-_DEADLINE: Final = Noted(_DAY_S, "a day; a job that hangs gives its GPUs back")
+_DEADLINE: Final = Noted(_DAY_S, "a day; a job that hangs releases its GPUs")
 
 
 def render_pod(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write one Pod."""
+    """Return a Pod."""
     return [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata(fitted), "spec": pod_spec(fitted, _ONCE)}]
 
 
 def render_job(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a Job; of many pods, as many run at the same time as the pool has room for."""
+    """Return a Job; with many pods, as many run concurrently as the pool has room for."""
     spec = {**_job_spec(fitted, _RETRIES), "template": {"spec": pod_spec(fitted, _ONCE)}}
     return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(fitted), "spec": spec}]
 
 
 def render_jobset(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a JobSet whose pods run together, find each other by name, and start again together."""
+    """Return a JobSet whose pods run together, find each other by name, and restart together."""
     fitted.replicas()
     job = {**_job_spec(fitted, 0), "template": {"spec": pod_spec(fitted, _ONCE)}}
     spec = {
@@ -44,12 +44,12 @@ def render_jobset(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str
 
 
 def render_deployment(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a Deployment whose roll-out does not wait for devices that its own old pods hold."""
+    """Return a Deployment whose rollout does not wait for devices that its own old pods use."""
     replicas = fitted.replicas()
     strategy: dict[str, object] = {}
     if replicas == fitted.capacity:
-        why = Noted({"maxSurge": 0, "maxUnavailable": 1}, "the pool has no room for a further pod")
-        recreate = Noted("Recreate", "the pool has no room for a further pod")
+        why = Noted({"maxSurge": 0, "maxUnavailable": 1}, "the pool has no room for one more pod")
+        recreate = Noted("Recreate", "the pool has no room for one more pod")
         strategy = {"type": recreate} if replicas == 1 else {"type": "RollingUpdate", "rollingUpdate": why}
     spec = {
         "replicas": replicas,
@@ -61,7 +61,7 @@ def render_deployment(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict
 
 
 def render_statefulset(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a StatefulSet and the headless Service that names its pods; it replaces pods in place, without surge."""
+    """Return a StatefulSet and the headless Service that names its pods; it replaces pods in place, without surge."""
     name = fitted.intent.name
     service = {"clusterIP": "None", "selector": {TEMPLATE_LABEL: name}, "ports": [{"name": "http", "port": 8000}]}
     spec = {"serviceName": name, "replicas": fitted.replicas(), **_labelled(fitted)}

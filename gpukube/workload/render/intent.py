@@ -1,6 +1,6 @@
-"""What somebody wants to run on a pool, brought together with what the pool has: device, room of a pod, how many fit.
+"""Matches a requested workload with a pool: device, resources of a pod, how many pods fit.
 
-In scope: the choices and their refusals. Out of scope: any manifest.
+In scope: the defaults and the errors. Out of scope: any manifest.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 CUDA_IMAGE: Final = "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
-"""The one that `--probe` runs: small, pinned, for x86 and Arm."""
+"""Image that `--probe` also uses: small, pinned, for x86 and Arm."""
 NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 NAME_LENGTH: Final = 47
-"""KubeRay's limit for a RayJob or RayService; JobSet's names of pods need as much (kuberay utils/validation.go)."""
+"""KubeRay's limit for a RayJob or RayService; JobSet's pod names need as much (kuberay utils/validation.go)."""
 _SHARE: Final = 0.9
-"""Of a node's room that pods get: the rest is for DaemonSets of one's own."""
+"""Share of a node's capacity for pods: the rest is for the user's own DaemonSets."""
 _GUESSED_CPU: Final = 1000
 _GUESSED_MEMORY: Final = 4 << 30
 _RAY_INIT: Final = (200, 256 << 20)
-"""What the init container requests that KubeRay puts before each worker (kuberay controllers/ray/common/pod.go)."""
+"""Requests of the init container that KubeRay adds to each worker (kuberay controllers/ray/common/pod.go)."""
 _GIB: Final = 1 << 30
 _MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What somebody wants to run, as the command line has it.
+    """The requested workload, from the command line.
 
     Attributes:
-        kind: Of manifest.
-        gpus: Devices of a pod.
-        resource: Which, on nodes with several kinds; "" for the only one.
-        image: "" for the default of the kind.
-        name, namespace: "" for the pool's name, and for none.
-        replicas: Pods; None for the default of the kind.
-        least, most: Bounds of a Ray group; None for those of the pool.
-        cpu, memory: Of a pod, as quantities; "" for a fair share.
-        command: What runs; () for the default of the kind.
-        runtime_env: Of a RayJob or RayService: what Ray installs for it; {} for none.
-        working_dir: Of the same: address of an archive with its code; "" for none.
+        kind: Kind of manifest.
+        gpus: Devices per pod.
+        resource: Device resource, for nodes with several kinds; "" for the only one.
+        image: Image; "" for the kind's default.
+        name, namespace: "" for the pool's name, and for no namespace.
+        replicas: Number of pods; None for the kind's default.
+        least, most: Limits of a Ray group; None for those of the pool.
+        cpu, memory: Per pod, as quantities; "" for a fair share.
+        command: Command to run; () for the kind's default.
+        runtime_env: Runtime environment of a RayJob or RayService; {} for none.
+        working_dir: For the same kinds: address of an archive with the code; "" for none.
     """
 
     kind: str
@@ -69,15 +69,15 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """An intent on its pool.
+    """A requested workload matched with its pool.
 
     Attributes:
-        intent: As above, with a name.
+        intent: The request, with a name.
         offer: The pool.
-        resource: Name of the device that pods request.
-        cpu, memory: Of a pod, as quantities.
-        per_node: So many pods fill a node.
-        notes: What to know besides, for people.
+        resource: Name of the device resource that pods request.
+        cpu, memory: Per pod, as quantities.
+        per_node: Number of pods that fill a node.
+        notes: Human-readable notes.
     """
 
     intent: Intent
@@ -90,7 +90,7 @@ class Fitted:
 
     @property
     def capacity(self) -> int:
-        """So many pods fill the pool at its largest."""
+        """Number of pods that fill the pool at its maximum."""
         return self.per_node * self.offer.desired.target.nodes.maximum
 
     @property
@@ -100,7 +100,7 @@ class Fitted:
         return nodes.autoscaled and nodes.minimum == 0
 
     def replicas(self) -> int:
-        """Return the pods that run at the same time: one by default.
+        """Number of pods that run concurrently; one by default.
 
         Raises:
             SpecError: The pool has no room for them.
@@ -111,31 +111,31 @@ class Fitted:
         return count
 
     def refuse(self, option: str, count: int) -> NoReturn:
-        """Refuse more pods than the pool ever has room for."""
+        """Raise an error for more pods than the pool ever has room for."""
         nodes = self.offer.desired.target.nodes.maximum
         refuse(
             option,
             f"{option} is {count}, but {self.offer.name} has room for {self.capacity} such pods: {self.per_node} on "
             f"each of {nodes} node{'s' * (nodes != 1)}",
-            f"write {option} {self.capacity} or less, request less for a pod, or raise the nodes of the pool",
+            f"write {option} {self.capacity} or less, request less per pod, or raise the pool's node count",
         )
 
 
 def refuse(option: str, message: str, fix: str, why: str = "") -> NoReturn:
-    """Raise what is wrong with an option."""
+    """Raise an error about an option."""
     raise SpecError(message, where=Where(option), fix=fix, why=why, code="workload-option")
 
 
 def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fitted:
-    """Choose what is open, and check what is written against the pool.
+    """Apply defaults, and check the request against the pool.
 
     Args:
-        intent: What is wanted.
+        intent: The requested workload.
         offer: The pool.
-        of_ray: Whether KubeRay makes the pods: Ray counts processors in whole numbers.
+        of_ray: Whether KubeRay creates the pods: Ray counts CPUs in integers.
 
     Raises:
-        SpecError: workload-option; the pool cannot do it.
+        SpecError: workload-option; the pool does not support it.
     """
     _check_counts(intent)
     resource = _resource(intent, offer)
@@ -147,8 +147,8 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
     memory = _quantity("--memory", intent.memory) or _tidy_memory(real.memory, share)
     if real.cpu is None and not (intent.cpu and intent.memory):
         notes.append(
-            f"the catalog does not know processors and memory of {offer.desired.target.machine.name}: what a pod "
-            "requests is a guess; write --cpu and --memory"
+            f"the catalog has no CPU and memory of {offer.desired.target.machine.name}: the requests of a "
+            "pod are a guess; write --cpu and --memory"
         )
     limits = [real.devices[resource] // intent.gpus]
     least_cpu, least_memory = _RAY_INIT if of_ray else (1, 1)
@@ -161,7 +161,7 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
                 option,
                 f"{option} is {shown(requested)}, but a node of {offer.name} has {shown(room)} for pods",
                 f"write {option} {shown(int(room * _SHARE))} or less",
-                "cloud and kubelet keep part of a machine",
+                "cloud and kubelet reserve part of a machine",
             )
         limits += [] if room is None else [room // requested]
     limits += [] if real.pods is None else [real.pods]
@@ -177,7 +177,7 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
 
 
 def usual_name(pool: str) -> str:
-    """Make a name for manifests of a pool's name."""
+    """Return a manifest name based on a pool's name."""
     name = re.sub(r"[^a-z0-9-]+", "-", pool.lower()).strip("-")
     return (name if NAME.fullmatch(name) else f"gpu-{name}")[:NAME_LENGTH].rstrip("-")
 
@@ -187,8 +187,8 @@ def _check_counts(intent: Intent) -> None:
         if text and not (NAME.fullmatch(text) and len(text) <= NAME_LENGTH):
             refuse(
                 option,
-                f'"{text}" is not a name that Kubernetes takes for every kind',
-                f"write at most {NAME_LENGTH} lower-case letters, digits and dashes, a letter first",
+                f'"{text}" is not a name that Kubernetes accepts for every kind',
+                f"write at most {NAME_LENGTH} lower-case letters, digits and dashes, starting with a letter",
             )
     for option, count in (("--gpus", intent.gpus), ("--replicas", intent.replicas), ("--max", intent.most)):
         if count is not None and count < 1:
@@ -221,22 +221,22 @@ def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]
             "--gpus",
             f"--gpus is {gpus}, but a node of {offer.name} has {has} {resource}",
             f"write --gpus {has}{' or less' * (has > 1)}; for more, several pods or a pool of larger machines",
-            "the devices of a pod are on one node",
+            "all devices of a pod are on one node",
         )
     if gpus > 1 and offer.single:
         refuse(
             "--gpus",
-            f"--gpus is {gpus}, but {offer.name} gives a container one share at most",
+            f"--gpus is {gpus}, but {offer.name} allows at most one share per container",
             "write --gpus 1, or choose a pool whose GPUs are not shared",
-            "the device plugin refuses the pod on the node, and it stays there as failed",
+            "the device plugin rejects the pod on the node, and it stays there as failed",
         )
     notes = []
     if gpus > 1 and sharing.slicing:
-        notes.append(f"{gpus} shares may be of one GPU, and give no more compute than one")
+        notes.append(f"{gpus} shares may be on one GPU, and provide no more compute than one")
     elif gpus > 1 and sharing.mig:
-        notes.append(f"a CUDA process uses one of the {gpus} MIG instances; a larger profile gives it more")
+        notes.append(f"a CUDA process uses one of the {gpus} MIG instances; a larger profile provides more")
     if offer.on_request and not (intent.kind == "kueue" and offer.provisioning):
-        notes.append(f"no pod starts a node of {offer.name} by itself: that takes {offer.on_request}")
+        notes.append(f"a pod alone does not start a node of {offer.name}: that requires {offer.on_request}")
     if not offer.desired.managed:
         notes.append(
             f"devicePlugin.owner of {offer.name} is none: whether its nodes advertise {resource} depends on the plugin "
@@ -246,12 +246,12 @@ def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]
 
 
 def _about_pods(limits: list[int], offer: PoolOffer) -> list[str]:
-    """Say that the number of pods leaves devices idle, where nothing else does."""
+    """Return a note if only the number of pods leaves devices unused."""
     if offer.real.pods is None or offer.desired.target.max_pods or offer.real.pods >= min(limits[:-1]):
         return []
     text = (
-        f"a node of {offer.name} is counted with room for {offer.real.pods} pods besides the cloud's own, as the "
-        "network of the cluster may allow no more; write maxPodsPerNode in the pool to use all its devices"
+        f"a node of {offer.name} is assumed to fit {offer.real.pods} pods in addition to the cloud's own: the "
+        "cluster's network may allow no more; write maxPodsPerNode in the pool to use all its devices"
     )
     return [text]
 
@@ -261,7 +261,7 @@ def _check_zero(intent: Intent, offer: PoolOffer, resource: str) -> None:
     if nodes.autoscaled and not nodes.minimum and expected < intent.gpus:
         refuse(
             "--gpus",
-            f"while {offer.name} is empty, its autoscaler expects {expected} {resource} of a node, and a pod requests "
+            f"while {offer.name} is empty, its autoscaler expects {expected} {resource} of a node, but a pod requests "
             f"{intent.gpus}: no pod would start the first node",
             "write nodes.autoscaling.min: 1 in the pool" + (f", or --gpus {expected} or less" if expected else ""),
         )
@@ -276,7 +276,7 @@ def _quantity(option: str, text: str, times: int = 1) -> int | None:
         amount = 0
     if amount <= 0:
         example = "4 or 500m" if option == "--cpu" else "16Gi"
-        refuse(option, f'"{text}" is no amount', f"write {option} {example}")
+        refuse(option, f'"{text}" is not an amount', f"write {option} {example}")
     return amount
 
 

@@ -1,9 +1,9 @@
-"""Kueue's objects for a pool: a flavor that brings workloads to it, and a queue with all that it can have.
+"""Kueue's objects for a pool: a flavor that assigns workloads to it, and a queue with its whole capacity.
 
-Where pending pods start no nodes (queued provisioning), the queue has an admission check that asks for them first.
+If pending pods start no nodes (queued provisioning), the queue has an admission check that requests nodes first.
 
-Written in kueue.x-k8s.io/v1beta2, which Kueue serves from 0.15 on; v1beta1 is deprecated since and announced to go
-(kubernetes-sigs/kueue CHANGELOG-0.15.md, CHANGELOG-0.16.md). The fields below are the same in both.
+Uses kueue.x-k8s.io/v1beta2, which Kueue serves since 0.15; v1beta1 has been deprecated since, and its removal is
+announced (kubernetes-sigs/kueue CHANGELOG-0.15.md, CHANGELOG-0.16.md). The fields used here are the same in both.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _API: Final = "kueue.x-k8s.io/v1beta2"
 
 
 def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write ResourceFlavor, ClusterQueue and LocalQueue; where nodes come on request, also what requests them.
+    """Return ResourceFlavor, ClusterQueue, and LocalQueue; if nodes start on request, also the request's objects.
 
     Raises:
-        SpecError: The catalog does not know what the pool's nodes have.
+        SpecError: The catalog does not have the capacity of the pool's nodes.
     """
     offer, name = fitted.offer, fitted.intent.name
     real, nodes = offer.real, offer.desired.target.nodes.maximum
@@ -36,12 +36,12 @@ def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str,
         machine = offer.desired.target.machine.name
         refuse(
             "--pool",
-            f"processors and memory of {machine} are not in the catalog, so there is no quota to write",
-            "choose another machine, or write the ClusterQueue by hand",
+            f"CPU and memory of {machine} are not in the catalog, so there is no quota to write",
+            "choose another machine, or write the ClusterQueue yourself",
         )
     whole = f"{nodes} node{'s' * (nodes != 1)}"
     quotas: dict[str, object] = {
-        "cpu": Noted(cpu_text(real.cpu * nodes), f"{whole}, less what cloud and kubelet keep"),
+        "cpu": Noted(cpu_text(real.cpu * nodes), f"{whole}, less what cloud and kubelet reserve"),
         "memory": memory_text(real.memory * nodes),
         **{resource: Noted(count * nodes, f"{whole} x {count}") for resource, count in sorted(real.devices.items())},
     }
@@ -66,7 +66,7 @@ def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str,
 
 
 def _checks(fitted: Fitted) -> list[dict[str, object]]:
-    """Write what makes Kueue ask for nodes before it admits a workload.
+    """Return the objects that make Kueue request nodes before it admits a workload.
 
     Source: kubernetes-sigs/kueue site/content/en/docs/admission-check-controllers/provisioning.md.
     """

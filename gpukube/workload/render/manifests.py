@@ -1,6 +1,6 @@
-"""An intent -> the text of its manifests.
+"""Renders an intent as the text of its manifests.
 
-In scope: which kinds there are, and the comment at the top. Out of scope: what one kind is made of.
+In scope: the kinds, and the comment at the top. Out of scope: the content of each kind.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class _Kind:
     """A kind of manifest.
 
     Attributes:
-        make: Writes it.
-        counts: Options on how many there are that it takes.
-        of_ray: Whether KubeRay makes its pods.
+        make: Function that returns its documents.
+        counts: Options on the number of pods that it accepts.
+        of_ray: Whether KubeRay creates its pods.
         has_environment: Whether Ray installs a runtime environment for it.
-        runs: Whether it has pods of its own, with an image and a command.
-        needs: What must be in the cluster, for people; "" for nothing.
+        runs: Whether it has its own pods, with an image and a command.
+        needs: Human-readable requirement on the cluster; "" for none.
     """
 
     make: Callable[[Fitted, Sequence[PoolOffer]], list[dict[str, object]]]
@@ -66,12 +66,12 @@ KINDS: Final = tuple(_KINDS)
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Manifests.
+    """Rendered manifests.
 
     Attributes:
         text: YAML, with comments.
         documents: The same as data.
-        notes: What to know besides, for people.
+        notes: Human-readable notes.
     """
 
     text: str
@@ -80,28 +80,28 @@ class Rendered:
 
 
 def render(intent: Intent, offer: PoolOffer, beside: Sequence[PoolOffer] = ()) -> Rendered:
-    """Write manifests for a pool.
+    """Render manifests for a pool.
 
     Args:
-        intent: What is wanted; its kind is one of KINDS.
+        intent: The requested workload; its kind is one of KINDS.
         offer: The pool.
         beside: The other pools of its cluster.
 
     Raises:
-        SpecError: workload-option; the pool, or the kind, cannot do it.
+        SpecError: workload-option; the pool or the kind does not support it.
     """
     kind = _KINDS[intent.kind]
     _check_options(intent, kind)
-    if not kind.runs and not intent.resource:  # it is about the whole node, so any of its devices will do
+    if not kind.runs and not intent.resource:  # it covers the whole node, so any of its devices will do
         intent = replace(intent, resource=min(offer.real.devices, default=""))
     intent = replace(intent, name=intent.name or usual_name(offer.desired.target.pool))
     fitted = fit_intent(intent, offer, of_ray=kind.of_ray)
     documents = kind.make(fitted, (offer, *(other for other in beside if other is not offer)))
-    needs = (f"needs {kind.needs} in the cluster",) if kind.needs else ()
-    queue = (f"workloads go to it by the label kueue.x-k8s.io/queue-name: {intent.name}",) if not kind.runs else ()
+    needs = (f"requires {kind.needs} in the cluster",) if kind.needs else ()
+    queue = (f"workloads use it with the label kueue.x-k8s.io/queue-name: {intent.name}",) if not kind.runs else ()
     return Rendered(
         text=write_documents(documents, _head(fitted, kind)),
-        documents=tuple(plain(document) for document in documents),  # type: ignore[misc]  # mappings stay mappings
+        documents=tuple(plain(document) for document in documents),  # type: ignore[misc]  # mappings remain mappings
         notes=(*fitted.notes, *needs, *queue, *_about_arch(intent, offer, kind)),
     )
 
@@ -118,7 +118,7 @@ def _check_options(intent: Intent, kind: _Kind) -> None:
     own = {"--image": intent.image, "--cpu": intent.cpu, "--memory": intent.memory, "COMMAND": intent.command}
     for option, text in own.items():
         if text and not kind.runs:
-            refuse(option, f"{option} is not for {intent.kind}", "remove it: a queue runs no pods of its own")
+            refuse(option, f"{option} is not for {intent.kind}", "remove it: a queue runs no pods itself")
 
 
 def _head(fitted: Fitted, kind: _Kind) -> list[str]:
@@ -137,4 +137,4 @@ def _head(fitted: Fitted, kind: _Kind) -> list[str]:
 def _about_arch(intent: Intent, offer: PoolOffer, kind: _Kind) -> list[str]:
     if offer.desired.target.machine.arch != "arm64" or not kind.of_ray or intent.image:
         return []
-    return ["the nodes are arm64: whether rayproject publishes the GPU image for it is not known; add --image"]
+    return ["the nodes are arm64: rayproject may not publish the GPU image for it; add --image"]

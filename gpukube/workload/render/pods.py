@@ -1,4 +1,4 @@
-"""The pod of every kind of manifest: its container, device, selector and tolerations.
+"""The pod in every kind of manifest: container, device, selector, and tolerations.
 
 In scope: what all kinds share. Out of scope: the kinds (batch, ray, kueue).
 """
@@ -24,13 +24,13 @@ _EVICTING: Final = ("NoSchedule", "NoExecute")
 
 
 def metadata(fitted: Fitted, name: str = "") -> dict[str, object]:
-    """Name an object."""
+    """Return the metadata of an object."""
     namespace = fitted.intent.namespace
     return {"name": name or fitted.intent.name, **({"namespace": namespace} if namespace else {})}
 
 
 def pod_spec(fitted: Fitted, command: Sequence[str], restart: str = "Never") -> dict[str, object]:
-    """Write a pod with one container that has the devices."""
+    """Return a pod spec with one container that has the devices."""
     container: dict[str, object] = {
         "name": "main",
         "image": fitted.intent.image or CUDA_IMAGE,
@@ -39,15 +39,17 @@ def pod_spec(fitted: Fitted, command: Sequence[str], restart: str = "Never") -> 
     }
     volumes: dict[str, object] = {}
     if fitted.intent.gpus > 1:
-        # NVIDIA/nccl, docs: user guide, troubleshooting: between GPUs of a node it goes through /dev/shm.
+        # NVIDIA/nccl, docs: user guide, troubleshooting: NCCL uses /dev/shm between GPUs of a node.
         container["volumeMounts"] = [Flow(name="shm", mountPath="/dev/shm")]  # noqa: S108 - in the container
         shm = Flow(name="shm", emptyDir={"medium": "Memory"})
-        volumes = {"volumes": [Noted(shm, "NCCL needs more than the usual 64 MiB; counts as memory of the container")]}
+        volumes = {
+            "volumes": [Noted(shm, "NCCL needs more than the default 64 MiB; counts as memory of the container")]
+        }
     return {"restartPolicy": restart, **placement(fitted), "containers": [container], **volumes}
 
 
 def placement(fitted: Fitted) -> dict[str, object]:
-    """Bring a pod to the pool: the labels that choose its nodes, and all their taints tolerated."""
+    """Return the selector for the pool's nodes, and tolerations for all their taints."""
     tolerations = [
         _toleration(fitted, needed) for needed in pod_tolerations(fitted.offer.desired, tolerates_resources=False)
     ]
@@ -55,7 +57,7 @@ def placement(fitted: Fitted) -> dict[str, object]:
 
 
 def resources(fitted: Fitted, *, limit_cpu: bool = False) -> dict[str, object]:
-    """Request devices, processors and memory; devices and memory are limited to what is requested."""
+    """Return requests of devices, CPU, and memory; limits equal requests for devices and memory."""
     devices = {
         fitted.resource: Noted(fitted.intent.gpus, why) if (why := _about_device(fitted)) else fitted.intent.gpus
     }
@@ -68,10 +70,10 @@ def resources(fitted: Fitted, *, limit_cpu: bool = False) -> dict[str, object]:
 
 
 def away(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
-    """Keep a pod without devices off GPU nodes that no taint keeps it off.
+    """Return the affinity that keeps a pod without devices off GPU nodes without a taint.
 
     Args:
-        fitted: Its pool.
+        fitted: The pod's workload.
         beside: All pools of the cluster.
     """
     key = next(iter(fitted.offer.selector))
@@ -87,7 +89,7 @@ def away(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
 def _selector(fitted: Fitted) -> dict[str, object]:
     pool, *others = fitted.offer.selector.items()
     first = Noted(pool[1], "known to the autoscaler while the pool is empty") if fitted.starts_empty else pool[1]
-    return {pool[0]: first, **{key: Noted(value, "how this cloud's nodes divide a GPU") for key, value in others}}
+    return {pool[0]: first, **{key: Noted(value, "how nodes of this cloud share a GPU") for key, value in others}}
 
 
 def _toleration(fitted: Fitted, needed: Toleration) -> object:
@@ -102,9 +104,9 @@ def _about_taint(fitted: Fitted, needed: Toleration) -> str:
     if fitted.offer.tolerates_resources and of_device and needed.effect == "NoSchedule":
         if needed.key == fitted.resource:
             return "the cluster adds it too"
-        return f"the cluster adds one for {fitted.resource} only"
+        return f"the cluster adds one only for {fitted.resource}"
     if all(taint.key != needed.key for taint in target.taints):
-        return "the cloud taints these nodes itself"
+        return "the cloud sets this taint"
     return ""
 
 
@@ -114,12 +116,12 @@ def _about_device(fitted: Fitted) -> str:
     of = "a GPU"
     found = []
     if cut and cut.strategy == "mixed":
-        found.append("strategy mixed: each MIG profile is a resource of its own")
+        found.append("strategy mixed: each MIG profile is a separate resource")
         of = "a MIG instance"
     elif cut:
         found.append(f"MIG: each {cut.profile} instance counts as one GPU")
         of = "an instance"
     if slicing:
-        memory = "its memory is not divided" if slicing.mode == "time-slicing" else "by MPS"
+        memory = "memory is not divided" if slicing.mode == "time-slicing" else "by MPS"
         found.append(f"one of {slicing.replicas} shares of {of}; {memory}")
     return "; ".join(found)

@@ -1,4 +1,4 @@
-"""KubeRay's kinds: a head without a GPU, and one group of workers on the pool.
+"""KubeRay's kinds: a head without a GPU, and one worker group on the pool.
 
 In scope: RayCluster, RayJob, RayService. Sources: ray-project/kuberay v1.7.0, apis/ray/v1 and controllers/ray/common;
 Ray 2.60 autoscaler/_private/kuberay/autoscaling_config.py.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _VERSION: Final = "2.58.0"
 _HEAD_IMAGE: Final = f"rayproject/ray:{_VERSION}-py312"
 _WORKER_IMAGE: Final = f"rayproject/ray:{_VERSION}-py312-gpu"
-"""Pinned; the head's without CUDA. rayproject/ray-ml is no longer published (ray-project/ray#46378)."""
+"""Pinned; the head's image has no CUDA. rayproject/ray-ml is no longer published (ray-project/ray#46378)."""
 _IN_TAG: Final = re.compile(r":v?(\d+\.\d+\.\d+)(?![\d.])[^/]*$")
 _API: Final = "ray.io/v1"
 _IDLE_S: Final = 60
@@ -36,7 +36,7 @@ _SAMPLES: Final = (
 )
 _STABLE_DIFFUSION: Final = "stable_diffusion.stable_diffusion:entrypoint"
 _REMOTE: Final = re.compile(r"[a-z][a-z0-9]*://\S+\.(zip|jar)")
-"""Docs: docs.ray.io, ray-core/handling-dependencies (Remote URIs); file:// is a path in the image."""
+"""Remote URIs in docs.ray.io, ray-core/handling-dependencies; file:// is a path in the image."""
 _UNBROKEN: Final = 1 << 30
 _ENTRYPOINT: Final = (
     "python -c 'import ray; ray.init(); "
@@ -45,7 +45,7 @@ _ENTRYPOINT: Final = (
 
 
 def render_raycluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a RayCluster.
+    """Return a RayCluster.
 
     Raises:
         SpecError: A command is given.
@@ -56,16 +56,16 @@ def render_raycluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[
 
 
 def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a RayJob that gives its GPUs back when it is done."""
+    """Return a RayJob that releases its GPUs when it is done."""
     command = fitted.intent.command
     keep = away(fitted, beside)
     submitter = {"restartPolicy": "Never", **keep, "containers": [_small("submitter", fitted, "500m", "512Mi")]}
     spec = {
         "entrypoint": (command[0] if len(command) == 1 else shlex.join(command)) if command else _ENTRYPOINT,
         **({"runtimeEnvYAML": _yaml(environment)} if (environment := _environment(fitted)) else {}),
-        "shutdownAfterJobFinishes": Noted(value=True, comment="the default keeps the cluster, and its GPUs"),
+        "shutdownAfterJobFinishes": Noted(value=True, comment="the default keeps the cluster and its GPUs"),
         "ttlSecondsAfterFinished": _TTL_S,
-        "activeDeadlineSeconds": Noted(_DEADLINE_S, "a day; a job that hangs gives its GPUs back"),
+        "activeDeadlineSeconds": Noted(_DEADLINE_S, "a day; a job that hangs releases its GPUs"),
         **({"submitterPodTemplate": {"spec": submitter}} if keep else {}),
         "rayClusterSpec": _cluster(fitted, beside),
     }
@@ -73,11 +73,11 @@ def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str,
 
 
 def render_rayservice(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
-    """Write a RayService; a second cluster at an upgrade only where the pool has room for both."""
+    """Return a RayService; an upgrade starts a second cluster only if the pool has room for both."""
     _, _, most = _bounds(fitted)
     twice = 2 * most <= fitted.capacity
     upgrade = (
-        "NewCluster" if twice else Noted("None", f"an upgrade by a second cluster needs {2 * most} workers at once")
+        "NewCluster" if twice else Noted("None", f"an upgrade with a second cluster needs {2 * most} workers at once")
     )
     spec: dict[str, object] = {
         "serveConfigV2": _serve_config(fitted),
@@ -107,7 +107,7 @@ def _cluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
         "headGroupSpec": {
             "rayStartParams": {
                 "num-cpus": Noted("0", "no tasks on the head"),
-                "num-gpus": Noted("0", "else Ray counts every GPU that it sees"),
+                "num-gpus": Noted("0", "otherwise Ray counts every GPU that it sees"),
             },
             "template": {"spec": {**away(fitted, beside), "containers": [head]}},
         },
@@ -125,10 +125,11 @@ def _cluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
 
 
 def _bounds(fitted: Fitted) -> tuple[int, int, int]:
-    """Return workers at the beginning, at least and at most.
+    """Return the initial, minimum, and maximum number of workers.
 
-    An autoscaled pool gets a group that grows with it, from none; a fixed one a group of a fixed size. --replicas and
-    --min, --max choose otherwise.
+    An autoscaled pool gets a group that scales with it from zero; a fixed pool gets a group of fixed size. --replicas
+    and
+    --min, --max override this.
     """
     intent, grows = fitted.intent, fitted.offer.desired.target.nodes.autoscaled
     if intent.least is None and intent.most is None and (intent.replicas is not None or not grows):
@@ -146,7 +147,7 @@ def _bounds(fitted: Fitted) -> tuple[int, int, int]:
             "--replicas",
             f"--replicas is {replicas}, but the group has {least} to {most} workers",
             f"write a number from {least} to {most}",
-            "KubeRay silently moves it into the bounds",
+            "KubeRay silently moves it within the limits",
         )
     return replicas, least, most
 
@@ -158,10 +159,11 @@ def _most(fitted: Fitted, most: int) -> object:
 
 
 def _start_params(fitted: Fitted) -> dict[str, object]:
-    """Tell Ray the GPUs where its autoscaler, or the operator, does not know the resource by its name.
+    """Return the GPU count for Ray if its autoscaler, or the operator, does not recognize the resource name.
 
     Source:
-        The autoscaler knows names that end in "gpu", the operator mig-<n>g.<n>gb too (kuberay utils/resources.go).
+        The autoscaler recognizes names that end in "gpu", the operator also mig-<n>g.<n>gb (kuberay
+        utils/resources.go).
     """
     if fitted.resource.endswith("gpu"):
         return {}
@@ -169,7 +171,7 @@ def _start_params(fitted: Fitted) -> dict[str, object]:
 
 
 def _small(name: str, fitted: Fitted, cpu: str, memory: str) -> dict[str, object]:
-    """A container without a GPU; CUDA images ask the runtime for all GPUs of the node where nothing else is said."""
+    """Return a container without a GPU; by default CUDA images request all GPUs of the node from the runtime."""
     amounts = {"cpu": cpu, "memory": memory}
     void = Flow(name="NVIDIA_VISIBLE_DEVICES", value="void")
     return {
@@ -191,11 +193,11 @@ def _environment(fitted: Fitted) -> dict[str, object]:
     """Return Ray's runtime environment.
 
     Raises:
-        SpecError: The directory is given twice, or no pod could get it.
+        SpecError: The directory is set twice, or no pod can download it.
     """
     found, directory = dict(fitted.intent.runtime_env), fitted.intent.working_dir
     if directory and "working_dir" in found:
-        refuse("--working-dir", "the file of --runtime-env has a working_dir too", "give it in one of the two")
+        refuse("--working-dir", "the file of --runtime-env also has a working_dir", "set it in one of the two")
     if directory:
         found = {"working_dir": directory, **found}
     place = found.get("working_dir")
@@ -204,7 +206,7 @@ def _environment(fitted: Fitted) -> dict[str, object]:
             "--working-dir" if directory else "--runtime-env",
             f"working_dir is {place}, which is not the address of an archive",
             "write the URI of a .zip or .jar that the pods can read: https://..., s3://..., gs://...",
-            "the pods have no directory of this machine (docs.ray.io: ray-core/handling-dependencies, Remote URIs)",
+            "the pods cannot read local directories (docs.ray.io: ray-core/handling-dependencies, Remote URIs)",
         )
     return found
 
@@ -227,7 +229,7 @@ def _yaml(value: Mapping[str, object]) -> str:
 
 
 class _Indented(yaml.SafeDumper):
-    """Indents lists below their key, as manifests usually have them."""
+    """Indents lists below their key, as is usual in manifests."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - PyYAML's signature
         super().increase_indent(flow, indentless=False)

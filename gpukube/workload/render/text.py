@@ -1,6 +1,6 @@
-"""Manifests as YAML text, with comments on the lines of their values.
+"""Formats manifests as YAML text, with comments on the lines of their values.
 
-In scope: the writer. Out of scope: what stands in a manifest. Own code, because PyYAML writes no comments.
+In scope: the writer. Out of scope: the content of manifests. Custom code, because PyYAML writes no comments.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _UNBROKEN: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A value and the comment that stands on its line."""
+    """A value with a comment on its line."""
 
     value: object
     comment: str
 
 
 class Flow(dict[str, object]):
-    """An object that is written on one line."""
+    """A mapping that is written on one line."""
 
 
 def write_documents(documents: Iterable[Mapping[str, object]], head: Iterable[str] = ()) -> str:
-    """Write manifests, one document each.
+    """Format manifests, one document each.
 
     Args:
-        documents: Of mappings, lists, strings, numbers and booleans, any of them `Noted`.
-        head: Lines of the comment at the beginning.
+        documents: Mappings, lists, strings, numbers, and booleans, any of them `Noted`.
+        head: Lines of the comment at the top.
     """
     written = ["\n".join(_mapping(document, 0)) for document in documents]
     return "".join(f"# {line}\n" for line in head) + "\n---\n".join(written) + "\n"
 
 
 def plain(value: object) -> object:
-    """Return the data alone, as a reader of the text gets it."""
+    """Return the data without comments and formatting."""
     if isinstance(value, Noted):
         return plain(value.value)
     if isinstance(value, dict):

@@ -121,8 +121,8 @@ DEVICES: dict[str, tuple[str, str]] = {
     "train-eks/whole": ("nvidia.com/gpu", ""),
     "train-aks/single": ("nvidia.com/gpu", "each 1g.5gb instance counts as one GPU"),
     "train-gke/single": ("nvidia.com/gpu", "each 1g.5gb instance counts as one GPU"),
-    "train-aks/mixed": ("nvidia.com/mig-1g.5gb", "each MIG profile is a resource of its own"),
-    "train-eks/sliced": ("nvidia.com/gpu", "one of 4 shares of a GPU; its memory is not divided"),
+    "train-aks/mixed": ("nvidia.com/mig-1g.5gb", "each MIG profile is a separate resource"),
+    "train-eks/sliced": ("nvidia.com/gpu", "one of 4 shares of a GPU; memory is not divided"),
     "train-eks/renamed": ("nvidia.com/gpu.shared", "one of 4 shares of a GPU"),
     "train-gke/mps": ("nvidia.com/gpu", "by MPS"),
 }
@@ -277,15 +277,15 @@ def test_kueue_when_the_pool_has_a_maximum_then_that_is_the_quota(pools: dict[st
 REFUSED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
     # Pool, kind, options -> where and what.
     "more GPUs than a node": ("train-eks/whole", "pod", {"gpus": 9}, "--gpus", "has 8 nvidia.com/gpu"),
-    "two shares at once": ("train-gke/sliced", "pod", {"gpus": 2}, "--gpus", "one share at most"),
-    "two shares of MPS": ("train-eks/mps", "job", {"gpus": 2}, "--gpus", "one share at most"),
+    "two shares at once": ("train-gke/sliced", "pod", {"gpus": 2}, "--gpus", "at most one share"),
+    "two shares of MPS": ("train-eks/mps", "job", {"gpus": 2}, "--gpus", "at most one share"),
     "several profiles": ("train-eks/layout", "pod", {"resource": ""}, "--resource", "several kinds of devices"),
     "another resource": (
         "train-aks/mixed", "pod", {"resource": "nvidia.com/mig1g.5gb"}, "--resource", 'no "nvidia.com/mig1g.5gb"',
     ),
     "more processors than a node": ("train-eks/sliced", "pod", {"cpu": "4"}, "--cpu", "has 3670m for pods"),
     "more memory than a node": ("train-eks/sliced", "pod", {"memory": "16Gi"}, "--memory", "for pods"),
-    "no quantity": ("train-eks/sliced", "pod", {"cpu": "many"}, "--cpu", '"many" is no amount'),
+    "no quantity": ("train-eks/sliced", "pod", {"cpu": "many"}, "--cpu", '"many" is not an amount'),
     "a pool too small": ("train-eks/sliced", "deployment", {"replicas": 9}, "--replicas", "room for 8 such pods"),
     "a Ray group too large": ("train-eks/whole", "raycluster", {"most": 33}, "--max", "room for 32 such pods"),
     "bounds the wrong way": ("train-eks/whole", "rayjob", {"least": 3, "most": 2}, "--min", "more than --max 2"),
@@ -308,12 +308,12 @@ REFUSED: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
         "rayservice",
         {"working_dir": "https://a/b.zip", "runtime_env": {"working_dir": "https://a/c.zip"}},
         "--working-dir",
-        "has a working_dir too",
+        "also has a working_dir",
     ),
     "an image for a queue": ("train-eks/whole", "kueue", {"image": "a"}, "--image", "not for kueue"),
     "no name": ("train-eks/whole", "pod", {"name": "A_b"}, "--name", "not a name"),
     "more than the autoscaler expects of a first node": (
-        "train-aks/single", "pod", {"gpus": 9}, "--gpus", "expects 8 nvidia.com/gpu of a node, and a pod requests 9",
+        "train-aks/single", "pod", {"gpus": 9}, "--gpus", "expects 8 nvidia.com/gpu of a node, but a pod requests 9",
     ),
     "no GPU": ("train-eks/whole", "pod", {"gpus": 0}, "--gpus", "--gpus is 0"),
 }  # fmt: skip
@@ -331,12 +331,17 @@ def test_render_when_the_pool_cannot_do_it_then_refused(pools: dict[str, PoolOff
 
 
 NOTES: dict[str, tuple[str, str, dict[str, Any], str]] = {
-    "two shares that do no more": ("train-aks/sliced", "pod", {"gpus": 2}, "give no more compute than one"),
+    "two shares that do no more": ("train-aks/sliced", "pod", {"gpus": 2}, "provide no more compute than one"),
     "two instances": ("train-aks/mixed", "pod", {"gpus": 2}, "uses one of the 2 MIG instances"),
     "somebody else's plugin": ("train-aks/nobody", "pod", {}, "depends on the plugin that you install"),
     "pods of a network that is not known": ("train-aks/mixed", "pod", {}, "write maxPodsPerNode"),
-    "nodes for requests only": ("train-gke/queued", "job", {}, "that takes a ProvisioningRequest, by hand or by Kueue"),
-    "KubeRay": ("train-aks/whole", "rayjob", {}, "needs KubeRay"),
+    "nodes for requests only": (
+        "train-gke/queued",
+        "job",
+        {},
+        "that requires a ProvisioningRequest, by hand or by Kueue",
+    ),
+    "KubeRay": ("train-aks/whole", "rayjob", {}, "requires KubeRay"),
 }
 
 
