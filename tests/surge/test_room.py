@@ -38,7 +38,7 @@ def test_plan_when_the_quota_has_no_room_for_both_then_surge_is_impossible(world
     assert [one.code for one in found.obstacles] == ["surge-impossible"], (found.obstacles, found.unknown)
     assert name in found.obstacles[0].seen
     before = world.nodes(story.cluster)
-    with pytest.raises(Conflict, match="no second pool can be made beside t4"):
+    with pytest.raises(Conflict, match="no second pool can be created next to t4"):
         story.apply(story.after)
     assert world.nodes(story.cluster) == before
 

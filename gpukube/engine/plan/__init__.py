@@ -1,1 +1,1 @@
-"""From specs to plans: what is desired, who owns what, what a change costs."""
+"""From specs to plans: desired pools, owners, and the cost of changes."""

@@ -1,4 +1,4 @@
-"""Pods that would keep a cloud from upgrading the nodes of a pool: judged by their disruption budgets, as of now.
+"""Pods whose disruption budgets would block a cloud's upgrade of their nodes now.
 
 Out of scope: the rules (cluster.drain.judge).
 """
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def with_blockers(plan: PoolPlan, seen: Snapshot, kube: Kube, now: float) -> PoolPlan:
-    """Add to the plan of an upgrade what holds it up; as it is where budgets may not be read.
+    """Add the pods that block an upgrade to its plan; return it unchanged if budgets may not be listed.
 
     Args:
-        plan: Of one pool.
-        seen: The inside of its cluster.
+        plan: Plan of one pool.
+        seen: State of its cluster.
         kube: The cluster.
         now: Seconds since the epoch.
 
@@ -48,9 +48,9 @@ def with_blockers(plan: PoolPlan, seen: Snapshot, kube: Kube, now: float) -> Poo
 
 
 def blocking_pods(kube: Kube, nodes: list[str], now: float) -> Iterator[Verdict]:
-    """Find the pods on these nodes that no waiting lets go.
+    """Find the pods on these nodes that cannot be evicted, however long the cloud waits.
 
-    Signs for other tools are left out: clouds do not know them.
+    Annotations for other tools do not count: clouds ignore them.
 
     Raises:
         AccessError: Pods or budgets may not be listed.
@@ -61,6 +61,6 @@ def blocking_pods(kube: Kube, nodes: list[str], now: float) -> Iterator[Verdict]
 
 
 def blocked_finding(where: Where, verdict: Verdict, severity: Severity) -> Finding:
-    """Return which pod holds an upgrade up, by which budget, and what to do about that."""
+    """Return the finding on a pod that blocks an upgrade, with its budget and the fix."""
     seen = f"pod {verdict.pod} on node {verdict.pod.node} cannot be evicted"
     return Finding("upgrade-blocked", where, seen, fix=verdict.fix, why=verdict.why, severity=severity)

@@ -1,6 +1,6 @@
-"""Forecasts the drain of pools that are replaced: what keeps their pods, and which cannot run on the new pool.
+"""Forecasts the drain of replaced pools: what blocks their pods, and which cannot run on the new pool.
 
-In scope: reading what the rules need, for these pools only. Out of scope: the rules (cluster.drain).
+In scope: reading what the rules need, only for these pools. Out of scope: the rules (cluster.drain).
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ _KINDS: Final = (
     ApiType("batch", "v1", "CronJob", "cronjobs"),
     ApiType("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets"),
     ApiType("ray.io", "v1", "RayCluster", "rayclusters"),
-    # Kueue 0.15 and newer have v1beta2, and announce the end of v1beta1; older ones have that alone.
+    # Kueue 0.15 and newer have v1beta2, and deprecate v1beta1; older ones have only v1beta1.
     ApiType("kueue.x-k8s.io", "v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False),
     ApiType("kueue.x-k8s.io", "v1beta1", "ResourceFlavor", "resourceflavors", namespaced=False),
 )
-"""Types whose objects may name a pool, newer versions first; those that the cluster does not know have none."""
+"""Types whose objects may name a pool, newer versions first; types that the cluster lacks have no objects."""
 _DISCOVERED: Final = "nvidia.com/"
-"""Domain of labels that feature discovery gives nodes when they are up: not known of a new machine."""
+"""Domain of the labels that feature discovery adds to running nodes: unknown for a new machine."""
 
 
 def with_drain_forecasts(plans: Sequence[PoolPlan], session: Session, kube: Kube, now: float) -> tuple[PoolPlan, ...]:
-    """Add to the plans of pools that are replaced what the drain of their nodes would meet.
+    """Add the drain forecast to the plans of pools that are replaced.
 
     Args:
-        plans: Of one cluster.
+        plans: Plans of one cluster.
         session: Its session.
-        kube: Its Kubernetes API; nothing is read where no pool is replaced.
+        kube: Its Kubernetes API; not called if no pool is replaced.
         now: Seconds since the epoch.
 
     Raises:
-        AccessError: Nodes, pods or budgets may not be listed.
+        AccessError: Nodes, pods, or budgets may not be listed.
         ClusterError: The API did not answer.
     """
     return tuple(
@@ -75,19 +75,19 @@ def with_drain_forecasts(plans: Sequence[PoolPlan], session: Session, kube: Kube
 
 
 def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> DrainForecast | None:
-    """Forecast the drain of the live pool of a plan.
+    """Forecast the drain of a plan's live pool.
 
     Args:
-        plan: The pods of `observed` leave; `desired`, or the pool beside it, takes them.
+        plan: The pods of `observed` move to `desired`, or to its replacement.
         session: Its cluster.
         kube: Its Kubernetes API.
         now: Seconds since the epoch.
 
     Returns:
-        None where there is no live pool.
+        The forecast; None if there is no live pool.
 
     Raises:
-        AccessError: Nodes, pods or budgets may not be listed.
+        AccessError: Nodes, pods, or budgets may not be listed.
         ClusterError: The API did not answer.
     """
     old, new = plan.observed, (plan.replacement and plan.replacement.successor) or plan.desired
@@ -123,7 +123,7 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
 def _read_occupants(
     kube: Kube, nodes: Sequence[Tree], pods: Mapping[str, Tree], now: float
 ) -> tuple[Occupants, tuple[str, ...]]:
-    """Judge the pods by their templates too; where these may not be read, without them, and return that."""
+    """Judge the pods, also by their templates; if these may not be listed, judge without and report them as unread."""
     read = partial(find_occupants, kube, pods.values(), now, staying=staying_nodes(nodes))
     try:
         return read(controllers=Controllers()), ()
@@ -146,7 +146,7 @@ def _gang_key(gang: Gang) -> tuple[str, str, str]:
 def _pins(
     objects: Mapping[str, Sequence[Tree]], bare_pods: Sequence[Tree], nodes: Sequence[Tree], pool: str
 ) -> tuple[PoolPin, ...]:
-    """Find the selectors that match nothing once the nodes of the pool are gone."""
+    """Find the selectors that match nothing once the pool's nodes are gone."""
     labels = pool_labels(nodes, pool, {POOL_LABEL})
     by_kind = [*objects.items(), ("Pod", bare_pods)]
     return tuple(dict.fromkeys(pin for kind, found in by_kind for obj in found for pin in find_pins(obj, kind, labels)))
@@ -158,7 +158,7 @@ def _kept(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
 
 
 def read_owners(kube: Kube) -> tuple[dict[str, tuple[Tree, ...]], tuple[str, ...]]:
-    """List the objects that pods may belong to; returns the types that may not be listed beside them."""
+    """List the objects that pods may belong to, and the types that may not be listed."""
     found: dict[str, tuple[Tree, ...]] = {}
     unread = []
     for kind in _KINDS:
@@ -177,7 +177,7 @@ def read_owners(kube: Kube) -> tuple[dict[str, tuple[Tree, ...]], tuple[str, ...
 def _min_ready(
     budgets: Sequence[DisruptionBudget], left: Sequence[Verdict], objects: Mapping[str, Sequence[Tree]]
 ) -> dict[str, float]:
-    """Find the largest minReadySeconds of what keeps the pods of each budget."""
+    """Return per budget the largest minReadySeconds of the controllers of its pods."""
     found: dict[str, float] = {}
     for obj in (*objects.get("Deployment", ()), *objects.get("StatefulSet", ())):
         seconds, selector = number(obj, "spec", "minReadySeconds"), read_selector(tree(obj, "spec").get("selector"))
@@ -224,7 +224,7 @@ def _keys(term: Tree) -> list[str]:
 
 
 def _is_unsure(found: Obstacle, unknown: Sequence[str]) -> bool:
-    """Return whether a reason comes from labels that nodes only get when they are up."""
+    """Return whether a reason depends on labels that only running nodes get."""
     if found.kind == "selector":
         return found.subject.startswith(_DISCOVERED)
     return found.kind == "affinity" and any(key.startswith(_DISCOVERED) for key in unknown)

@@ -1,7 +1,7 @@
-"""How long a plan would take: an estimate from the clouds' own limits. Pure.
+"""Estimates how long a plan takes, from the clouds' own limits. Pure.
 
-In scope: the terms of each pool, and their sum over a cluster whose pools wait for each other. Out of scope:
-the seconds of a cloud (providers).
+In scope: the parts for each pool, and their sum over a cluster whose pools wait for each other. Out of scope: the
+seconds of each cloud (providers).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpukube.core.durations import CloudDurations
     from gpukube.core.values import PoolPlan
 
-_LEAVING: Final = Span(30, 3600, "docs/replace.md: --drain-timeout is 60 minutes unless given")
+_LEAVING: Final = Span(30, 3600, "docs/replace.md: --drain-timeout is 60 minutes by default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Term:
     Attributes:
         name: What happens.
         span: How long it takes.
-        is_proof: Whether it is what the nodes do at the end, while the cloud may change another pool.
+        is_proof: Whether it is the verification at the end, during which the cloud may change another pool.
     """
 
     name: str
@@ -39,32 +39,32 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """How long something takes.
+    """Duration of a change.
 
     Attributes:
-        terms: Its parts, one after the other; of a cluster those that are on the way to its end.
+        terms: Its parts, in sequence; for a cluster those on the critical path.
     """
 
     terms: tuple[Term, ...]
 
     @property
     def least_s(self) -> float:
-        """When nothing waits."""
+        """Shortest duration, if nothing has to wait."""
         return sum(term.span.least_s for term in self.terms)
 
     @property
     def most_s(self) -> float:
-        """When everything takes as long as it may without failing."""
+        """Longest duration, if everything takes its maximum without failing."""
         return sum(term.span.most_s for term in self.terms)
 
     @property
     def longest(self) -> Term:
-        """The part that most of it goes to."""
+        """The longest part."""
         return max(self.terms, key=lambda term: term.span.least_s + term.span.most_s)
 
 
 def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
-    """Estimate one pool; None where nothing happens to it, and where it does not end by itself."""
+    """Estimate one pool; None if nothing happens to it, or if it does not end on its own."""
     if plan.action == "create":
         return Duration(tuple(_made(plan, known)))
     if plan.action == "delete":
@@ -74,7 +74,7 @@ def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
         leaving = [Term("pods leaving", _LEAVING)] if plan.loss is None or plan.loss.pods != () else []
         made = list(_made(plan, known))
         surge = plan.replacement is not None and plan.replacement.requests == plan.requests
-        if surge:  # the first pool goes once the second one is proven
+        if surge:  # the old pool is deleted once the new one is verified
             return Duration((*(replace(term, is_proof=False) for term in made), *leaving, *gone))
         return Duration((*leaving, *gone, *made))
     if plan.action in ("update", "adopt") and plan.requests:
@@ -83,12 +83,12 @@ def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
 
 
 def never_ends(plan: PoolPlan) -> bool:
-    """Return whether a pool's drain waits for what nothing brings about by itself."""
+    """Return whether a pool's drain waits for pods that never leave on their own."""
     return plan.action == "replace" and plan.leaving is not None and bool(plan.leaving.blocked)
 
 
 def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
-    """A pool that begins without nodes is made by a call alone."""
+    """Yield the parts of a creation; a pool without initial nodes takes one call."""
     target = plan.desired.target if plan.desired else None
     if target is None or not max(target.nodes.count, target.nodes.minimum):
         yield Term("pool being created without nodes", known.change)
@@ -97,7 +97,7 @@ def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
     if plan.desired and plan.desired.managed:
         yield Term("GPUs becoming allocatable", known.gpus, is_proof=True)
         if target.sharing.mig and known.reboot:
-            yield Term("nodes restarting to cut their GPUs", known.reboot, is_proof=True)
+            yield Term("nodes restarting to configure MIG", known.reboot, is_proof=True)
 
 
 def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
@@ -110,16 +110,16 @@ def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
         )
     if rolls:
         nodes = max(1, plan.observed.nodes or 1) if plan.observed else 1
-        # All at once, or one by one: what a surge makes of it is the cloud's.
+        # In parallel or one by one: how a surge does it depends on the cloud.
         yield Term("nodes being replaced", Span(known.roll.least_s, known.roll.most_s * nodes, known.roll.source))
     labels = [c.change.field for c in plan.changes if c.row.kind == "disruptive" and c.change.field[0] == "labels"]
     grows = any(c.change.field in (COUNT, LEAST) and _grows(c.change.old, c.change.new) for c in plan.changes)
     if grows:
         yield Term("nodes starting", known.create)
-    if grows or labels:  # a label decides which plugin a node has, and by which configuration: it begins again
+    if grows or labels:  # labels select a node's plugin and its configuration: the plugin restarts
         yield Term("GPUs becoming allocatable", known.gpus, is_proof=True)
     if label(MIG_CONFIG_LABEL) in labels and known.reboot:
-        yield Term("nodes restarting to cut their GPUs", known.reboot, is_proof=True)
+        yield Term("nodes restarting to configure MIG", known.reboot, is_proof=True)
 
 
 def _grows(old: object, new: object) -> bool:
@@ -127,10 +127,10 @@ def _grows(old: object, new: object) -> bool:
 
 
 def cluster_duration(pools: Sequence[tuple[str, Duration]], at_once: int) -> Duration | None:
-    """Estimate a cluster, so many of whose pools change at the same time; None where nothing happens.
+    """Estimate a cluster that changes `at_once` pools at a time; None if nothing happens.
 
-    The longest chain of pools that wait for each other, begun in their order as the engine does. Where one changes at a
-    time, it does not wait for the proof of the one before.
+    The result is the longest chain of pools that wait for each other, started in order as the engine does. If one pool
+    changes at a time, the next does not wait for the previous one's verification.
     """
     if not pools:
         return None

@@ -1,4 +1,4 @@
-"""How faithfully a cloud does what a pool asks for: the features it uses, judged by the provider's abilities. Pure."""
+"""How exactly a cloud implements the features that a pool uses, by the provider's abilities. Pure."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("tags", "tags", lambda t: bool(t.tags)),
     ("deletionProtection", "deletionProtection", lambda t: t.protect),
 )
-"""Feature (see provider.FEATURES), field of the spec, whether a target uses it."""
+"""Feature (see provider.FEATURES), field of the spec, whether a target uses the feature."""
 
 _FIELDS: Final = {feature: field for feature, field, _ in _USES}
 
 CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
-"""What changes resource name, count, isolation or price: a cloud that lacks it cannot stand in."""
+"""Fields that affect resource name, count, isolation, or price: a cloud that lacks one is not an alternative."""
 
 _ASKED_WITH: Final = {"sharing.mig.profile": "sharing.mig.strategy"}
-"""Field -> the one that its features stand at: a profile is always cut by one of the strategies."""
+"""Field -> field of its features: a profile is always used with one of the strategies."""
 
 _CUTS: Final = Ability("emulated", "the GPU Operator's MIG manager")
 _BY_OPERATOR: Final[Mapping[str, Ability]] = {
@@ -71,13 +71,13 @@ _BY_OPERATOR: Final[Mapping[str, Ability]] = {
     "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing"),
     "sharing.mps": Ability("emulated", "the device plugin's sharing.mps"),
 }
-"""What is the same on every cloud once driver and plugin are the GPU Operator's."""
+"""Abilities on every cloud if the GPU Operator installs driver and plugin."""
 _OF_PLUGIN: Final = frozenset(name for name in _BY_OPERATOR if name.startswith("sharing."))
-"""Of these, what is the operator's where the plugin alone is."""
+"""Those of the abilities that the operator has if it installs only the plugin."""
 
 
 def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
-    """Return the abilities of a pool's cloud; what the GPU Operator brings is done its way."""
+    """Return the abilities of a pool's cloud, replaced by the GPU Operator's for what it installs."""
     owners = (target.driver_owner, target.plugin_owner)
     if "operator" not in owners:
         return provider.abilities()
@@ -88,26 +88,26 @@ def abilities_for(target: Target, provider: Provider) -> Mapping[str, Ability]:
 
 
 def used_features(target: Target) -> tuple[str, ...]:
-    """List the features a pool asks for."""
+    """List the features that a pool uses."""
     return tuple(feature for feature, _, uses in _USES if uses(target))
 
 
 def features_at(field: str) -> tuple[str, ...]:
-    """List the features that a field of a pool is about, those of the fields below it too: "sharing.mig" -> two."""
+    """List the features that belong to a field of a pool or to fields below it: "sharing.mig" -> two."""
     field = _ASKED_WITH.get(field, field)
     around = [(feature, f"{at}.") for feature, at, _ in _USES]
     return tuple(feature for feature, at in around if f"{field}.".startswith(at) or at.startswith(f"{field}."))
 
 
 def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Ability]:
-    """Find the features a pool asks for that its cloud does otherwise, or not at all."""
+    """Return the features used by a pool that its cloud implements differently, or not at all."""
     unset = Ability("missing", reason=f"gpukube does not set this field on {target.cluster.provider} yet")
     found = {feature: abilities.get(feature, unset) for feature in used_features(target)}
     return {feature: ability for feature, ability in found.items() if ability.fidelity != "exact"}
 
 
 def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Finding]:
-    """Refuse what is missing and matters; warn of what is missing and does not."""
+    """Return errors for unsupported features that matter, and warnings for the others."""
     return [
         Finding(
             "missing-feature",

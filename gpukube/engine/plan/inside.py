@@ -1,6 +1,6 @@
-"""Looks into a cluster and plans what is there: the one release that makes the pools advertise, marks of nodes, rivals.
+"""Reads a cluster and plans its content: the one release that advertises the GPUs, node labels, other advertisers.
 
-Nothing is changed here. Imported by the runs that look inside alone (looking): it loads most of the room `cluster`.
+Changes nothing. Only runs that read clusters import it (looking): it loads most of the package `cluster`.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 
 def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
-    """Look into a cluster that was planned by what its cloud says, and plan it by both."""
+    """Read a cluster whose pools were planned from its cloud, and complete the plan with both."""
     kube = session.kube()
     seen = look(kube)
-    if has_operator(seen) != carries_operator(outside.live):  # the cluster knows better than the labels of pools
+    if has_operator(seen) != carries_operator(outside.live):  # the cluster is more reliable than the labels of pools
         outside = with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
     pools = tuple(_by_nodes(pool, session.provider, outside.facts, seen) for pool in outside.pools)
     plan_it = partial(
@@ -87,7 +87,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
 
 
 def _by_nodes(pool: PoolPlan, provider: Provider, facts: ClusterFacts | None, seen: Snapshot) -> PoolPlan:
-    """Plan a pool by the nodes that it has: one that failed may still run pods, and be half upgraded."""
+    """Plan a pool by its nodes: a failed pool may still run pods, and be partly upgraded."""
     nodes = nodes_of_pool(seen, pool.observed) if pool.observed else ()
     if nodes:
         kept = keep_failed_pool(provider, pool)
@@ -96,10 +96,10 @@ def _by_nodes(pool: PoolPlan, provider: Provider, facts: ClusterFacts | None, se
 
 
 def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding, ...]]:
-    """Hold the plan to the digest of its chart; where it cannot be fetched from here, warn: apply fetches it anyway.
+    """Pin the plan to the digest of its chart; warn if it cannot be fetched from here, as apply fetches it anyway.
 
     Raises:
-        ChartNotFound: There is no such version, so that apply cannot succeed.
+        ChartNotFound: The version does not exist, so apply cannot succeed.
     """
     if release.action not in ("install", "upgrade"):
         return release, ()
@@ -114,9 +114,10 @@ def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding,
 
 
 def _without_leaving(seen: Snapshot, pools: Sequence[PoolPlan]) -> Snapshot:
-    """Leave out nodes that are gone before those of their pool are made anew: what advertises there is nobody's rival.
+    """Omit nodes that are deleted before those of their pool are created again: their plugin is not a conflict.
 
-    A pool of a cloud's own plugin is replaced by one that our release serves, and the other way round.
+    For example, a pool with a cloud's own plugin is replaced by one that gpukube's release serves, or the other way
+    round.
     """
     leaving = [pool.observed for pool in pools if pool.observed and _leaves(pool, pool.observed)]
     names = {node.name for observed in leaving for node in nodes_of_pool(seen, observed)}
@@ -132,7 +133,7 @@ def _foreign(seen: Snapshot, desired: Sequence[Desired], release: ReleasePlan) -
 
 
 def _features(seen: Snapshot, desired: Sequence[Desired]) -> list[Finding]:
-    """Judge an NFD that is there already: whether its workers reach our nodes."""
+    """Check an existing NFD: whether its workers run on gpukube's nodes."""
     served = [expected for expected in desired if kind_of(expected.ownership.advertiser)]
     nfd = find_nfd(seen)
     return nfd_warnings(nfd, served) if nfd and served else []

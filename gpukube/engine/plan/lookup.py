@@ -1,4 +1,4 @@
-"""Live pools by name, and whether they may be touched: only those of the given owners are."""
+"""Finds live pools by name, and checks that they may be changed: only pools of the given owners may."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.planning import ClusterPlan
 
 
-def find_pools(  # noqa: PLR0913 - what makes a name mean something else
+def find_pools(  # noqa: PLR0913 - options that change what a name selects
     plans: Sequence[ClusterPlan],
     owners: Sequence[str],
     names: Sequence[str],
@@ -24,23 +24,24 @@ def find_pools(  # noqa: PLR0913 - what makes a name mean something else
     releasing: bool = False,
     one_of_two: bool = False,
 ) -> Mapping[str, tuple[Observed, ...]]:
-    """Find the live pools with these names, in the spec or in the cloud, that carry the mark of these owners.
+    """Find the live pools with these names, in the spec or in the cloud, and with these owners.
 
     Args:
-        plans: All clusters.
-        owners: Whose pools may be touched.
-        names: Of pools.
-        may_be_gone: Whether a name that nobody knows is left out, and not an error.
-        releasing: Whether they only lose our marks, as a pool that somebody made from one of ours may.
-        one_of_two: Whether a name may stand for two pools of which one replaces the other.
+        plans: Plans of all clusters.
+        owners: Owners whose pools may be changed.
+        names: Names of pools.
+        may_be_gone: Whether to skip unknown names instead of raising.
+        releasing: Whether the pools only lose gpukube's labels, which is also allowed for a manual copy of one of its
+            pools.
+        one_of_two: Whether a name may select two pools of which one replaces the other.
 
     Returns:
-        By cluster key.
+        The pools by cluster key.
 
     Raises:
-        SpecError: A name that none of the clusters has and no spec declares.
-        Conflict: A pool of that name is not ours, or stands for two of which one replaces the other.
-        GpukubeError: A cluster could not be asked.
+        SpecError: No cluster has a pool of a name and no spec declares it.
+        Conflict: A pool of a name has another owner, or the name selects two of which one replaces the other.
+        GpukubeError: A cluster could not be read.
     """
     for plan in plans:
         if plan.error is not None:
@@ -68,7 +69,7 @@ def find_pools(  # noqa: PLR0913 - what makes a name mean something else
 
 
 def _require_declared(plan: ClusterPlan, owners: Sequence[str], names: Sequence[str]) -> None:
-    """Check the live pools that the spec declares under these names and that lost their marks or were released."""
+    """Check the live pools that the spec declares under these names and that lost their labels or were released."""
     for expected in plan.desired:
         if any(is_named(name, plan.cluster.key, expected.target) for name in names):
             if lost := _lost(plan, expected):
@@ -78,7 +79,7 @@ def _require_declared(plan: ClusterPlan, owners: Sequence[str], names: Sequence[
 
 
 def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> None:
-    """Refuse the name of a pool that is being replaced: it is two, and both are meant only where both are named."""
+    """Reject the name of a pool that is being replaced: it matches two pools, so both must be named."""
     for pool in found:
         both = sorted(o.name for o in found if (o.owner, o.pool) == (pool.owner, pool.pool))
         named = {name.removeprefix(f"{plan.cluster.key}/") for name in names}
@@ -96,7 +97,7 @@ def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence
 
 
 def _strangers_alone(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> tuple[Observed, ...]:
-    """Take "cluster/name" for the name in the cloud where pools with the same labels are no replacement."""
+    """Let "cluster/name" select by cloud name if pools with the same labels are not a replacement."""
     named = {name.removeprefix(f"{plan.cluster.key}/") for name in names if "/" in name}
     meant = {
         (pool.owner, pool.pool) for pool in found
@@ -106,19 +107,19 @@ def _strangers_alone(plan: ClusterPlan, found: Sequence[Observed], names: Sequen
 
 
 def released_pools(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
-    """Find the live pools that were a declared one until they were released."""
+    """Find the live pools that were a declared pool until they were released."""
     found = match_live(desired, [pool for pool in plan.live if not pool.owner])
     return tuple(pool for pool in found if pool.released)
 
 
 def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
-    """Return whether a pool is meant by a name: in the spec or in the cloud, alone or as "cluster/pool"."""
+    """Return whether a name selects a pool: its name in the spec or in the cloud, alone or as "cluster/pool"."""
     names = {pool.pool, pool.name} - {""}
     return name in names or name in {f"{cluster}/{each}" for each in names}
 
 
 def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
-    """Make the error for a name that nobody knows."""
+    """Return the error for an unknown name."""
     keys = ", ".join(plan.cluster.key for plan in plans)
     declared = ", and the spec has none" if any(plan.desired for plan in plans) else ""
     return SpecError(
@@ -130,7 +131,7 @@ def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
 
 
 def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
-    """List the declared pools of these names that the cluster does not have."""
+    """List the declared pools of these names that do not exist on the cluster."""
     live = {(o.owner, o.pool) for o in plan.live}
     for expected in plan.desired:
         target = expected.target
@@ -140,12 +141,12 @@ def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
 
 
 def _lost(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
-    """Find the live pools that are a declared one by the copy of its marks alone."""
+    """Find the live pools that are identified as a declared one only by the copy of its labels."""
     return tuple(o for o in plan.live if has_lost_marks(desired, o))
 
 
 def declared_as(plan: ClusterPlan, name: str) -> Desired | None:
-    """Return the declared pool of this name; None when there is none."""
+    """Return the declared pool of this name; None if there is none."""
     return next((d for d in plan.desired if is_named(name, plan.cluster.key, d.target)), None)
 
 
@@ -154,7 +155,7 @@ def _unmarked(desired: Desired, pool: Observed) -> Conflict:
     return Conflict(
         f'the labels of the pool "{pool.name}" were replaced: they have no gpukube.io/owner',
         where=target.where,
-        why="a pool with the owner in its tags only is neither scaled, released nor deleted",
+        why="a pool with the owner only in its tags is not scaled, released or deleted",
         fix=f"gpukube pool apply -f FILE --pool {target.pool}{adopt} restores them; then run this again",
         code="lost-marks",
     )

@@ -1,4 +1,4 @@
-"""What a change costs: the live nodes, GPUs and pods of a pool, and what it offers now. Counted, not predicted."""
+"""Cost of a change: a pool's affected live nodes, GPUs, and pods, and its current devices. Counted, not predicted."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 def costs_something(plan: PoolPlan) -> bool:
-    """Return whether running pods suffer from what is planned."""
+    """Return whether the plan restarts or evicts running pods."""
     return plan.observed is not None and (plan.action in ("replace", "delete") or plan.disturbs)
 
 
 def with_costs(plans: Sequence[PoolPlan], seen: Snapshot | None, kube: Kube | None) -> tuple[PoolPlan, ...]:
-    """Add to each plan what it costs and what the pool offers now.
+    """Add to each plan its cost and the pool's current devices.
 
     Args:
-        plans: Of one cluster.
-        seen: Its inside; None when it is not known.
-        kube: Asked for the pods on the nodes of pools that suffer, if there are any; None when it cannot be.
+        plans: Plans of one cluster.
+        seen: State of the cluster; None if unknown.
+        kube: Lists the pods on the nodes of affected pools, if there are any; None if it cannot be reached.
 
     Raises:
         AccessError: Pods may not be listed.
@@ -59,7 +59,7 @@ def _with_cost(plan: PoolPlan, seen: Snapshot | None, pods: Mapping[str, Sequenc
 
 
 def _going(plan: PoolPlan, live: int | None) -> int | None:
-    """Count the live nodes that the plan takes away or disturbs: of a pool that only gets smaller, those beyond it."""
+    """Count the live nodes that the plan deletes or disrupts; if a pool only shrinks, those beyond its new size."""
     smaller = plan.action == "update" and all(c.change.field[0] == "nodes" for c in plan.disruptive)
     if not smaller or live is None:
         return live

@@ -1,7 +1,7 @@
-"""Who owns driver and plugin on the pools of the specs: asks the providers for facts and the solver for answers.
+"""Decides who owns driver and plugin on the pools of the specs: facts from the providers, decisions from the solver.
 
-In scope: targets -> choice of each cluster's release, desired pools, answers in view of a cluster, explanations. Out of
-scope: the rules (core.owners), loading and filtering (prepare). Nothing here contacts anything.
+In scope: the release of each cluster, the desired pools, decisions for a live cluster, explanations. Out of scope: the
+rules (core.owners), loading and filtering (prepare). Makes no calls.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from gpukube.spec.loading.load import LoadedSpec
 
 _UNINSTALLED: Final = "uninstalled"
-"""Status of a release of which only the history is left (helm uninstall --keep-history)."""
+"""Status of a release of which only the history remains (helm uninstall --keep-history)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The pools of a cluster in view of what is there.
+    """The pools of a cluster, given its live state.
 
     Attributes:
-        desired: All of them; nothing advertises on one that is refused.
+        desired: All pools; nothing advertises on a rejected one.
         refusals: Why some cannot be served here.
         choice: The cluster's release.
     """
@@ -58,13 +58,13 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Everything that decides on the owners of one pool.
+    """Everything that decides the owners for one pool.
 
     Attributes:
-        decision: What the solver says.
-        problems: Errors of the pool that its provider finds besides.
-        others: What it would say of each other devicePlugin.owner, with the provider's errors about that.
-        desired: The pool in the terms of its cloud; None when it is refused.
+        decision: The solver's decision.
+        problems: Further errors from the pool's provider.
+        others: The decision for each other devicePlugin.owner, with the provider's errors for it.
+        desired: The pool translated for its cloud; None if it is rejected.
     """
 
     decision: Decision
@@ -74,7 +74,7 @@ class Explained:
 
 
 def choose_releases(targets: Sequence[Target]) -> dict[str, ReleaseChoice]:
-    """Choose the release of each cluster by what all its pools need; pools without a provider have no say."""
+    """Choose the release of each cluster by the needs of all its pools; pools without a provider do not count."""
     facts: dict[str, list[tuple[Target, NodeStack]]] = {}
     for target in targets:
         pools = facts.setdefault(target.cluster.key, [])
@@ -84,7 +84,7 @@ def choose_releases(targets: Sequence[Target]) -> dict[str, ReleaseChoice]:
 
 
 def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> Desired | None:
-    """Check and translate one target; None when it has errors, which are added to `found`."""
+    """Check and translate one target; return None if it has errors, and add these to `found`."""
     provider = _provider(target, found)
     if provider is None:
         return None
@@ -92,7 +92,7 @@ def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> 
     found += problems
     ownership = decide_owner(target, provider.stack(target), choice).outcome
     if isinstance(ownership, Finding):
-        # What a cloud says of the same field is nearer to the matter.
+        # A cloud's finding on the same field is more specific.
         found += [] if any(p.where == ownership.where for p in _errors(problems)) else [ownership]
         return None
     labels = list(check_own_labels(target, ownership))
@@ -107,7 +107,7 @@ def desire_pool(target: Target, found: list[Finding], choice: ReleaseChoice) -> 
 
 
 def sketch_pool(target: Target, choice: ReleaseChoice) -> Desired | None:
-    """Return a pool with errors as other pools of its cluster see it: who serves it and how, without requests."""
+    """Return a pool with errors as it affects other pools of its cluster: its owners and release, without requests."""
     provider = _provider(target, [])
     ownership = decide_owner(target, provider.stack(target), choice).outcome if provider else None
     if not isinstance(ownership, Ownership):
@@ -124,7 +124,7 @@ def sketch_pool(target: Target, choice: ReleaseChoice) -> Desired | None:
 
 
 def judge_guess(guess: Guess, choice: ReleaseChoice) -> list[Finding]:
-    """Find what is wrong with a pool whatever its mistakes leave unknown."""
+    """Return the problems of a pool that remain whatever its invalid fields were meant to be."""
     judged = []
     for target in guess.targets:
         found: list[Finding] = []
@@ -141,13 +141,13 @@ def judge_guess(guess: Guess, choice: ReleaseChoice) -> list[Finding]:
 def settle_owners(
     desired: Sequence[Desired], requested: ReleaseChoice, provider: Provider, *, operator_live: bool
 ) -> Settled:
-    """Decide anew on the owners of one cluster's pools, knowing what is there.
+    """Decide the owners of one cluster's pools again, given the live state.
 
     Args:
-        desired: The pools, as the specs alone have it.
-        requested: The release that they need, as far as the specs tell.
-        provider: Of their cloud.
-        operator_live: Whether a release of gpukube's GPU Operator is there, for whichever spec.
+        desired: The pools according to the specs alone.
+        requested: The release that they need, as far as the specs determine it.
+        provider: Provider of their cloud.
+        operator_live: Whether a release of gpukube's GPU Operator exists, for any spec.
     """
     choice = with_live(requested, operator_live=operator_live)
     if choice == requested:
@@ -157,26 +157,26 @@ def settle_owners(
 
 
 def has_operator(seen: Snapshot) -> bool:
-    """Return whether a release of gpukube's GPU Operator is there, whatever became of its last change."""
+    """Return whether a release of gpukube's GPU Operator exists, whatever the result of its last change."""
     release = seen.release_of(GPU_OPERATOR)
     return release is not None and release.status != _UNINSTALLED
 
 
 def carries_operator(live: Iterable[Observed]) -> bool:
-    """Tell by the labels of live pools, of whichever owner, that gpukube's GPU Operator serves their cluster.
+    """Return whether labels of live pools, of any owner, show that gpukube's GPU Operator serves their cluster.
 
-    It is the best there is where the inside of the cluster is not looked at.
+    This is the best source if the cluster itself is not read.
     """
     return any(pool.labels.get(ADVERTISER_LABEL) == "operator" for pool in live)
 
 
 def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Sequence[str] = ()) -> list[Explained]:
-    """Decide on the owners of a pool on each of its clusters, and keep the reasoning; refusals are answers here.
+    """Decide the owners of a pool on each of its clusters, and keep the reasoning; rejections are results here.
 
     Args:
-        specs: As loaded.
+        specs: The loaded specs.
         pool: Name in the spec.
-        operator_live: Keys of clusters where a release of gpukube's GPU Operator was found.
+        operator_live: Keys of clusters with a release of gpukube's GPU Operator.
 
     Raises:
         SpecError: No pool of that name could be resolved.
@@ -201,7 +201,7 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
 
 def _check(target: Target, provider: Provider) -> list[Finding]:
     problems = provider.check(target)
-    wrong = {problem.where for problem in _errors(problems)}  # what a cloud's rule says of a place is nearer to it
+    wrong = {problem.where for problem in _errors(problems)}  # a cloud's rule for the same place is more specific
     found = check_fidelity(target, abilities_for(target, provider))
     return problems + [one for one in found if one.where not in wrong]
 
@@ -242,7 +242,7 @@ _OWNERS: Final[tuple[Literal["auto", "helm", "operator", "cloud", "dra", "none"]
 def _others(
     target: Target, pools: Sequence[Target], choice: ReleaseChoice, provider: Provider
 ) -> Iterator[tuple[Decision, tuple[Finding, ...]]]:
-    """Ask what would be if only this pool asked for another owner of the plugin."""
+    """Return the decisions if only this pool requested another owner of the plugin."""
     known = _errors(_check(target, provider))
     neighbours = [pool for pool in pools if pool.cluster.key == target.cluster.key and pool is not target]
     for owner in _OWNERS:
@@ -256,7 +256,7 @@ def _others(
 
 
 def _no_such_pool(pool: str, specs: Sequence[LoadedSpec], problems: Sequence[Finding]) -> SpecError:
-    """Say that there is no such pool; or what is wrong with the spec where it is written and could not be resolved."""
+    """Return the error that there is no such pool; or the spec's own errors if the pool could not be resolved."""
     names = sorted({written.name for spec in specs for written in spec.spec.pools})
     if pool in names and _errors(problems):
         return SpecError.of(_errors(problems))

@@ -1,6 +1,6 @@
-"""A plan of a cluster, and its pools planned by what the cloud says. Nothing is changed here.
+"""Plans of a cluster, and of its pools from its cloud's data. Changes nothing.
 
-Out of scope: what is inside the cluster (inside), asking clusters (looking).
+Out of scope: the state inside the cluster (inside), reading clusters (looking).
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How far a plan reaches.
+    """Scope of a plan.
 
     Attributes:
-        skip_cluster: Look at the pool APIs only.
-        adopt: Give our marks to pools that nobody owns.
-        adopt_from: Owners whose pools are adopted too where only the copy of the marks names them.
-        adopt_managed: Give them also to pools that nobody owns and something else manages.
+        skip_cluster: Read only the pool APIs.
+        adopt: Add gpukube's labels to pools without an owner.
+        adopt_from: Owners whose pools are also adopted if only the copy of the labels names them.
+        adopt_managed: Also adopt pools without an owner that another tool manages.
         prune: Delete pools of these owners that the specs no longer declare.
-        replace: How pools are replaced: "recreate", "surge"; "" for not at all.
-        retire: Drop config entries of the release that nothing names any more.
-        migrate_release: Our other release may be taken away where the pools need this one.
-        adopt_release: A release of the plugin's chart that the user made may be taken over.
-        pin: Fetch the chart that would be installed, and hold the plan to its digest.
-        check_chart: Fetch it where its version is not the tested one, since such a version may not exist.
-        quotas: Read the quotas of the cloud that pools need more of.
-        ignore_quota: Ask a cloud for nodes that its quotas have no room for.
-        upgrade: Bring live pools to the cluster's version and the newest image, where the spec names none.
+        replace: How to replace pools: "recreate", "surge"; "" for not at all.
+        retire: Drop config entries of the release that nothing uses any more.
+        migrate_release: gpukube's other release may be removed if the pools need this one.
+        adopt_release: A release of the plugin's chart installed by the user may be adopted.
+        pin: Fetch the chart to install, and pin the plan to its digest.
+        check_chart: Fetch the chart if its version is not the tested one, as it may not exist.
+        quotas: Read the cloud's quotas that the pools need more of.
+        ignore_quota: Request nodes from a cloud beyond its quotas.
+        upgrade: Upgrade live pools to the cluster's version and the newest image, if the spec sets none.
     """
 
     skip_cluster: bool = False
@@ -71,25 +71,25 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """What will happen on one cluster.
+    """Plan for one cluster.
 
     Attributes:
-        cluster: Which.
-        facts: What the cloud says of it; None when it could not be asked.
+        cluster: The cluster.
+        facts: Data from its cloud; None if it could not be read.
         pools: Plans of the declared pools, then those of pools to prune.
         live: All live pools, of all owners.
         undeclared: Live pools of these owners that the spec no longer declares and that stay.
-        seen: The inside of the cluster; None when it was skipped or could not be reached.
-        release: The device-plugin chart or the GPU Operator; None when `seen` is.
-        first: The release as it is brought before the pools are: with every entry that is there. Entries are dropped
-            when the pools are done, by what is named then; None when `seen` is.
-        repairs: Labels and taints of ours that live nodes have lost.
-        unknown: Why the inside is not known; "" when it is.
-        unreachable: The error behind `unknown`; None when the inside was skipped or is known.
-        diagnostics: Findings that concern more than one pool's API: foreign advertisers, the release, cluster state.
+        seen: State inside the cluster; None if it was skipped or could not be reached.
+        release: Release of the device-plugin chart or the GPU Operator; None if `seen` is.
+        first: The release before the pools change, with all existing entries. Once the pools are done, entries that
+            nothing uses are dropped; None if `seen` is.
+        repairs: gpukube's labels and taints that live nodes have lost.
+        unknown: Why the state inside is unknown; "" if it is known.
+        unreachable: The error behind `unknown`; None if the cluster was skipped or read.
+        diagnostics: Findings beyond a single pool's API: other advertisers, the release, the cluster's state.
         error: Why the cluster could not be planned at all.
-        desired: The declared pools, also when nothing could be asked.
-        quotas: What its pools need more of, beside what is used and allowed; empty where quotas were not read.
+        desired: The declared pools, even if nothing could be read.
+        quotas: Quotas that its pools need more of, with usage and limit; empty if quotas were not read.
     """
 
     cluster: ClusterRef
@@ -110,14 +110,14 @@ class ClusterPlan:
 
     @property
     def differs(self) -> bool:
-        """Whether the declared and the live differ, inside the cluster too where that is known."""
+        """Whether declared and live state differ, including the state inside the cluster if known."""
         pools = any(pool.action != "no-op" for pool in self.pools)
         release = self.release is not None and self.release.action in ("install", "upgrade", "conflict")
         return pools or release or bool(self.repairs) or bool(self.undeclared)
 
 
 def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:
-    """Plan the pools of a cluster by what its cloud says."""
+    """Plan the pools of a cluster from its cloud's data."""
     key = session.cluster.key
     run.report("check", "reading the node pools", key)
     facts = session.cloud.identify()
@@ -125,7 +125,7 @@ def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -
         raise CloudError(
             "the cloud returned nothing about the cluster",
             where=key,
-            fix="run it again; if it stays, check for a proxy in between",
+            fix="run it again; if this persists, check for a proxy in between",
             code="cloud-answer",
         )
     live = session.cloud.pools()
@@ -136,7 +136,7 @@ def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -
 def with_pools(
     outside: ClusterPlan, session: Session, prepared: Prepared, scope: Scope, *, operator_live: bool
 ) -> ClusterPlan:
-    """Plan the pools against the live ones, for a cluster with or without an operator of ours that serves others."""
+    """Plan the pools against the live ones, with or without a GPU Operator of gpukube that serves other pools."""
     live = outside.live
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operator_live)
     upgrades, facts = session.provider.extras.upgrades, outside.facts
@@ -155,7 +155,7 @@ def with_pools(
         plan_it(expected, form=forms(expected, session, newer), taken=names - {expected.target.name})
         for expected in settled.desired
     )
-    # A pool may live under its alternate name: what is declared is what the plan is about, under the name that it has.
+    # A pool may be live under its alternate name: plan the declared pool under the name it has.
     desired = tuple(plan.desired or expected for plan, expected in zip(pools, settled.desired, strict=True))
     if upgrades and facts:
         pools = tuple(with_unfinished(with_outlook(pool, upgrades, facts, offers), upgrades, facts) for pool in pools)
@@ -170,7 +170,7 @@ def with_pools(
 def forms(
     desired: Desired, session: Session, newer: Callable[[Desired], Desired] | None = None
 ) -> Callable[[str], Desired]:
-    """Return a declared pool under its names in the cloud, complete; with the versions that `newer` declares for it."""
+    """Return a function from cloud names to the complete desired pool, with the versions that `newer` sets for it."""
 
     @cache
     def form(name: str) -> Desired:
@@ -181,7 +181,7 @@ def forms(
 
 
 def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:
-    """Judge the cluster's version where the operator serves a pool."""
+    """Check the cluster's version if the operator serves a pool."""
     operated = any(expected.ownership.advertiser == GPU_OPERATOR.advertiser for expected in desired)
     return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
 

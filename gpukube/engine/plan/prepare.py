@@ -1,6 +1,6 @@
-"""Specs -> desired pools per cluster, with every check that needs no call. Nothing here contacts anything.
+"""Converts specs to desired pools per cluster, with every check that needs no call. Makes no calls.
 
-`examine` says all that can be found about specs, right or wrong; `prepare` gives what right ones want.
+`examine` returns all findings on specs, valid or not; `prepare` returns the desired pools of valid ones.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which part of the specs a command is about; globs, empty means all.
+    """Selected part of the specs; globs, empty means all.
 
     Attributes:
-        shard: Of the clusters that the globs take, those of this part; None for all.
+        shard: Part of the clusters that the globs select; None for all.
     """
 
     clusters: tuple[str, ...] = ()
@@ -45,35 +45,35 @@ class Filters:
 
     @property
     def active(self) -> bool:
-        """Whether pools may be left out of clusters that are read; a shard leaves out whole clusters."""
+        """Whether some pools of a cluster may be left out; a shard leaves out whole clusters."""
         return bool(self.clusters or self.pools)
 
     def takes_cluster(self, key: str) -> bool:
-        """Return whether a cluster is meant."""
+        """Return whether a cluster is selected."""
         return not self.clusters or any(fnmatchcase(key, glob) for glob in self.clusters)
 
     def takes_pool(self, name: str) -> bool:
-        """Return whether a pool is meant."""
+        """Return whether a pool is selected."""
         return not self.pools or any(fnmatchcase(name, glob) for glob in self.pools)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the specs want, ready to be compared with the world.
+    """Desired state from the specs, ready to be compared with live state.
 
     Attributes:
         owners: metadata.name of every spec.
-        clusters: By key, those the filters take.
-        desired: By cluster key; an empty tuple for a cluster without pools.
+        clusters: Selected clusters by key.
+        desired: Desired pools by cluster key; an empty tuple for a cluster without pools.
         warnings: Findings that do not stop the run: warnings and hints.
-        filters: What was left out.
-        choices: By cluster key, the release that its pools need, those included that the filters leave out; as far as
-            the specs tell. Nothing of a cluster where they ask for none in particular.
+        filters: The filters that were applied.
+        choices: By cluster key, the release that its pools need, including pools that the filters leave out, as far as
+            the specs determine it. Clusters whose pools need none in particular are missing.
         silenced: Findings that the specs accept.
         addressed: Whether the clusters were given by address, so that nothing can be declared on them.
-        places: By key, the places from 1 of the clusters among those of all shards; empty without a shard.
-        of: How many those are.
-        names: By key, the names in the cloud of all declared pools, those included that the filters leave out.
+        places: By key, the position of each cluster among those of all shards, from 1; empty without a shard.
+        of: Number of clusters of all shards.
+        names: By key, the cloud names of all declared pools, including those that the filters leave out.
     """
 
     owners: tuple[str, ...]
@@ -90,16 +90,16 @@ class Prepared:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The clusters of the spec that no pool of this run is on: only what looks at live pools reads them."""
+        """Clusters of the spec without a pool of this run: only commands on live pools read them."""
         return () if self.addressed else tuple(key for key in self.clusters if not self.desired[key])
 
     def narrowed(self) -> Prepared:
-        """Leave the unused clusters out, so that nothing calls them."""
+        """Return a copy without the unused clusters, so that nothing calls them."""
         unused = self.unused
         return replace(self, clusters={key: item for key, item in self.clusters.items() if key not in unused})
 
     def settle(self, key: str, provider: Provider, *, operator_live: bool) -> Settled:
-        """Return the pools of one cluster in view of what is there, as `settle_owners` does."""
+        """Return the pools of one cluster, given its live state; see `settle_owners`."""
         requested = self.choices.get(key, ReleaseChoice())
         return settle_owners(self.desired[key], requested, provider, operator_live=operator_live)
 
@@ -108,9 +108,9 @@ class _Pool(NamedTuple):
     """A pool on one cluster.
 
     Attributes:
-        key: Which pool it is of the specs.
-        target: What it declares there.
-        unknown: Paths of what its mistakes leave unknown; None where it has none.
+        key: Identifies the pool in the specs.
+        target: Its declaration for that cluster.
+        unknown: Paths of fields that its mistakes leave unknown; None if there are no mistakes.
     """
 
     key: PoolKey
@@ -119,13 +119,13 @@ class _Pool(NamedTuple):
 
     @property
     def has_known_name(self) -> bool:
-        """Whether no mistake is about its name in the cloud."""
+        """Whether its cloud name is not affected by a mistake."""
         return not any(is_unknown((name,), self.unknown or ()) for name in ("name", "names", "clusters"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """What specs come to, whatever is wrong with them."""
+    """Result of resolving specs, whatever is wrong with them."""
 
     clusters: dict[str, ClusterRef]
     targets: list[Target]
@@ -136,15 +136,15 @@ class _Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Everything that can be said about specs without a call.
+    """All findings on specs that need no call.
 
     Attributes:
-        clusters: How many there are.
-        pools: How many are right, counted once per cluster.
-        findings: Errors, warnings and hints, in the order in which they are shown.
-        silenced: What the specs accept.
-        fields: By place of a finding, the path of the field that stands there.
-        files: Those that have documents, as they were named.
+        clusters: Number of clusters.
+        pools: Number of valid pools, counted once per cluster.
+        findings: Errors, warnings, and hints, in display order.
+        silenced: Findings that the specs accept.
+        fields: By place of a finding, the path of the field at that place.
+        files: Files that contain documents, as the user named them.
     """
 
     clusters: int
@@ -156,16 +156,16 @@ class Validation:
 
     @property
     def is_right(self) -> bool:
-        """Whether there is no error."""
+        """Whether there are no errors."""
         return all(found.severity != "error" for found in self.findings)
 
 
 def examine(reading: Reading, *, strict: bool = False) -> Validation:
-    """Say everything that can be found about specs, and what of it they accept.
+    """Return all findings on specs, and those that the specs accept.
 
     Args:
-        reading: What became of their files; of wrong ones, what is right is examined further.
-        strict: Take warnings for errors.
+        reading: Result of reading their files; valid parts of invalid ones are examined too.
+        strict: Treat warnings as errors.
     """
     expected = _resolve_specs(reading.specs, {one.where for one in reading.problems if one.severity == "error"})
     broken = any(
@@ -185,7 +185,7 @@ def examine(reading: Reading, *, strict: bool = False) -> Validation:
 
 
 def _unused(expected: _Resolved) -> Iterable[OfPool]:
-    """Find clusters without a pool; of a spec with errors nobody knows, since a pool may have been left out."""
+    """Find clusters without a pool; skip specs with errors, whose pools may be incomplete."""
     for key, cluster in expected.clusters.items():
         if not expected.desired[key]:
             fix = "add it to the clusters of a pool, or remove it"
@@ -194,16 +194,16 @@ def _unused(expected: _Resolved) -> Iterable[OfPool]:
 
 
 def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict: bool = False) -> Prepared:
-    """Resolve, check and translate all pools of all specs.
+    """Resolve, check, and translate all pools of all specs.
 
     Args:
-        specs: As loaded.
-        filters: What is left out of the result.
-        strict: Take warnings for errors.
+        specs: The loaded specs.
+        filters: Which part of the specs the result contains.
+        strict: Treat warnings as errors.
 
     Raises:
-        SpecError: All errors of all pools, whatever the filters: a spec is right or wrong as a whole. Also when
-            a filter matches nothing.
+        SpecError: All errors of all pools, whatever the filters: a spec is valid or invalid as a whole. Also if a
+            filter matches nothing.
     """
     expected = _resolve_specs(specs)
     judged = judge(expected.findings, specs)
@@ -244,11 +244,11 @@ def _strictly(found: Finding) -> Finding:
 
 
 def _resolve_specs(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -> _Resolved:
-    """Resolve and translate every pool, and keep what is found on the way with the pool it is about.
+    """Resolve and translate every pool, and keep the findings with their pool.
 
     Args:
-        specs: As far as they are known.
-        wrong: Places that have an error already: what is found there follows from it.
+        specs: The specs, as far as they are known.
+        wrong: Places that already have an error, as findings there are consequences.
     """
     clusters, apart = _clusters(specs)
     pools, guesses, findings = _resolve_pools(specs)
@@ -262,7 +262,7 @@ def _resolve_specs(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -
         findings += [OfPool(pool.key, found) for found in problems]
         if translated and pool.unknown is None:
             desired[cluster].append(translated)
-        # A pool with errors still has a name, and may set the release of its neighbours.
+        # A pool with errors still has a name, and may affect the release for the other pools.
         if sketch := translated or sketch_pool(pool.target, choices[cluster]):
             sketches[cluster].append((pool, sketch))
     for key, guess in guesses:
@@ -276,7 +276,7 @@ def _resolve_specs(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -
 
 
 def _resolve_pools(specs: Sequence[LoadedSpec]) -> tuple[list[_Pool], list[tuple[PoolKey, Guess]], list[OfPool]]:
-    """Resolve every pool on each of its clusters; where mistakes leave it open what it is, as a guess."""
+    """Resolve every pool on each of its clusters, as a guess if mistakes leave parts unknown."""
     pools: list[_Pool] = []
     guesses: list[tuple[PoolKey, Guess]] = []
     findings: list[OfPool] = []
@@ -296,7 +296,7 @@ def _resolve_pools(specs: Sequence[LoadedSpec]) -> tuple[list[_Pool], list[tuple
 
 
 def _independent(findings: list[OfPool], wrong: Collection[Where], specs: Sequence[LoadedSpec]) -> list[OfPool]:
-    """Leave out what is found at places that are wrong already; not at a pool as a whole, where missing fields are."""
+    """Drop findings at places that already have an error; keep those on a pool as a whole, such as missing fields."""
     if not wrong:
         return findings
     wholes = {at.at() for loaded in specs for at in loaded.places}
@@ -304,14 +304,14 @@ def _independent(findings: list[OfPool], wrong: Collection[Where], specs: Sequen
 
 
 def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> Prepared:
-    """Prepare for clusters that are named by their addresses: nothing is declared on them.
+    """Prepare for clusters given by address: nothing is declared on them.
 
     Args:
-        addresses: As gpukube.spec.address reads them.
-        owners: Whose pools may be changed.
+        addresses: Addresses in the format of gpukube.spec.address.
+        owners: Owners whose pools may be changed.
 
     Raises:
-        SpecError: Holds one diagnostic per address that is not one.
+        SpecError: One diagnostic per invalid address.
         MissingExtra: A provider is not installed.
     """
     clusters = {
@@ -323,7 +323,7 @@ def prepare_addresses(addresses: Sequence[str], owners: Sequence[str] = ()) -> P
 
 
 def _clusters(specs: Sequence[LoadedSpec]) -> tuple[dict[str, ClusterRef], list[Finding]]:
-    """Collect the clusters of all specs, and what contradicts itself among them."""
+    """Collect the clusters of all specs, and contradictions among them."""
     clusters: dict[str, ClusterRef] = {}
     found: list[Finding] = []
     for spec in specs:
@@ -338,7 +338,7 @@ def _clusters(specs: Sequence[LoadedSpec]) -> tuple[dict[str, ClusterRef], list[
 
 
 def _keys_of_one(clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
-    """Find clusters that have two keys: each key would be a queue and a release of its own, beside the other."""
+    """Find clusters with two keys: each key would have its own queue and release."""
     first: dict[str, str] = {}
     for key, cluster in clusters.items():
         known = first.setdefault(_address(cluster), key)
@@ -349,7 +349,7 @@ def _keys_of_one(clusters: Mapping[str, ClusterRef]) -> Iterable[Finding]:
 
 
 def _same_name_twice(clusters: Iterable[Sequence[Desired]]) -> list[Finding]:
-    """Find two pools (of two specs, or by `names`) that would be one in the cloud."""
+    """Find pools (of two specs, or by `names`) that would be the same pool in the cloud."""
     found = []
     for pools in clusters:
         seen: dict[str, Desired] = {}

@@ -1,11 +1,11 @@
-"""Quotas of the clouds against what a plan needs of them: read once for all clusters that share them.
+"""Compares the clouds' quotas with what a plan needs: read once for all clusters that share them.
 
 In scope: which pools of a plan need more than they have, reading the quotas that limit them, and the sums. Out of
-scope: what a cloud's quotas are called and where they are read (providers).
+scope: names and APIs of a cloud's quotas (providers).
 
-The clouds themselves refuse what is beyond a quota, and what is used changes between a look and a call: so a shortfall
-of what pools may grow to is a warning, and a quota that cannot be read stops nothing. Nodes that a pool starts with and
-that no quota has room for are another thing: the cloud is not asked for them (engine.change.holding).
+The clouds enforce quotas themselves, and usage changes between a read and a call. So if pools could only grow beyond a
+quota, that is a warning, and an unreadable quota stops nothing. It is different if a quota does not cover a pool's
+first nodes: then gpukube does not request them (engine.change.holding).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 def with_quotas(
     plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], scope: Scope, at_once: int
 ) -> tuple[ClusterPlan, ...]:
-    """Add to each plan the quotas that its pools need more of; a plan that needs none costs no call.
+    """Add to each plan the quotas that its pools need more of; a plan that needs none makes no call.
 
     Args:
-        plans: Of all clusters.
-        sessions: Of these clusters, by key.
-        scope: How pools are replaced: by a second one beside the first, both count.
-        at_once: Places that are asked at the same time.
+        plans: Plans of all clusters.
+        sessions: Sessions of these clusters, by key.
+        scope: How pools are replaced: with a surge, both pools count.
+        at_once: Number of places to read in parallel.
     """
     needs = {
         plan.cluster.key: cluster_needs(plan, sessions[plan.cluster.key], beside=scope.replace == "surge")
@@ -63,7 +63,7 @@ def with_quotas(
 
 
 def cluster_needs(plan: ClusterPlan, session: Session, *, beside: bool, at_once: bool = False) -> tuple[QuotaNeed, ...]:
-    """List what the pools of one cluster need beyond what they have; `beside` and `at_once` as in `pool_needs`."""
+    """List what the pools of one cluster need beyond what they have; for `beside` and `at_once` see `pool_needs`."""
     known = session.provider.extras.quotas
     if known is None or plan.facts is None:
         return ()
@@ -71,7 +71,7 @@ def cluster_needs(plan: ClusterPlan, session: Session, *, beside: bool, at_once:
     return tuple(need for pool in plan.pools for need in needs(pool))
 
 
-def pool_needs(  # noqa: PLR0913 - the pool, its world, and how it changes
+def pool_needs(  # noqa: PLR0913 - the pool, its cloud, and how it changes
     known: CloudQuotas,
     plan: PoolPlan,
     location: str,
@@ -80,15 +80,15 @@ def pool_needs(  # noqa: PLR0913 - the pool, its world, and how it changes
     beside: bool = False,
     at_once: bool = False,
 ) -> tuple[QuotaNeed, ...]:
-    """List what a pool needs beyond what it has, with as many nodes as it may have.
+    """List what a pool needs beyond what it has, for its maximum number of nodes.
 
     Args:
         known: The cloud's quotas.
-        plan: Of the pool.
-        location: Of its cluster.
-        seen: The inside of the cluster, where a cloud does not say how many nodes a pool has; None when not known.
-        beside: Count a whole second pool beside the live one, as while it is replaced by a new one.
-        at_once: Count the nodes that come with the change alone: of an autoscaled pool those it starts with.
+        plan: Plan of the pool.
+        location: Location of its cluster.
+        seen: State inside the cluster, if the cloud does not report a pool's number of nodes; None if unknown.
+        beside: Count a whole second pool next to the live one, as during a surge.
+        at_once: Count only the nodes that start with the change: for an autoscaled pool its initial ones.
     """
     desired, observed = plan.desired, plan.observed
     if desired is None or plan.action not in ("create", "update", "replace"):
@@ -101,7 +101,7 @@ def pool_needs(  # noqa: PLR0913 - the pool, its world, and how it changes
             desired, observed, [c.change for c in plan.changes]
         )
     elif plan.replacement is not None and plan.replacement.beside is not None:
-        return ()  # both pools are there
+        return ()  # both pools exist
     elif plan.action == "replace" and observed is not None and not beside:
         freed = _freed(known, plan, location, _live_nodes(observed, seen))
     needs = (QuotaNeed(d.quota, nodes * d.per_node - freed.get(d.quota, 0), str(plan.where)) for d in draws)
@@ -111,7 +111,7 @@ def pool_needs(  # noqa: PLR0913 - the pool, its world, and how it changes
 def growth_needs(
     known: CloudQuotas, desired: Sequence[Desired], live: Sequence[Observed], location: str, seen: Snapshot | None
 ) -> tuple[QuotaNeed, ...]:
-    """List what declared pools need to be made, and to grow as far as they may, whatever else differs."""
+    """List what declared pools need to be created and to grow to their maximum, whatever else differs."""
     found = []
     for pool in desired:
         target, matches = pool.target, match_live(pool, live)
@@ -122,7 +122,7 @@ def growth_needs(
 
 
 def _growth(plan: PoolPlan, observed: Observed, seen: Snapshot | None, *, at_once: bool) -> int:
-    """Count the nodes that may come because the size changes; 0 where it does not."""
+    """Count the nodes that a change of size may add; 0 if the size stays."""
     desired, bounds = plan.desired, (COUNT, LEAST) if at_once else (COUNT, MOST)
     if desired is None or not any(change.change.field in bounds for change in plan.changes):
         return 0
@@ -131,7 +131,7 @@ def _growth(plan: PoolPlan, observed: Observed, seen: Snapshot | None, *, at_onc
 
 
 def _live_nodes(observed: Observed, seen: Snapshot | None) -> int:
-    """Count the nodes there are; where nobody knows, those that the cloud keeps at least."""
+    """Count the live nodes; if unknown, return the minimum that the cloud keeps."""
     if observed.nodes is not None:
         return observed.nodes
     if seen is not None:
@@ -141,13 +141,13 @@ def _live_nodes(observed: Observed, seen: Snapshot | None) -> int:
 
 
 def _freed(known: CloudQuotas, plan: PoolPlan, location: str, nodes: int) -> dict[CloudQuota, float]:
-    """Sum what goes with the old pool, which is deleted before the new one is made."""
+    """Sum what the old pool frees, as it is deleted before the new one is created."""
     observed = plan.observed
     machine = live_machine(plan.cluster.provider, observed) if observed else None
     if machine is None or observed is None:
         return {}
     way = observed.fields.get(CAPACITY_TYPE)
-    # What a reservation frees depends on its form, which the live pool's fields alone do not tell: nothing, then.
+    # What a reservation frees depends on its kind, which the live pool's fields do not show: assume nothing.
     if way not in ("on-demand", "spot"):
         return {}
     capacity = Capacity("spot" if way == "spot" else "on-demand")
@@ -157,15 +157,15 @@ def _freed(known: CloudQuotas, plan: PoolPlan, location: str, nodes: int) -> dic
 def quotas_for(
     needs: Mapping[str, Sequence[QuotaNeed]], clouds: Mapping[str, Cloud], at_once: int
 ) -> dict[str, tuple[QuotaUse, ...]]:
-    """Read the quotas that are needed, each once, and sum what all clusters need of them.
+    """Read the required quotas, each once, and sum what all clusters need of them.
 
     Args:
-        needs: By cluster key.
-        clouds: By cluster key; a place is read by the first of its clusters.
-        at_once: Places that are read at the same time.
+        needs: Needs by cluster key.
+        clouds: Clouds by cluster key; the first of its clusters reads a place.
+        at_once: Number of places to read in parallel.
 
     Returns:
-        By cluster key, its quotas with what the whole run needs of them. What cannot be read is unknown.
+        By cluster key, its quotas with what the whole run needs of them. An unreadable quota is unknown.
     """
     readers: dict[CloudQuota, str] = {}
     for key, ours in needs.items():
@@ -176,7 +176,7 @@ def quotas_for(
 
 
 def summed(needs: Iterable[QuotaNeed], readings: Mapping[CloudQuota, QuotaReading]) -> dict[CloudQuota, QuotaUse]:
-    """Sum what pools need of each quota, beside what was read of it."""
+    """Sum what pools need of each quota, along with what was read of it."""
     total: dict[CloudQuota, dict[str, float]] = {}
     for need in needs:
         pools = total.setdefault(need.quota, {})
@@ -200,7 +200,7 @@ def _read(
 
 
 def by_place(quotas: Iterable[CloudQuota]) -> dict[tuple[str, str], tuple[CloudQuota, ...]]:
-    """Sort the quotas that can be read by their place, of which one call reads all."""
+    """Group the readable quotas by place; one call reads all quotas of a place."""
     asked = sorted((quota for quota in quotas if not quota.unread), key=_place)
     return {place: tuple(found) for place, found in groupby(asked, _place)}
 
@@ -208,7 +208,7 @@ def by_place(quotas: Iterable[CloudQuota]) -> dict[tuple[str, str], tuple[CloudQ
 def as_read(
     asked: Iterable[CloudQuota], answer: Mapping[CloudQuota, QuotaReading] | GpukubeError
 ) -> dict[CloudQuota, QuotaReading]:
-    """Give each quota what its place answered."""
+    """Return each quota's reading from the result for its place."""
     if isinstance(answer, GpukubeError):
         return dict.fromkeys(asked, QuotaReading(unknown=str(answer)))
     missing = QuotaReading(unknown="the cloud does not list it")
@@ -220,7 +220,7 @@ def _place(quota: CloudQuota) -> tuple[str, str]:
 
 
 def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
-    """Find the quotas that are too low for what a plan needs."""
+    """Return findings on quotas that are too low for the plan."""
     return [
         Finding(
             "quota-short",
@@ -228,7 +228,7 @@ def shortfalls(uses: Iterable[QuotaUse], where: str) -> list[Finding]:
             f"quota {use.quota.name} ({use.quota.title}) in {use.quota.place} allows {use.reading.limit:g} "
             f"{use.quota.unit}{_in_use(use)}; {', '.join(use.pools)} may need {use.needed:g} more",
             fix=f"raise it to {use.least_limit:g}: {use.fix}",
-            why="the cloud refuses nodes beyond it, at once or when the pool grows",
+            why="the cloud rejects nodes beyond it, at once or when the pool grows",
             severity="warning",
         )
         for use in uses

@@ -1,7 +1,7 @@
-"""Whether a second pool has room beside the one that it replaces, and what a plan shows of that.
+"""Checks whether a second pool can exist next to the one it replaces, and adds the result to the plan.
 
-In scope: the judgment of replacements that core.replacing planned, by all that was seen of a cluster. Out of scope:
-which of two pools is the old one (core.replacing), doing it (engine.change.surge).
+In scope: checking the replacements that core.replacing planned against the state of a cluster. Out of scope: which of
+two pools is the old one (core.replacing), doing it (engine.change.surge).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ RECREATE: Final = "use --replace recreate, which deletes the pool first"
 
 
 def with_replacements(plan: ClusterPlan, session: Session, scope: Scope) -> ClusterPlan:
-    """Judge the replacements of a cluster's plan, and give each the calls of the way that was chosen."""
+    """Check the replacements of a cluster's plan, and set the calls of the chosen way for each."""
     if not any(pool.replacement for pool in plan.pools):
         return plan
     return replace(plan, pools=tuple(_judged(pool, plan, session, scope) for pool in plan.pools))
 
 
 def busy_nodes(kube: Kube, pool: Observed) -> frozenset[str]:
-    """Name the nodes of a live pool that have a pod which would have to leave.
+    """Return the names of a live pool's nodes with a pod that would have to leave.
 
     Raises:
         AccessError: Nodes or pods may not be listed.
@@ -48,10 +48,10 @@ def busy_nodes(kube: Kube, pool: Observed) -> frozenset[str]:
 
 
 def nodes_needed(successor: Desired, old: Observed, busy: int) -> int:
-    """Return how many nodes an autoscaled pool must show before pods move to it.
+    """Return how many nodes an autoscaled pool must have before pods move to it.
 
-    So many that they have the GPUs of the old pool's busy nodes; no more than the spec allows it. An idle pool needs
-    none. A pool of fixed size has all its nodes from the beginning.
+    Enough for the GPUs of the old pool's busy nodes, but no more than the spec allows. An idle pool needs none. A pool
+    of fixed size has all its nodes from the start.
     """
     nodes, machine = successor.target.nodes, successor.target.machine
     if not nodes.autoscaled:
@@ -62,16 +62,16 @@ def nodes_needed(successor: Desired, old: Observed, busy: int) -> int:
 
 
 def with_size(provider: Provider, successor: Desired, needed: int, live: Observed | None = None) -> Desired:
-    """Have an autoscaled pool begin with the nodes that are needed, and keep the lower bound that it has meanwhile.
+    """Make an autoscaled pool start with the needed nodes, and keep its current lower bound.
 
     Args:
-        provider: Of its cloud.
+        provider: Provider of its cloud.
         successor: The new pool.
-        needed: As `nodes_needed` gives it.
-        live: The new pool, where it exists.
+        needed: Result of `nodes_needed`.
+        live: The new pool, if it exists.
 
     Returns:
-        The argument, complete as it was, where nothing is different.
+        The new pool with its size; the argument itself, which is complete, if nothing differs.
     """
     target = successor.target
     nodes, known = target.nodes, provider.check(target)
@@ -79,7 +79,7 @@ def with_size(provider: Provider, successor: Desired, needed: int, live: Observe
         return successor
     raised = live.fields.get(LEAST) if live else None
     least = min(max(nodes.minimum, raised), nodes.maximum) if isinstance(raised, int) else nodes.minimum
-    # Not every number will do: GKE starts as many nodes in each zone.
+    # Not every number is valid: GKE starts the same number of nodes in each zone.
     for count in range(max(nodes.count, needed), nodes.maximum + 1):
         sized = replace(nodes, minimum=least, count=max(count, least))
         if sized == nodes:
@@ -101,7 +101,7 @@ def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -
         if successor.target.nodes.autoscaled and plan.seen:
             found = _sized(found, successor, pool.observed, session)
         judged += [*_of_the_name(successor, pool, plan, provider), *_of_room(successor, pool, provider)]
-        if plan.seen is not None:  # a plan of the pool APIs alone makes no further call
+        if plan.seen is not None:  # a plan that skips the cluster makes no further call
             judged += session.cloud.check_limits(found.successor or successor, len(plan.live))
         judged += _of_quota(found.successor or successor, pool, plan, session)
     found = replace(
@@ -118,7 +118,7 @@ def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -
 
 
 def _sized(found: Replacement, successor: Desired, old: Observed, session: Session) -> Replacement:
-    """Show the creation with the nodes that it will begin with."""
+    """Show the creation with its initial number of nodes."""
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
     sized = with_size(session.provider, successor, needed)
     if sized is successor:
@@ -129,18 +129,18 @@ def _sized(found: Replacement, successor: Desired, old: Observed, session: Sessi
 
 
 def impossible(pool: PoolPlan, obstacle: Finding) -> Finding:
-    """Say of a pool why --replace surge is refused."""
+    """Return the finding why --replace surge is rejected for a pool."""
     return Finding(
         "surge-impossible",
         pool.where,
-        f"no second pool can be made beside {pool.name}: {obstacle.seen}",
+        f"no second pool can be created next to {pool.name}: {obstacle.seen}",
         fix=obstacle.fix or RECREATE,
         why=obstacle.why,
     )
 
 
 def _under_way(pool: PoolPlan, found: Replacement, plan: ClusterPlan, scope: Scope) -> PoolPlan:
-    """Refine the step of a replacement that was begun by what the cluster shows: the cordon is its only trace."""
+    """Refine the step of a running replacement by the cluster's state: a cordon has no other trace."""
     old = pool.observed
     nodes = nodes_of_pool(plan.seen, old) if plan.seen and old else ()
     if found.step == "prove" and any(node.cordoned for node in nodes):
@@ -159,7 +159,7 @@ def _under_way(pool: PoolPlan, found: Replacement, plan: ClusterPlan, scope: Sco
 
 
 def _of_the_name(successor: Desired, pool: PoolPlan, plan: ClusterPlan, provider: Provider) -> Iterator[Finding]:
-    """Find what is against the name of the new pool: the cloud's rules, or another pool that has it."""
+    """Find obstacles to the new pool's name: the cloud's rules, or another pool with that name."""
     name, where = successor.target.name, successor.target.locator.at("name")
     known = provider.check(pool.desired.target) if pool.desired else []
     yield from (one for one in provider.check(successor.target) if one.severity == "error" and one not in known)
@@ -173,7 +173,7 @@ def _of_the_name(successor: Desired, pool: PoolPlan, plan: ClusterPlan, provider
 
 
 def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator[Finding]:
-    """Find what is against two pools at once."""
+    """Find obstacles to two pools at the same time."""
     old: Observed | None = pool.observed
     if old is None:
         return
@@ -194,7 +194,7 @@ def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator
 
 
 def _of_quota(successor: Desired, pool: PoolPlan, plan: ClusterPlan, session: Session) -> Iterator[Finding]:
-    """Find quotas with less left than the new pool begins with; the old one counts until it is deleted."""
+    """Find quotas that cannot cover the new pool's first nodes; the old pool counts until it is deleted."""
     known, target = session.provider.extras.quotas, successor.target
     if known is None or plan.facts is None or plan.seen is None:
         return

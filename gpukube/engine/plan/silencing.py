@@ -1,9 +1,9 @@
-"""Findings that the spec accepts, each with a reason: taken out of what is told, counted, and judged themselves. Pure.
+"""Findings that the spec accepts, each with a reason: left out of the report, counted, and checked themselves. Pure.
 
-In scope: which `silence` of which pool meets which finding. Out of scope: finding anything about pools.
+In scope: which `silence` of which pool matches which finding. Out of scope: finding problems of pools.
 
-A silence says "we know": so one that names no rule is an error, one that would hide an error is an error, and one that
-meets nothing is a hint, because what it was written for is gone or was never there.
+A silence documents a known finding. Therefore one that names no rule is an error, one that would hide an error is an
+error, and one that matches nothing is a hint, because its reason is gone or never existed.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from gpukube.spec.loading.load import LoadedSpec
 
 PoolKey = tuple[int, int]
-"""Which pool: number of its spec, index in that."""
+"""Identifies a pool: index of its spec, index in that spec."""
 
 
 class OfPool(NamedTuple):
-    """A finding and the pool it is about; None where it is about no single one."""
+    """A finding and the pool it is about; None if it is not about a single one."""
 
     pool: PoolKey | None
     finding: Finding
 
 
 class Silenced(NamedTuple):
-    """A finding that is accepted, and why."""
+    """A finding that is accepted, and the reason."""
 
     finding: Finding
     reason: str
@@ -41,7 +41,7 @@ class Silenced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Which findings are reported and which are silenced.
+    """Reported and silenced findings.
 
     Attributes:
         reported: Findings that no silence covers, and problems of the silences; each once.
@@ -53,7 +53,7 @@ class Judged:
 
 
 class _Entry(NamedTuple):
-    """One silence of one pool; those under defaults are entries of every pool, at one place."""
+    """One silence of one pool; a silence under defaults is an entry of every pool, at one place."""
 
     pool: PoolKey
     rule: str
@@ -63,11 +63,11 @@ class _Entry(NamedTuple):
 
 
 def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
-    """Take out what the pools silence.
+    """Remove the findings that the pools silence.
 
     Args:
-        findings: Of all pools.
-        specs: The specs that they are about, in the order that their keys count.
+        findings: Findings on all pools.
+        specs: The specs of these pools, in the order that their keys refer to.
     """
     entries = list(_entries(specs))
     reported: list[Finding] = []
@@ -101,9 +101,9 @@ def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
 def _wrong(
     entries: Sequence[_Entry], met: set[Where], findings: Sequence[OfPool], mistaken: set[PoolKey]
 ) -> Iterator[Finding]:
-    """Find silences that name no rule or meet nothing, each place once.
+    """Find silences that name no rule or match nothing, each place once.
 
-    What meets nothing is not reported of a pool that errors keep from being judged to the end.
+    One that matches nothing is not reported for a pool whose errors stopped its checks early.
     """
     names = {found.code for _, found in findings}
     unseen = mistaken | {pool for pool, found in findings if pool and found.severity == "error"}
@@ -112,7 +112,7 @@ def _wrong(
         if not code_of(entry.rule) and entry.rule not in names:
             yield _unknown(entry)
         elif entry.where not in excused:
-            message = f"{entry.path} is {quoted(entry.rule)}, and there is no such finding"
+            message = f"{entry.path} is {quoted(entry.rule)}, but there is no such finding"
             why = "a silence is for a warning or a hint of its pool; errors cannot be silenced"
             yield Finding("silence-unused", entry.where, message, fix="remove it", why=why, severity="hint")
 

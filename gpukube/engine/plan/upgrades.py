@@ -1,9 +1,9 @@
-"""Newer versions for live pools: what a plan says of them, and with --upgrade the pools as they are then declared.
+"""Newer versions for live pools: their part of the plan, and with --upgrade the desired pools with these versions.
 
-An upgrade is nothing of its own: what the cloud offers is declared where the spec declares nothing, and the differences
-are ordinary disruptive changes, which are planned, consented to, sent, resumed and proven as any other.
+An upgrade is not a separate operation: if the spec sets no version, --upgrade sets what the cloud offers. The
+differences are ordinary disruptive changes, which are planned, allowed, sent, resumed, and verified like any other.
 
-Out of scope: what a cloud offers and does (`core.upgrades`, said by the provider).
+Out of scope: what a cloud offers and does (`core.upgrades`, implemented by the provider).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def read_offers(session: Session, desired: Iterable[Desired], live: Sequence[Observed]) -> dict[str, NodeOffer]:
-    """Ask the cloud what the live ones of these pools could be brought to, by their names in the cloud.
+    """Read from the cloud what the live pools among these could be upgraded to, by cloud name.
 
-    Pools that cannot be upgraded, or are not ours, are not asked about.
+    Skips pools that cannot be upgraded or are not gpukube's.
     """
     upgrades = session.provider.extras.upgrades
     if upgrades is None:
@@ -50,7 +50,7 @@ def follow(
     offers: Mapping[str, NodeOffer],
     facts: ClusterFacts,
 ) -> Desired:
-    """Declare what is on offer for a live pool; as it is where nothing is, or the cloud would refuse it."""
+    """Set the offered versions for a live pool; return it unchanged if there are none, or its cloud rejects them."""
     observed = ours_alone(desired, live)
     if observed is None or observed.name not in offers or upgrades.terms(observed, facts).obstacle:
         return desired
@@ -60,13 +60,13 @@ def follow(
 def with_outlook(
     plan: PoolPlan, upgrades: NodeUpgrades, facts: ClusterFacts, offers: Mapping[str, NodeOffer]
 ) -> PoolPlan:
-    """Add to the plan of a pool that stays what is newer for it, and why it cannot have that.
+    """Add to an unchanged or updated pool's plan its newer versions, and what prevents the upgrade.
 
     Args:
-        plan: Of one pool.
-        upgrades: What the provider knows.
-        facts: Of the cluster: without an offer, nodes could follow its version.
-        offers: As read by --upgrade; empty without it.
+        plan: Plan of one pool.
+        upgrades: The provider's data on upgrades.
+        facts: Facts of the cluster: without an offer, nodes could follow its version.
+        offers: Offers read by --upgrade; empty without it.
     """
     observed, desired = plan.observed, plan.desired
     if observed is None or desired is None:
@@ -87,13 +87,13 @@ def with_outlook(
 def with_unfinished(
     plan: PoolPlan, upgrades: NodeUpgrades, facts: ClusterFacts, nodes: Sequence[NodeView] | None = None
 ) -> PoolPlan:
-    """Add to the plan that repairs a failed pool the upgrade with which its cloud would go on, if there is one.
+    """Add to the plan that repairs a failed pool the upgrade that its cloud would resume, if there is one.
 
     Args:
-        plan: Of one pool.
-        upgrades: What the provider knows.
-        facts: Of the cluster.
-        nodes: Those of the pool; None where the cluster was not read.
+        plan: Plan of one pool.
+        upgrades: The provider's data on upgrades.
+        facts: Facts of the cluster.
+        nodes: Nodes of the pool; None if the cluster was not read.
     """
     observed = plan.observed
     if plan.action != "create" or observed is None or observed.state != "failed":
@@ -101,18 +101,18 @@ def with_unfinished(
     if nodes is not None and not nodes:
         return replace(plan, resumes="")
     old = outdated_nodes(nodes or (), upgrades.marks(observed))
-    by_nodes = f"nodes that do not run what the pool says: {', '.join(node.name for node in old)}" if old else ""
+    by_nodes = f"nodes not on the pool's version: {', '.join(node.name for node in old)}" if old else ""
     resumes = by_nodes or upgrades.unfinished(observed)
     if not resumes or plan.resumes:
         return replace(plan, resumes=resumes)
     live = upgrades.system(observed)
     outlook = UpgradeOutlook(live, NodeOffer(live.kubernetes), upgrades.terms(observed, facts))
     asked = replace(plan.upgrade or outlook, is_asked=True)
-    return replace(plan, upgrade=asked, resumes=resumes, why=f"{plan.why}; that goes on with an upgrade")
+    return replace(plan, upgrade=asked, resumes=resumes, why=f"{plan.why}; that resumes an upgrade")
 
 
 def outdated_nodes(nodes: Sequence[NodeView], marks: NodeMarks) -> list[NodeView]:
-    """Choose the nodes that do not run what their pool says."""
+    """Return the nodes that do not run their pool's version."""
     return [
         node
         for node in nodes
@@ -133,16 +133,16 @@ def _findings(where: Where, outlook: UpgradeOutlook) -> Iterable[Finding]:
         )
     elif outlook.offer.unknown:
         fix, why = outlook.offer.fix, outlook.offer.unknown
-        message = "the pool follows the version of the cluster only"
+        message = "the pool follows only the version of the cluster"
         yield Finding("release-unknown", where, message, fix=fix, why=why, severity="warning")
 
 
 def ours_alone(desired: Desired, live: Sequence[Observed]) -> Observed | None:
-    """Find the one live pool that is this one and has our marks."""
+    """Return the only live pool with this pool's ownership labels; None if there is not exactly one."""
     target, found = desired.target, match_live(desired, live)
     return found[0] if len(found) == 1 and (found[0].owner, found[0].pool) == (target.owner, target.pool) else None
 
 
 def renews_nodes(plan: PoolPlan) -> bool:
-    """Return whether a plan brings the live nodes of a pool to another version, or did so before it was killed."""
+    """Return whether a plan brings a pool's live nodes to another version, or did so before it was killed."""
     return plan.upgrade is not None and plan.upgrade.is_asked and not plan.upgrade.terms.obstacle

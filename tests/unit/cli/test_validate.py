@@ -61,7 +61,7 @@ def test_text_when_wrong_then_all_is_told_and_counted(validate: Callable[..., tu
     assert [line.partition(":")[2].partition(": ")[2] for line in err.splitlines() if line[0] == "p"] == [
         'error[GPK117 unknown-key]: pools[0] has no "node"',
         'warning[GPK502 aks-name-length]: "abcdefghijkl" has 12 of 12 characters',
-        'hint[GPK314 silence-unused]: pools[2].silence[0].rule is "GPK502", and there is no such finding',
+        'hint[GPK314 silence-unused]: pools[2].silence[0].rule is "GPK502", but there is no such finding',
     ]
 
 

@@ -45,7 +45,7 @@ def changed(*changes: Change) -> PoolPlan:
 def test_pool_when_created_then_nodes_and_their_gpus() -> None:
     assert terms(NEW) == ["nodes starting", "GPUs becoming allocatable"]
     assert terms(plan_pool(FakeProvider(), desire(sharing=SINGLE), ())) == [
-        "nodes starting", "GPUs becoming allocatable", "nodes restarting to cut their GPUs"
+        "nodes starting", "GPUs becoming allocatable", "nodes restarting to configure MIG"
     ]  # fmt: skip
     assert terms(plan_pool(FakeProvider(), desire(nodes=FROM_ZERO), ())) == ["pool being created without nodes"]
 
@@ -73,7 +73,7 @@ def test_pool_when_its_labels_move_the_plugin_then_devices_come_again_and_no_nod
         "calls to the cloud", "GPUs becoming allocatable"
     ]  # fmt: skip
     assert terms(replace(changed(), changes=(config, cut), requests=NEW.requests)) == [
-        "calls to the cloud", "GPUs becoming allocatable", "nodes restarting to cut their GPUs"
+        "calls to the cloud", "GPUs becoming allocatable", "nodes restarting to configure MIG"
     ]  # fmt: skip
 
 
