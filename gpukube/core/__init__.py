@@ -1,1 +1,1 @@
-"""The pure middle: resolved pools, diff, plan, ownership. Knows no SDK, no file and no clock."""
+"""The pure core: resolved pools, diff, plan, ownership. Uses no SDK, file, or clock."""

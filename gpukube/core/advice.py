@@ -1,7 +1,7 @@
-"""What is allowed and costs more than it has to, or gives less than it seems: remarks on a pool, whatever its cloud.
+"""Hints about pools that are valid but cost more than necessary or provide less than expected, on any cloud.
 
-In scope: rules on a resolved pool and its owners; all are hints. Out of scope: what cannot work (resolve,
-owners), what one cloud knows better (the providers' rules).
+In scope: rules on a resolved pool and its owners; all are hints. Out of scope: errors (resolve, owners), and rules of
+one cloud (the providers).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
 
 _COSTLY_USD_H: Final = 200.0
-"""From here on a pool that never becomes empty is worth a word: three machines of 8 x H100."""
+"""Price from which a pool that never scales to zero gets a hint: three machines of 8 x H100."""
 
 
 def advise(target: Target, ownership: Ownership) -> list[Finding]:
-    """Remark on a pool; empty when there is nothing to say."""
+    """Return the hints for a pool."""
     return [found for rule in _RULES for found in rule(target, ownership)]
 
 
 def _leftover(target: Target, _ownership: Ownership) -> Iterator[Finding]:
-    """A profile that does not divide the GPU leaves a part of it that nobody can use (NVIDIA MIG User Guide)."""
+    """Report a profile that does not divide the GPU evenly: the remainder is unusable (NVIDIA MIG User Guide)."""
     cut = target.sharing.mig
     if cut is None or not cut.profile:
         return
@@ -43,7 +43,7 @@ def _leftover(target: Target, _ownership: Ownership) -> Iterator[Finding]:
         )
 
 
-@lru_cache(maxsize=256)  # pools are cut in few ways, and one takes as long as all other rules of a pool
+@lru_cache(maxsize=256)  # pools have few layouts, and one takes as long as all other rules of a pool
 def _unused_part(model: GpuModel, profile: str) -> str:
     placed = place_layout(model, [profile] * instances_per_gpu(model, profile)) or ()
     plain = {name: count for name, count in room_left(model, placed).items() if "+" not in name}
@@ -54,7 +54,7 @@ def _unused_part(model: GpuModel, profile: str) -> str:
 
 
 def _shares_add(target: Target, ownership: Ownership) -> Iterator[Finding]:
-    """Two shares may be of one GPU (NVIDIA/gpu-operator#386); Google's own plugin gives no pod more than one."""
+    """Report that two shares may be of one GPU (NVIDIA/gpu-operator#386); GKE's plugin allows a pod only one."""
     slicing = target.sharing.slicing
     if slicing is None or slicing.mode != "time-slicing" or slicing.fail_requests_greater_than_one:
         return
@@ -69,7 +69,7 @@ def _shares_add(target: Target, ownership: Ownership) -> Iterator[Finding]:
 
 
 def _isolation(target: Target, _ownership: Ownership) -> Iterator[Finding]:
-    """Name what the way of sharing does not keep apart (NVIDIA/k8s-device-plugin README; NVIDIA MIG User Guide)."""
+    """Report what sharing does not isolate (NVIDIA/k8s-device-plugin README; NVIDIA MIG User Guide)."""
     slicing = target.sharing.slicing
     if slicing is None:
         return
@@ -89,7 +89,7 @@ def _isolation(target: Target, _ownership: Ownership) -> Iterator[Finding]:
 
 
 def _costly(target: Target, _ownership: Ownership) -> Iterator[Finding]:
-    """Name the price of what always runs, with its day and place."""
+    """Report the price of the nodes that always run, with its date and region."""
     machine, nodes = target.machine, target.nodes.minimum
     price = (machine.price_usd_h or 0.0) * nodes
     if target.capacity.type == "on-demand" and price >= _COSTLY_USD_H:

@@ -1,12 +1,13 @@
-"""What an autoscaler expects of nodes that do not exist yet, compared with what they will advertise.
+"""Compares the devices that an autoscaler expects of future nodes with the devices they will advertise.
 
-Pure. In scope: the comparison, and the findings for a pool before it is created. Out of scope: what one cloud's
-autoscaler goes by (its package's diagnose.py), and live nodes (doctor).
+Pure. In scope: the comparison, and the findings for a pool before it is created. Out of scope: how one cloud's
+autoscaler decides (its package's diagnose.py), and live nodes (doctor).
 
-An autoscaler plans with a template node. For a pool that has a node it is that node; for an empty one it is made of the
-instance type, which knows physical GPUs and neither MIG instances nor replicas (kubernetes/autoscaler,
-cluster-autoscaler/cloudprovider: aws_manager.go, azure_template.go). A node that has the cloud's accelerator label and
-no nvidia.com/gpu counts as not ready, whatever else it shows (kubernetes/autoscaler#8095).
+An autoscaler plans with a template node. If the pool has a node, that node is the template; if it is empty, the
+template comes from the instance type, which lists physical GPUs but neither MIG instances nor replicas
+(kubernetes/autoscaler, cluster-autoscaler/cloudprovider: aws_manager.go, azure_template.go). A node that has the
+cloud's accelerator label and no nvidia.com/gpu counts as not ready, whatever else it advertises
+(kubernetes/autoscaler#8095).
 """
 
 from __future__ import annotations
@@ -39,35 +40,35 @@ class TemplateMismatch:
 
     @property
     def wrong(self) -> dict[str, int]:
-        """The devices whose expected number is wrong, with the real one."""
+        """Devices whose expected number is wrong -> the real number."""
         return {name: count for name, count in self.real.items() if self.expected.get(name) != count}
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The devices that it does not know."""
+        """Devices that the autoscaler does not know."""
         return tuple(name for name in self.wrong if name not in self.expected)
 
     @property
     def never_scales(self) -> bool:
-        """Whether pods that request some of the devices never make it start a node."""
+        """Whether the autoscaler never starts a node for pods that request some of these devices."""
         return any(not self.expected.get(name) for name in self.wrong)
 
 
 def compare(real: Mapping[str, int], expected: Mapping[str, int]) -> TemplateMismatch | None:
-    """Compare what a node advertises with what the autoscaler expects; None when that is right."""
+    """Compare what a node advertises with what the autoscaler expects; return None if they match."""
     mismatch = TemplateMismatch(expected, real)
     return mismatch if mismatch.wrong else None
 
 
 def find_mismatch(desired: Desired, scaler: Autoscaler | None) -> TemplateMismatch | None:
-    """Find what the autoscaler expects wrongly of a declared pool while it is empty.
+    """Return the mismatch between the autoscaler's template and a declared pool while the pool is empty.
 
     Args:
         desired: The pool.
-        scaler: Its cloud's, None where it knows all devices itself.
+        scaler: The cloud's autoscaler; None if it knows all devices.
 
     Returns:
-        None where it is right, or nothing acts on it: pools of a fixed size, and those that are never empty.
+        None if they match, or if the template is never used: fixed-size pools and pools that are never empty.
     """
     if scaler is None or not desired.target.nodes.autoscaled or desired.target.nodes.minimum:
         return None
@@ -76,19 +77,19 @@ def find_mismatch(desired: Desired, scaler: Autoscaler | None) -> TemplateMismat
 
 
 def expected_devices(desired: Desired, scaler: Autoscaler | None) -> Mapping[str, int]:
-    """Return what the autoscaler expects of a node while the pool is empty; all is right where it knows them itself."""
+    """Return the devices that the autoscaler expects per node while the pool is empty."""
     return desired.promise.per_node if scaler is None else scaler.expected(_as_live(desired)) or {}
 
 
 def check_template(desired: Desired, scaler: Autoscaler | None) -> list[Finding]:
-    """Warn of a pool whose template node is wrong; nothing where the provider's own rules check it."""
+    """Warn of a pool whose template node is wrong, unless the provider's own rules check it."""
     if scaler is None or scaler.judged_by_rules or not desired.target.nodes.autoscaled:
         return []
     return [*_misled(desired, scaler), *_unready(desired, scaler)]
 
 
 def devices_text(devices: Mapping[str, int]) -> str:
-    """Write devices for people: "nvidia.com/gpu: 8"."""
+    """Format devices: "nvidia.com/gpu: 8"."""
     return ", ".join(f"{name}: {count}" for name, count in sorted(devices.items())) or "no devices"
 
 
@@ -130,7 +131,7 @@ def _unready(desired: Desired, scaler: Autoscaler) -> Iterator[Finding]:
 
 
 def _as_live(desired: Desired) -> Observed:
-    """Imagine the pool as its cloud would show it, made as declared and empty."""
+    """Return the pool as its cloud would report it right after creation, while empty."""
     target = desired.target
     return Observed(
         name=target.name,

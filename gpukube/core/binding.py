@@ -1,13 +1,13 @@
-"""The field table: one row for each field that a cloud has, and everything that is read off the rows.
+"""The field table: one row per field of a cloud, and everything derived from the rows.
 
-A `Binding` says of one field what a spec makes of it, where the wire form of a pool has it, how it is read from a live
-pool, what a change of it does, and how faithful the cloud is. From the rows come the body of a create request, the
-comparable fields of both sides, the rows of updatability, the wire members that the escape hatch must not set, and the
+A `Binding` describes one field: its value from the spec, its path in the API's form of a pool, how to read it from a
+live pool, what a change does, and how well the cloud supports it. The rows yield the body of a create request, the
+comparable fields of both sides, the updatability table, the API members that the escape hatch must not set, and the
 abilities. Pure.
 
-In scope: rows, and what is read off them. Out of scope: any cloud; what an update sends, because clouds take
-changes in calls of their own grouping (`change` of each provider; a field with a place on the wire and no call of its
-own is sent by that place).
+In scope: rows, and what is derived from them. Out of scope: any cloud; update requests, because each cloud groups
+changes into calls differently (`change` of each provider; a field with a path and no call of its own is sent by that
+path).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from gpukube.core.values import Ability, Target, UpdateKind
 
 ANY: Final = "*"
-"""Last step of a path that stands for every key: labels, tags."""
+"""Last step of a path that matches every key: labels, tags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A pool on its way to the wire.
+    """A pool being translated into a request.
 
     Attributes:
         target: What is declared.
-        labels: Node labels as sent, those that gpukube adds included.
+        labels: Node labels as sent, including those that gpukube adds.
     """
 
     target: Target
@@ -42,7 +42,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change of a field does to a live pool; as in UpdateRow."""
+    """What a change of a field does to a live pool, as in UpdateRow."""
 
     kind: UpdateKind
     sentence: str
@@ -59,22 +59,22 @@ class Binding(Generic[DraftT, Live]):
     """One field on one cloud.
 
     Attributes:
-        path: The field; ("labels", "*") stands for every label, and then `get` and `read` give mappings. A row with
-            none of `get`, `read` and `wire` says of one of these what its change does.
+        path: The field; ("labels", "*") matches every label, and then `get` and `read` return mappings. A row without
+            `get`, `read`, and `wire` describes changes of a single key of such a mapping.
         effect: What a change does to a live pool.
-        wire: Its place in the body of a pool, a number for the one item of a list; () where `write` gives more than one
-            member, or none has it.
-        get: The comparable value that a spec declares, None for the cloud's choice.
-        write: The value at `wire`, where it is another than the comparable one; None is not sent. Without `wire`, a
-            tree that is merged into the body.
-        read: The comparable value of a live pool; what is at `wire` when not given.
-        members: Wire members that are set by it; the one at `wire` when not given.
-        spec: What to write in the spec instead of these members; the field when not given.
-        ability: How faithful the cloud is; None where that is judged by another feature than the field's own.
-        feature: Name of that feature; the field when not given.
-        adjust: What the values of a change make of the row.
-        words: All that `read` gives for words that gpukube knows; another live word is shown as it came, and a change
-            of it is refused. Empty where any value is good.
+        wire: Its path in the body of a pool, with a number for the single item of a list; () if `write` returns several
+            members, or if the body does not contain it.
+        get: Returns the comparable value that a spec declares; None for the cloud's default.
+        write: Returns the value at `wire` if it differs from the comparable one; None is not sent. Without `wire`, a
+            tree to merge into the body.
+        read: Returns the comparable value of a live pool; by default the value at `wire`.
+        members: API members that it sets; by default the one at `wire`.
+        spec: What to write in the spec instead of these members; by default the field.
+        ability: How well the cloud supports it; None if another feature covers it.
+        feature: Name of that feature; by default the field.
+        adjust: Adjusts the row to the old and new value of a change.
+        words: Values of `read` that gpukube knows; any other live value is shown verbatim, and changing it is refused.
+            Empty if any value is valid.
     """
 
     path: FieldPath
@@ -92,12 +92,12 @@ class Binding(Generic[DraftT, Live]):
 
     @property
     def row(self) -> UpdateRow:
-        """The row of updatability."""
+        """Row of the updatability table."""
         return UpdateRow(self.path, self.effect.kind, self.effect.sentence, self.effect.call, self.effect.source)
 
 
 def body(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[str, object]:
-    """Make the body of a pool, in the order of the rows."""
+    """Return the request body of a pool, in the order of the rows."""
     found: dict[str, object] = {}
     for binding in bindings:
         make = binding.write or (binding.get if binding.wire else None)
@@ -105,7 +105,7 @@ def body(bindings: Iterable[Binding[DraftT, Live]], draft: DraftT) -> dict[str, 
         if value is not None:
             for step in reversed(binding.wire):
                 value = [value] if isinstance(step, int) else {step: value}
-            if isinstance(value, (dict, Mapping)):  # a dict is known at once
+            if isinstance(value, (dict, Mapping)):  # testing dict first is faster
                 merge_into(found, value)
     return found
 
@@ -123,8 +123,8 @@ def observed_fields(
 
     Args:
         bindings: The rows.
-        live: What `read` takes.
-        native: The wire form that `wire` leads into.
+        live: Argument of `read`.
+        native: The API's form of the pool, in which `wire` is a path.
     """
     return known(
         _fields((b.path, b.read(live) if b.read else at(native, *b.wire)) for b in bindings if b.read or b.wire)
@@ -145,7 +145,7 @@ def _fields(found: Iterable[tuple[FieldPath, object]]) -> dict[FieldPath, object
 def find_row(
     rows: Mapping[FieldPath, UpdateRow], native: Mapping[FieldPath, UpdateRow], path: FieldPath
 ) -> UpdateRow | None:
-    """Find the row of a field: its own, one for all that is below a path of it, or that of its native member."""
+    """Return the row of a field: its own, one that matches every key of its parent, or that of its native member."""
     if path in rows:
         return rows[path]
     above = (rows.get(FieldPath(*path[:steps], ANY)) for steps in range(len(path) - 1, 0, -1))
@@ -154,7 +154,7 @@ def find_row(
 
 
 def adjusted(bindings: Iterable[Binding[DraftT, Live]], change: Change, row: UpdateRow) -> UpdateRow:
-    """Return the row of a change as its old and new value make it."""
+    """Return the row of a change, adjusted to its old and new value."""
     binding = next((b for b in bindings if b.path == row.field), None)
     known = binding.words if binding else frozenset()
     if known and change.old is not None and change.old not in known and change.new in (None, *known):
@@ -163,7 +163,7 @@ def adjusted(bindings: Iterable[Binding[DraftT, Live]], change: Change, row: Upd
 
 
 def adjust_taints(change: Change, row: UpdateRow) -> UpdateRow:
-    """Return the row of a change of taints: a new NoExecute evicts pods, what an unknown effect does nobody knows."""
+    """Return the row of a change of taints: a new NoExecute evicts pods; unknown effects are refused."""
     old, new = strings(change.old), strings(change.new)
     if strange := next((taint for taint in old if taint.rpartition(":")[2] not in get_args(TaintEffect)), ""):
         return unknown_word(strange, row)
@@ -173,13 +173,13 @@ def adjust_taints(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def unknown_word(live: object, row: UpdateRow) -> UpdateRow:
-    """Refuse a change of what the cloud says in a word that gpukube does not know: what it would do is not known."""
+    """Refuse to change a live value that gpukube does not know: the consequences are unknown."""
     sentence = f'the live value "{live}" is unknown to this version of gpukube: change it with the cloud\'s own tool'
     return replace(row, kind="refused", sentence=sentence, call="")
 
 
 def managed_members(bindings: Iterable[Binding[DraftT, Live]]) -> dict[str, str]:
-    """Return the wire members that the rows set -> the field of the spec to write instead."""
+    """Return the API members that the rows set -> the field of the spec to write instead."""
     found: dict[str, str] = {}
     for binding in bindings:
         wire = ".".join(step for step in binding.wire if isinstance(step, str))
@@ -190,5 +190,5 @@ def managed_members(bindings: Iterable[Binding[DraftT, Live]]) -> dict[str, str]
 
 
 def abilities(bindings: Iterable[Binding[DraftT, Live]]) -> dict[str, Ability]:
-    """Return how faithful the cloud is, by feature."""
+    """Return how well the cloud supports each feature."""
     return {b.feature or str(b.path): b.ability for b in bindings if b.ability is not None}

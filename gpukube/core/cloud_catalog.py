@@ -1,8 +1,8 @@
-"""What a cloud package contributes to the catalog, as a value.
+"""What a cloud package contributes to the catalog.
 
-A provider gives one `CloudCatalog` as its member `catalog`. It is pure and needs no SDK; `fetch` imports what it
-needs. In scope: its shape, what it is asked and what it answers. Out of scope: any
-cloud, and what becomes of the answers (gpukube.catalog).
+A provider has one `CloudCatalog` as its member `catalog`. It is pure and needs no SDK; `fetch` imports what it needs.
+In scope: its shape, its queries, and their results. Out of scope: any cloud, and what is done with the results
+(gpukube.catalog).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """In whose name the clouds are asked; what is "" is left to the cloud's own chain of credentials.
+    """The account for queries; "" leaves a field to the cloud's own credential chain.
 
     Attributes:
-        subscription: Azure's, which has no default of its own.
-        project: Google Cloud's.
+        subscription: Azure subscription; it has no default.
+        project: Google Cloud project.
     """
 
     subscription: str = ""
@@ -34,13 +34,13 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """One question to one cloud: which GPU types does this region offer, and at what prices.
+    """A query to one cloud: the GPU types and prices of a region.
 
     Attributes:
         provider: Cloud.
-        region: The cloud's own name.
-        account: In whose name.
-        settings: Of the run.
+        region: The cloud's own name of the region.
+        account: Account to use.
+        settings: Settings of the run.
     """
 
     provider: str
@@ -50,18 +50,18 @@ class Inquiry:
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """Provider and region, for messages."""
         return f"{self.provider}/{self.region}"
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The answer.
+    """The result of an `Inquiry`.
 
     Attributes:
-        offers: GPU types of NVIDIA that the region offers.
-        priced: Whether prices were read; when not, those of the refresh before stay.
-        notes: What could not be read, and what stands in for it.
+        offers: NVIDIA GPU types that the region offers.
+        priced: Whether prices were read; if not, those of the previous refresh stay.
+        notes: What could not be read, and what replaces it.
     """
 
     offers: tuple[Offer, ...]
@@ -71,12 +71,12 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class PriceInquiry:
-    """A question for the prices of the machines of a plan.
+    """A query for the prices of the machines of a plan.
 
     Attributes:
         inquiry: Cloud, region, settings.
-        on_demand: Machines whose price on demand is asked for.
-        spot: Machines whose spot price is.
+        on_demand: Machines whose on-demand price is requested.
+        spot: Machines whose spot price is requested.
     """
 
     inquiry: Inquiry
@@ -92,7 +92,7 @@ class LivePrice:
         machine: Name of the instance type.
         usd: US dollars per hour of one Linux node.
         spot: Whether it is the spot price.
-        zone: Where it holds; "" for the whole region.
+        zone: Zone to which it applies; "" for the whole region.
     """
 
     machine: str
@@ -103,11 +103,11 @@ class LivePrice:
 
 @dataclass(frozen=True, slots=True)
 class LivePrices:
-    """The answer. What it lacks keeps the catalog's price.
+    """The result of a `PriceInquiry`. Machines that it lacks keep the catalog's price.
 
     Attributes:
-        prices: What could be read.
-        notes: What could not, and why.
+        prices: Prices that could be read.
+        notes: What could not be read, and why.
     """
 
     prices: tuple[LivePrice, ...] = ()
@@ -116,7 +116,7 @@ class LivePrices:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something to know of a machine on its cloud, with where it is documented."""
+    """A fact about a machine on its cloud, with its source."""
 
     text: str
     source: str
@@ -124,18 +124,18 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CloudCatalog:
-    """What a cloud's package contributes.
+    """What a cloud package contributes.
 
     Attributes:
-        home: Region that is refreshed when none is named.
+        home: Region to refresh by default.
         region_form: Regular expression of the names of its regions.
-        region_example: For messages.
-        profiles: MIG profiles that the owner of a machine can have there.
-        facts: Drivers, images, limits.
-        fetch: Asks the cloud. Raises our errors only.
-        prices: Asks for the prices of some machines in one region. Raises our errors only; None where nothing can be
-            asked.
-        location: Field of a cluster in the spec that says where it is; "" where only the cloud knows.
+        region_example: Example of a region, for messages.
+        profiles: Returns the MIG profiles that a machine supports there.
+        facts: Returns facts on drivers, images, and limits.
+        fetch: Queries the cloud. Raises only GpukubeError.
+        prices: Queries the prices of some machines in one region. Raises only GpukubeError; None if the cloud has no
+            such query.
+        location: Field of a cluster in the spec that contains its location; "" if only the cloud knows it.
     """
 
     home: str
@@ -148,10 +148,10 @@ class CloudCatalog:
     location: str = ""
 
     def has_region(self, name: str) -> bool:
-        """Return whether a name has the form of this cloud's regions; whether there is such a region it alone knows."""
+        """Return whether a name has the form of this cloud's regions; only the cloud knows which exist."""
         return re.fullmatch(self.region_form, name) is not None
 
     def region_of(self, location: str) -> str:
-        """Return the region of a location, which may be a zone: prices are per region."""
+        """Return the region of a location, which may be a zone; prices are per region."""
         found = re.match(self.region_form, location)
         return found[0] if found else location

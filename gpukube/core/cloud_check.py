@@ -1,7 +1,7 @@
-"""What a cloud package checks its pools for, as data that the doctor reads.
+"""A cloud package's checks of its pools, as data for the doctor.
 
-A provider gives one `Diagnosis` as its member `diagnosis`: pure, without the SDK. In scope: its shape. Out of scope:
-any check, and what only the Kubernetes API shows (doctor).
+A provider has one `Diagnosis` as its member `diagnosis`: pure, without the SDK. In scope: its shape. Out of scope: any
+particular check, and what only the Kubernetes API shows (doctor).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class CloudView:
     """What the cloud reports of one cluster.
 
     Attributes:
-        cluster: Which.
-        facts: Of its control plane.
-        pools: Live pools, of all owners.
+        cluster: The cluster.
+        facts: Facts about its control plane.
+        pools: Live pools of all owners.
     """
 
     cluster: ClusterRef
@@ -34,13 +34,13 @@ class CloudView:
     pools: tuple[Observed, ...]
 
     def name_of(self, pool: Observed) -> str:
-        """Name a pool as messages do: by its name in the spec where it has one of ours, else by the cloud's."""
+        """Return a pool's name for messages: its name in the spec if it has one, else the cloud's name."""
         return f"pool {self.cluster.key}/{pool.pool or pool.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class CloudCheck:
-    """One known problem of a cloud's pools.
+    """A check for one known problem of a cloud's pools.
 
     Attributes:
         id, title, consequence, link, severity: As in a check of the doctor.
@@ -56,12 +56,12 @@ class CloudCheck:
 
 
 class CloudChecks(list[CloudCheck]):
-    """The checks of one cloud, in the order in which their judgements stand in its module."""
+    """The checks of one cloud, in the order of their functions in its module."""
 
     def each_pool(
         self, check_id: str, *, title: str, consequence: str, link: str, severity: Severity = "error"
     ) -> Callable[[Judge], Judge]:
-        """Make the decorated judgment on one pool a check of all; the arguments are those of `CloudCheck`."""
+        """Turn a decorated function that judges one pool into a check of all; arguments are those of `CloudCheck`."""
 
         def added(judge: Judge) -> Judge:
             def find(view: CloudView) -> Iterator[Fault]:
@@ -80,10 +80,10 @@ class Autoscaler:
     """An autoscaler that does not know what the nodes of an empty pool will advertise.
 
     Attributes:
-        expected: Devices that it expects of a node that does not exist yet; None for pools without GPUs.
-        fix_command: The command that makes these devices known to it, or what helps where nothing can.
-        accelerator_label: By it the autoscaler knows nodes that will have GPUs, and waits for nvidia.com/gpu.
-        judged_by_rules: Whether the provider's rules (Provider.check) report what it expects wrongly.
+        expected: Returns the devices that it expects of a future node; None for pools without GPUs.
+        fix_command: Returns the command that announces these devices to it, or a workaround if there is none.
+        accelerator_label: Label by which it recognizes nodes that will have GPUs, and waits for nvidia.com/gpu.
+        judged_by_rules: Whether the provider's rules (Provider.check) report mismatches.
     """
 
     expected: Callable[[Observed], Mapping[str, int] | None]
@@ -97,17 +97,18 @@ class Diagnosis:
     """What a cloud package contributes to the doctor.
 
     Attributes:
-        checks: Faults that only this cloud has.
-        problem_of: The error that the cloud itself reports of a pool, as ours; its class separates quota and capacity
-            from the rest. None when there is none.
-        autoscaler: None where the cloud's knows all devices itself.
-        show: The command that shows a pool as the cloud has it.
-        remove: The command that deletes a pool.
-        upgrade: The command that brings a pool's nodes to the control plane's version.
-        node_version: Kubernetes version of a pool's nodes, "1.34.2"; "" when the cloud does not report it.
-        brought: What a node has when its pool's driver is the cloud's; roles of gpukube.cluster.state.components.
-        toolkit_from: Minor version of Kubernetes from which a container toolkit of an operator must read containerd's
-            configuration from its file; None where the images bring the toolkit.
+        checks: Checks for problems that only this cloud has.
+        problem_of: Returns the cloud's own error of a pool as a GpukubeError, whose class separates quota and capacity
+            from the rest; None if there is none.
+        autoscaler: The cloud's autoscaler; None if it knows all devices.
+        show: Returns the cloud's command that shows a pool.
+        remove: Returns the command that deletes a pool.
+        upgrade: Returns the command that upgrades a pool's nodes to the control plane's version.
+        node_version: Returns the Kubernetes version of a pool's nodes, "1.34.2"; "" if the cloud does not report it.
+        brought: Components that a node includes if the cloud installs its driver; roles of
+            gpukube.cluster.state.components.
+        toolkit_from: Minor version of Kubernetes from which an operator's container toolkit must read containerd's
+            config from its file; None if the images include the toolkit.
         operator_values: Values that a GPU Operator needs on such nodes, as --set arguments.
     """
 

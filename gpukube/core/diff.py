@@ -1,8 +1,8 @@
-"""Desired against observed, field by field.
+"""Compares desired and observed fields.
 
-Both sides are flat mappings of normalized intent (see `core.values.Desired.fields`). What the cloud fills in by
-itself is not drift: a field that the spec leaves open is skipped, unless it belongs to a closed group, where
-everything live must be declared. Numbers that the autoscaler moves never appear as fields.
+Both sides are flat mappings of normalized intent (see `core.values.Desired.fields`). Defaults that the cloud fills in
+are not drift: a field that the spec omits is skipped, unless it belongs to a closed group, where every live field must
+be declared. Numbers that the autoscaler changes never appear as fields.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 CLOSED_GROUPS = frozenset(
     {"labels", "taints", "nodes", "sharing", "capacity", "deletionProtection", "devicePlugin", "driver"}
 )
-"""First steps of fields that are wholly ours: a live one that is not declared is a change to absent.
+"""First steps of closed groups: an undeclared live field is removed.
 
-Tags are open: policies of an organisation add tags to every resource; only those that gpukube wrote itself are ours
-(`core.values.Observed.written`). Zones, disk and native fields are open: the cloud fills them in.
+Tags are open: an organization's policies add tags to every resource; gpukube manages only those that it wrote
+(`core.values.Observed.written`). Zones, disk, and native fields are open: the cloud fills them in.
 """
 
 
@@ -33,12 +33,12 @@ def diff_fields(
     """Compare two flat field mappings.
 
     Args:
-        desired: What is declared.
-        observed: What is live.
-        written: Live fields of open groups that gpukube wrote: they must be declared, as those of closed groups.
+        desired: Declared fields.
+        observed: Live fields.
+        written: Live fields of open groups that gpukube wrote; like those of closed groups, they must be declared.
 
     Returns:
-        Changes in the order of the fields' texts; `old` is what is live, `new` what is declared, None for absent.
+        Changes, sorted by the fields' texts; `old` is the live value, `new` the declared one, None if absent.
     """
     closed = {path for path in observed if path[0] in CLOSED_GROUPS or path in written}
     return tuple(
@@ -49,7 +49,7 @@ def diff_fields(
 
 
 def _is_same(path: FieldPath, desired: object, observed: object) -> bool:
-    """Compare two values; a Kubernetes version that names no patch, or no build, is met by every one of them."""
+    """Compare two values; a Kubernetes version without a patch or build matches any patch or build."""
     if path == KUBERNETES_VERSION and desired and observed:
         return f"{observed}.".startswith(f"{desired}.") or f"{observed}".startswith(f"{desired}-")
     return desired == observed

@@ -1,6 +1,6 @@
-"""What a drain of a pool's nodes would meet, as it is foreseen: values that plans carry.
+"""Forecast of a drain of a pool's nodes, as values in plans.
 
-In scope: the values. Out of scope: reading clusters and judging (engine.plan.leaving, cluster.drain).
+In scope: the values. Out of scope: reading clusters and computing the forecast (engine.plan.leaving, cluster.drain).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KeptPod:
-    """A pod that does not leave at once.
+    """A pod that cannot be evicted immediately.
 
     Attributes:
-        pod: As "namespace/name".
-        node: Where it runs.
+        pod: The pod, as "namespace/name".
+        node: Its node.
         why: What keeps it.
-        fix: What lets it go; "" where it goes by itself.
+        fix: What to do so that it can be evicted; "" if it leaves on its own.
         budgets: Disruption budgets that cover it, "namespace/name".
     """
 
@@ -29,7 +29,7 @@ class KeptPod:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """A disruption budget that lets its pods go in turns: so many of them, so many at a time, about so many seconds."""
+    """A disruption budget that lets its pods be evicted in turns: how many, how many at a time, and about how long."""
 
     budget: str
     pods: int
@@ -39,7 +39,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class DrainedGang:
-    """Pods that leave together, with what it costs the work that they do."""
+    """Pods that are evicted together, with the cost to their workload."""
 
     name: str
     pods: int
@@ -48,7 +48,7 @@ class DrainedGang:
 
 @dataclass(frozen=True, slots=True)
 class FedQueue:
-    """A queue of Kueue whose workloads run on the pool, with the commands that hold and resume it."""
+    """A Kueue queue whose workloads run on the pool, with the commands that hold and resume it."""
 
     name: str
     hold: str
@@ -57,11 +57,11 @@ class FedQueue:
 
 @dataclass(frozen=True, slots=True)
 class PoolPin:
-    """A selector that names the pool or one of its nodes, and finds nothing once these are gone.
+    """A selector that names the pool or one of its nodes, and matches nothing once these are deleted.
 
     Attributes:
-        object: What has it: "Deployment ml/web".
-        field: Where: "nodeSelector", "required node affinity", "nodeLabels".
+        object: Object that contains it: "Deployment ml/web".
+        field: Field of the object: "nodeSelector", "required node affinity", "nodeLabels".
         label: "key=value".
     """
 
@@ -72,17 +72,17 @@ class PoolPin:
 
 @dataclass(frozen=True, slots=True)
 class DrainForecast:
-    """What a drain would meet.
+    """Forecast of a drain.
 
     Attributes:
-        pods: How many must leave.
-        blocked: Those that nothing lets go by itself.
-        waiting: Those that go later.
-        needing: Those that leave only with --allow-disruption; `why` has the signs on them.
-        turns: Budgets that make it wait.
-        homeless: Those that the new pool could not run; `why` is the reason.
+        pods: Number of pods to evict.
+        blocked: Pods that block the drain until somebody acts.
+        waiting: Pods that leave later on their own.
+        needing: Pods that are evicted only with --allow-disruption; `why` names the signs on them.
+        turns: Budgets that delay the drain.
+        homeless: Pods that the new pool could not run; `why` is the reason.
         pins: Selectors that name the pool.
-        unread: What could not be read, so that some of this may be missing.
+        unread: What could not be read; the forecast may be incomplete.
     """
 
     pods: int
@@ -98,5 +98,5 @@ class DrainForecast:
 
     @property
     def seconds(self) -> float:
-        """About how long budgets make it take; they wait side by side."""
+        """Estimated duration due to budgets, which apply concurrently."""
         return max((turn.seconds for turn in self.turns), default=0.0)

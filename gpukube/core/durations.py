@@ -1,7 +1,7 @@
-"""How long a cloud takes for what a plan would do, as data.
+"""How long a cloud takes for the changes of a plan, as data.
 
-A provider gives one `CloudDurations` as its member `durations`. In scope: these values. Out of scope: any
-cloud, and the sums (gpukube.engine.plan.durations).
+A provider has one `CloudDurations` as its member `durations`. In scope: these values. Out of scope: any cloud, and
+adding them up (gpukube.engine.plan.durations).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How long one thing takes, at least and at most when nothing goes wrong; a wide one where nobody documents it.
+    """Minimum and maximum duration of one step if nothing goes wrong; wide if undocumented.
 
     Attributes:
         least_s, most_s: Seconds.
@@ -25,15 +25,15 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class CloudDurations:
-    """The terms of one cloud.
+    """Durations on one cloud.
 
     Attributes:
-        create: Until a new pool, or more nodes of one, are there.
+        create: Until a new pool, or more nodes of one, are ready.
         change: A call that changes a pool without new nodes.
-        roll: One node that is replaced, drained before it goes; how many at a time is the cloud's choice.
-        delete: Until a pool is gone.
-        gpus: Until a node that joined shows its GPUs: driver and device plugin.
-        reboot: More of that where nodes restart once to cut their GPUs; None where they do not.
+        roll: Draining and replacing one node; the cloud chooses how many at a time.
+        delete: Until a pool is deleted.
+        gpus: Until a node that joined advertises its GPUs: driver and device plugin.
+        reboot: Added to `gpus` if nodes restart once to create MIG instances; None if they do not.
     """
 
     create: Span

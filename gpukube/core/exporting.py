@@ -1,7 +1,7 @@
-"""What it takes to write a pool for another tool: the pools, the notes on what is lost, commands for a shell.
+"""Exports pools to other tools: the pools, notes on what is lost, and shell quoting.
 
-In scope: the values that the command and the clouds hand each other, and quoting. Out of scope: what one tool
-can hold (the providers' `export`).
+In scope: the values passed between the command and the clouds, and quoting. Out of scope: what one tool can express
+(the providers' `export`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _INDENT: Final = " \\\n  "
 
 @dataclass(frozen=True, slots=True)
 class ExportedPool:
-    """A pool that is to be written.
+    """A pool to export.
 
     Attributes:
-        desired: What is meant; of a live pool, what a spec says of it, with an owner of "" where it has no marks.
-        live: The live pool, where live pools are exported (to Terraform alone); None for pools of a spec.
+        desired: The declared pool; for a live pool, its description as a spec, with owner "" if it has no marks.
+        live: The live pool, if live pools are exported (only to Terraform); None for pools of a spec.
     """
 
     desired: Desired
@@ -36,37 +36,37 @@ class ExportedPool:
 
     @property
     def name(self) -> str:
-        """The cloud's name."""
+        """Name in the cloud."""
         return self.desired.target.name
 
 
 @dataclass(slots=True)
 class Losses:
-    """What is found while pools are written.
+    """Losses found during an export.
 
     Attributes:
-        notes: What the target does not hold, or holds in another way: sentences without a full stop.
-        refusals: Errors: pools that the target cannot hold.
+        notes: What the target cannot express, or expresses differently: sentences without a period.
+        refusals: Errors for pools that the target cannot express.
     """
 
     notes: list[str] = field(default_factory=list)
     refusals: list[Finding] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Note a loss, once."""
+        """Record a loss once."""
         if text not in self.notes:
             self.notes.append(text)
 
     def note_unwritten(
         self, pool: ExportedPool, members: Mapping[str, object], known: Container[str], above: str = ""
     ) -> None:
-        """Note members that a live pool has and the target is not told: its tool decides what becomes of them.
+        """Record members of a live pool that are not exported; the target's tool decides what happens to them.
 
         Args:
-            pool: Which.
-            members: Of the live pool, as its cloud answers.
-            known: Names of those that are written, or say only how the pool is.
-            above: What stands before their names.
+            pool: The pool.
+            members: Members of the live pool, as its cloud returns them.
+            known: Names of members that are exported or that only report status.
+            above: Prefix of their names.
         """
         said = {name: value for name, value in members.items() if name not in known}
         found = sorted({f"{above}{path[0]}" for path, value in leaves(said) if value not in (None, False, "", {}, [])})
@@ -74,12 +74,12 @@ class Losses:
             self.note(f"{pool.name}: {', '.join(found)} of the live pool: not written; see what a plan makes of it")
 
     def refuse(self, pool: ExportedPool, path: str, message: str, fix: str) -> None:
-        """Refuse a pool for a field that the target cannot hold.
+        """Reject a pool because of a field that the target cannot express.
 
         Args:
-            pool: Which.
-            path: Of the field in the spec.
-            message: What the target cannot hold.
+            pool: The pool.
+            path: Path of the field in the spec.
+            message: What the target cannot express.
             fix: What to do.
         """
         target = pool.desired.target
@@ -90,16 +90,15 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """How pools of one cluster are written for one target.
+    """Exports the pools of one cluster to one target.
 
     Attributes:
-        write: Pure: the cluster and its pools -> the document without its head; losses are collected in the last
-            argument.
+        write: Pure: the cluster and its pools -> the document without its head; collects losses in the last argument.
         head: First line of the document, above the notes: "#!/bin/sh"; "" for none.
-        resource: Of Terraform alone, pure: the block that is the pool; plans are shown in its terms too, and live pools
-            are taken over by it.
-        is_pool: Whether what the target makes is a pool of the cloud, which gpukube knows again.
-        is_open: Pure: whether a pool of a spec leaves open what only the live cluster knows (Cloud.complete).
+        resource: Pure, only for Terraform: returns the block of the pool, which also shows plans in Terraform's terms
+            and imports live pools.
+        is_pool: Whether the target creates a cloud pool that gpukube recognizes.
+        is_open: Pure: whether a pool of a spec needs values that only the live cluster has (Cloud.complete).
     """
 
     write: Callable[[ClusterRef, Sequence[ExportedPool], Losses], str]
@@ -110,5 +109,5 @@ class Exporter:
 
 
 def shell_command(*lines: Sequence[str]) -> str:
-    """Write one command of a POSIX shell: the words of each line quoted, and the lines joined."""
+    """Return one POSIX shell command: the words of each line quoted, and the lines joined."""
     return _INDENT.join(shlex.join(line) for line in lines if line) + "\n"

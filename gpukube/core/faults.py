@@ -1,4 +1,4 @@
-"""What a check of a live cluster finds and what fixes it, as values: cloud packages and the doctor both make them.
+"""Findings of live cluster checks and their fixes, as values that cloud packages and the doctor create.
 
 In scope: the values. Out of scope: how faults are found, and how a fix is applied (doctor).
 """
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LabelNode:
-    """Set a label of a node, or remove it.
+    """Set or remove a label of a node.
 
     Attributes:
-        live: Value that was seen, None for none: if it is another one by then, nothing is done.
-        desired: None removes the label.
+        live: Observed value, None if absent; if it has changed since, the fix is skipped.
+        desired: New value; None removes the label.
     """
 
     node: str
@@ -30,7 +30,7 @@ class LabelNode:
     needs_spec: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        """Describe it as the question before it does."""
+        """Return the text of the confirmation prompt."""
         if self.desired is None:
             return f"remove the label {self.key}={self.live} from node {self.node}"
         return f"label node {self.node} {self.key}={self.desired}"
@@ -38,38 +38,38 @@ class LabelNode:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Restart the pods of a DaemonSet, one node after the other as its update strategy says."""
+    """Restart the pods of a DaemonSet, following its update strategy."""
 
     namespace: str
     name: str
     needs_spec: ClassVar[bool] = False
 
     def __str__(self) -> str:
-        """Describe it as the question before it does."""
+        """Return the text of the confirmation prompt."""
         return f"restart DaemonSet {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reconcile:
-    """Bring our release on a cluster to the spec."""
+    """Update gpukube's release on a cluster to match the spec."""
 
     needs_spec: ClassVar[bool] = True
 
     def __str__(self) -> str:
-        """Describe it as the question before it does."""
+        """Return the text of the confirmation prompt."""
         return "bring gpukube's release to the spec"
 
 
 SafeFix: TypeAlias = LabelNode | Restart | Reconcile
-"""What the doctor may do by itself after asking: nothing of it stops a running pod that uses a GPU."""
+"""Fixes that the doctor may apply after confirmation; none stops a running pod that uses a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault(Finding):
-    """A finding of a check, which puts its id into `code`, and what comes of it into `why` where that is open.
+    """A finding of a check; `code` is the check's id, and an empty `why` becomes the check's consequence.
 
     Attributes:
-        safe_fix: What the doctor may do about it itself; None when somebody has to decide.
+        safe_fix: Fix that the doctor may apply; None if a person has to decide.
     """
 
     safe_fix: SafeFix | None = None
@@ -85,15 +85,15 @@ def fault(  # noqa: PLR0913 - the parts of a finding
     why: str = "",
     safe_fix: SafeFix | None = None,
 ) -> Fault:
-    """Make the finding of a check.
+    """Return the finding of a check.
 
     Args:
-        where: Node, object or pool: "node n1", "DaemonSet gpu-operator/nvidia-device-plugin-daemonset".
-        seen: What is wrong with the value seen; one lower-case line without a full stop.
+        where: Node, object, or pool: "node n1", "DaemonSet gpu-operator/nvidia-device-plugin-daemonset".
+        seen: What is wrong, with the observed value; one lower-case line without a period.
         fix: The exact command, or what to write.
-        evidence: Further lines that were seen.
-        severity: An error keeps GPUs from being used or will; a warning costs or risks something.
-        why: What comes of it, where that is another thing than the check's own consequence.
-        safe_fix: What the doctor may do about it itself; None when somebody has to decide.
+        evidence: Additional observed lines.
+        severity: An error prevents the use of GPUs, now or later; a warning means cost or risk.
+        why: Consequence, if it differs from the check's own.
+        safe_fix: Fix that the doctor may apply; None if a person has to decide.
     """
     return Fault("", Where(where), seen, fix, why, severity, evidence, safe_fix)

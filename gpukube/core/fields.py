@@ -1,10 +1,10 @@
 """Paths of the comparable fields of a pool: ("nodes", "count"), ("labels", "team"), ("gke", "config", "tags").
 
-In scope: the path, its text, and the paths that more than one room needs. Out of scope: what a field means on a
-cloud (its provider), places in a file (spec.positions).
+In scope: the path, its text, and the paths that several packages need. Out of scope: what a field means on a cloud
+(its provider), positions in a file (spec.positions).
 
-A path is compared and looked into as a tuple. Its text stands in messages and documents, and is read back only from
-documents: keys of labels and tags have dots and slashes of their own.
+Code compares and inspects a path as a tuple. Messages and documents contain its text, which is parsed only from
+documents, because keys of labels and tags may contain dots and slashes.
 """
 
 from __future__ import annotations
@@ -17,56 +17,56 @@ if TYPE_CHECKING:
     from typing import Self
 
 _MAPS: Final = (("labels",), ("tags",), ("nodes", "autoscaling", "resources"))
-"""Paths whose next step is a key that somebody chose, written in brackets: labels[team]."""
+"""Paths whose next step is a user-defined key, written in brackets: labels[team]."""
 
 
 class FieldPath(tuple[str, ...]):
-    """A path by its steps: `FieldPath("disk", "type")`; `str()` is the text for people and documents."""
+    """A path as its steps: `FieldPath("disk", "type")`; `str()` returns the text for messages and documents."""
 
     __slots__ = ()
 
     def __new__(cls, *steps: str) -> Self:
-        """Make a path of its steps."""
+        """Create a path from its steps."""
         return super().__new__(cls, steps)
 
     def __getnewargs__(self) -> tuple[str, ...]:
-        """Return what a copy is made with: steps, as `__new__` takes them."""
+        """Return the arguments of `__new__` for copies: the steps."""
         return tuple(self)
 
     def __str__(self) -> str:
-        """Render as disk.type or labels[team]."""
+        """Return the text: disk.type or labels[team]."""
         return text_of(self)
 
     def __repr__(self) -> str:
-        """Render the text, for failures of tests."""
+        """Return the text, for test failures."""
         return f"<{self}>"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str()` writes."""
+        """Parse the output of `str()`."""
         head, bracket, key = text.partition("[")
         return cls(*head.split("."), *([key.removesuffix("]")] if bracket else []))
 
     def is_below(self, *above: str) -> bool:
-        """Whether a path begins with these steps; a path is below itself."""
+        """Return whether the path starts with these steps; a path is below itself."""
         return self[: len(above)] == above
 
     @property
     def key(self) -> str:
-        """The last step: of labels[team] the label."""
+        """Last step: the label key of labels[team]."""
         return self[-1]
 
 
-@lru_cache(maxsize=1024)  # fields are sorted by their texts in every pool, and most are those of the pool before
+@lru_cache(maxsize=1024)  # every pool sorts its fields by text, and most pools have the same fields
 def text_of(path: tuple[str, ...]) -> str:
-    """Return the text of a path: what `str()` gives, and a key to sort by that needs no call of Python's."""
+    """Return the text of a path, the same as `str()`; a faster sort key, because it avoids a Python-level call."""
     above = path[:-1]
     return f"{'.'.join(above)}[{path[-1]}]" if above in _MAPS else ".".join(path)
 
 
 INSTANCE_TYPE: Final = FieldPath("instanceType")
 GPU: Final = FieldPath("gpu")
-"""Attached GPUs and their number, "1 x nvidia-tesla-t4"."""
+"""Number and model of attached GPUs, "1 x nvidia-tesla-t4"."""
 COUNT: Final = FieldPath("nodes", "count")
 LEAST: Final = FieldPath("nodes", "autoscaling", "min")
 MOST: Final = FieldPath("nodes", "autoscaling", "max")
@@ -77,8 +77,8 @@ DISK_SIZE: Final = FieldPath("disk", "sizeGiB")
 DISK_TYPE: Final = FieldPath("disk", "type")
 IMAGE: Final = FieldPath("image")
 KUBERNETES_VERSION: Final = FieldPath("kubernetesVersion")
-"""Field of the nodes' version. All clouds patch nodes of a minor version by themselves, and AKS does not upgrade where
-the minor version alone is asked for (SDK, AgentPool.orchestratorVersion)."""
+"""Kubernetes version of the nodes. All clouds patch nodes within a minor version automatically, and AKS does not
+upgrade if only the minor version is requested (SDK, AgentPool.orchestratorVersion)."""
 MAX_SURGE: Final = FieldPath("upgrade", "maxSurge")
 MAX_UNAVAILABLE: Final = FieldPath("upgrade", "maxUnavailable")
 MAX_PODS: Final = FieldPath("maxPodsPerNode")
@@ -103,5 +103,5 @@ def tag(key: str) -> FieldPath:
 
 
 def known(fields: Mapping[FieldPath, object]) -> dict[FieldPath, object]:
-    """Return the fields that have a value, in the order of their texts."""
+    """Return the fields that have a value, sorted by their texts."""
     return {path: fields[path] for path in sorted(fields, key=text_of) if fields[path] is not None}

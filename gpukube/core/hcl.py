@@ -1,6 +1,6 @@
-"""Terraform's language: blocks and arguments as values, written as `terraform fmt` would.
+"""Writes Terraform's language: blocks and arguments as values, formatted as by `terraform fmt`.
 
-In scope: quoting, alignment, and the names of resources. Out of scope: what a pool is there (providers).
+In scope: quoting, alignment, and names of resources. Out of scope: which resource a pool is (providers).
 
 Rules: docs: terraform/language/syntax/configuration and terraform/language/expressions/strings (escapes, `$${`, `%%{`).
 """
@@ -23,7 +23,7 @@ _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What is written as it is: a reference, "aws_launch_template.a100.id"."""
+    """Text written verbatim: a reference, "aws_launch_template.a100.id"."""
 
     text: str
 
@@ -33,10 +33,10 @@ class Block:
     """A block: `kind "label" { body }`.
 
     Attributes:
-        kind: Its first word.
-        labels: The quoted words behind it.
-        body: Arguments (name and value) and blocks, in the order in which they are written. An argument that is None
-            and an empty map are left out.
+        kind: First word.
+        labels: Quoted words after it.
+        body: Arguments (name and value) and blocks, in output order. Arguments that are None or an empty map are
+            omitted.
     """
 
     kind: str
@@ -48,28 +48,28 @@ Argument: TypeAlias = "tuple[str, object]"
 
 
 def resource_name(pool: str) -> str:
-    """Make the name of a resource of a pool's: letters, digits, - and _, and no digit first."""
+    """Return the resource name for a pool: letters, digits, - and _, and no leading digit."""
     name = _NOT_NAME.sub("_", pool)
     return name if re.match(r"[A-Za-z_]", name) else f"pool_{name}"
 
 
 def block(kind: str, *body: Block | Argument) -> Block:
-    """Make a block without labels."""
+    """Create a block without labels."""
     return Block(kind, (), body)
 
 
 def import_block(kind: str, name: str, identity: str) -> Block:
-    """Make the block that takes an existing object over (Terraform 1.5, OpenTofu 1.6)."""
+    """Return the block that imports an existing object (Terraform 1.5, OpenTofu 1.6)."""
     return block("import", ("to", Expression(f"{kind}.{name}")), ("id", identity))
 
 
 def render(blocks: Iterable[Block]) -> str:
-    """Write blocks, one after the other with a blank line between."""
+    """Return the text of blocks, separated by blank lines."""
     return "\n".join("".join(f"{line}\n" for line in _block_lines(one)) for one in blocks)
 
 
 def literal(value: object) -> str:
-    """Write a value on one line."""
+    """Return a value as one line of text."""
     if isinstance(value, Expression):
         return value.text
     if isinstance(value, bool):
@@ -83,7 +83,7 @@ def literal(value: object) -> str:
 
 
 def values_of(one: Block) -> dict[str, object]:
-    """Return the arguments of a block as Terraform's JSON has them: nested blocks are lists of objects."""
+    """Return the arguments of a block as in Terraform's JSON: nested blocks are lists of objects."""
     found: dict[str, object] = {}
     for item in one.body:
         if isinstance(item, Block):
@@ -96,7 +96,7 @@ def values_of(one: Block) -> dict[str, object]:
 
 
 def _escape(char: str) -> str:
-    """Spell out what cannot be seen: by four digits, or by eight beyond the first 65,536 characters."""
+    """Escape an invisible character: with four digits, or with eight beyond the first 65,536 characters."""
     short = f"\\u{ord(char):04x}"
     return short if char.encode("utf-16-le", "surrogatepass")[2:] == b"" else f"\\U{ord(char):08x}"
 
@@ -114,7 +114,7 @@ def _block_lines(one: Block) -> list[str]:
 
 
 def _body_lines(items: Sequence[Block | Argument]) -> list[str]:
-    """Write the items; the equals signs of arguments on single lines next to each other stand below each other."""
+    """Return the lines of the items; equals signs of consecutive single-line arguments are aligned."""
     lines: list[str] = []
     run: list[tuple[str, str]] = []
     for item in items:

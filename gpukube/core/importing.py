@@ -1,7 +1,7 @@
-"""A live pool -> what a spec would say of it, with a comment on everything that was guessed or cannot be said.
+"""Converts a live pool to its form in a spec, with a comment on everything guessed or impossible to express.
 
-Pure. In scope: which fields a person chose, and where they stand in a spec. Out of scope: what one cloud gives
-to pools by itself (its provider's `chosen_fields`), the text of the spec, and whether its plan is empty (the engine).
+Pure. In scope: which fields a person chose, and their paths in a spec. Out of scope: one cloud's defaults (its
+provider's `chosen_fields`), the text of the spec, and whether its plan is empty (the engine).
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 _OWN_LABELS: Final = (*MARKS, RELEASED_LABEL, ADVERTISER_LABEL)
 _OF_SHARING: Final = (CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL)
-"""Labels that follow from `sharing` where a release of gpukube serves the pool."""
+"""Labels that follow from `sharing` if a release of gpukube serves the pool."""
 _GPU_TAINT_KEY: Final = "nvidia.com/gpu"
 _SPEC_PATHS: Final[Mapping[FieldPath, tuple[str, ...]]] = {
     paths.DRIVER: ("driver", "owner"),
     paths.PLUGIN: ("devicePlugin", "owner"),
 }
-"""Fields that stand elsewhere in a spec."""
+"""Fields that have another path in a spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedPool:
-    """What a spec says of a live pool.
+    """A live pool in the form of a spec.
 
     Attributes:
         data: The pool as in a spec, without its clusters.
-        comments: What was guessed, left out, or cannot be said: sentences.
+        comments: Sentences on what was guessed, omitted, or impossible to express.
     """
 
     data: Mapping[str, object]
     comments: tuple[str, ...]
 
     def with_fields(self, fields: Mapping[FieldPath, object]) -> ImportedPool:
-        """Write more fields."""
+        """Return a copy with additional fields."""
         draft = _Draft(deepcopy(dict(self.data)))
         for path, value in fields.items():
             draft.put(_SPEC_PATHS.get(path, path), value)
         return ImportedPool(_ordered(draft.data), self.comments)
 
     def without(self, key: str) -> ImportedPool:
-        """Leave out what stands under a key."""
+        """Return a copy without a key."""
         return ImportedPool({name: value for name, value in self.data.items() if name != key}, self.comments)
 
 
@@ -62,7 +62,7 @@ class _Draft:
     comments: list[str] = field(default_factory=list)
 
     def put(self, path: Sequence[str], value: object) -> None:
-        """Write a value at a path of the spec."""
+        """Set a value at a path of the spec."""
         node = self.data
         for step in path[:-1]:
             below = node.setdefault(step, {})
@@ -73,12 +73,12 @@ class _Draft:
 def import_pool(
     observed: Observed, chosen: Mapping[FieldPath, object], facts: ClusterFacts, *, served: bool
 ) -> ImportedPool:
-    """Write a live pool as a spec would.
+    """Return a live pool in the form of a spec.
 
     Args:
         observed: The pool.
         chosen: The fields that a person chose (Provider.chosen_fields).
-        facts: Of its cluster.
+        facts: Facts about its cluster.
         served: Whether a release of gpukube, or the cloud, advertises the devices of its nodes.
     """
     draft = _Draft({"name": observed.name})
@@ -92,13 +92,13 @@ def import_pool(
 
 
 def _amount(path: FieldPath, value: object) -> object:
-    """Amounts of an upgrade are numbers or percentages in a spec, and texts where they are compared."""
+    """Return an upgrade amount as in a spec, a number or a percentage; compared fields contain text."""
     is_number = path.is_below("upgrade") and isinstance(value, str) and value.isdecimal()
     return int(str(value)) if is_number else value
 
 
 def _is_implied(path: FieldPath, value: object, facts: ClusterFacts, *, served: bool) -> bool:
-    """Whether a field has no place of its own in the spec: marks, what follows from another field, the default."""
+    """Return whether a field is omitted from the spec: marks, defaults, and values that follow from other fields."""
     if path == paths.KUBERNETES_VERSION:
         return _is_same_version(str(value), facts.kubernetes_version)
     if path == paths.PROTECTION:
@@ -109,12 +109,12 @@ def _is_implied(path: FieldPath, value: object, facts: ClusterFacts, *, served: 
 
 
 def _is_same_version(nodes: str, cluster: str) -> bool:
-    """Whether nodes have the cluster's version: clouds write it with or without patch and build."""
+    """Return whether nodes have the cluster's version; clouds write it with or without patch and build."""
     return f"{cluster}.".startswith(f"{nodes}.") or nodes.startswith((f"{cluster}-", f"{cluster}."))
 
 
 def _write_taints(draft: _Draft, observed: Observed) -> None:
-    """Write the taints that the pool's API has; those that the cloud adds by itself are no field."""
+    """Add the taints in the pool's API; those that the cloud adds automatically are not a field."""
     written = observed.fields.get(paths.TAINTS)
     taints = [Taint.parse(str(text)) for text in written] if isinstance(written, tuple | list) else []
     if GPU_TAINT in taints or GPU_TAINT in observed.effective_taints:
@@ -140,5 +140,5 @@ _ORDER: Final = ("name", "clusters", "instanceType", "gpu", "nodes", "capacity",
 
 
 def _ordered(data: Mapping[str, object]) -> dict[str, object]:
-    """Put what people look for first in front."""
+    """Return the keys in reading order."""
     return {key: data[key] for key in (*(first for first in _ORDER if first in data), *sorted({*data} - {*_ORDER}))}

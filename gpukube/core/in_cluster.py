@@ -1,7 +1,7 @@
-"""What a cloud puts into its clusters, as data: marks on nodes, and device plugins of its own.
+"""What a cloud adds to its clusters, as data: node labels and its own device plugins.
 
-A provider gives one `InClusterFacts` as its member `in_cluster`. In scope: its shape. Out of scope: any cloud,
-and looking for these signs (gpukube.cluster, gpukube.doctor).
+A provider has one `InClusterFacts` as its member `in_cluster`. In scope: its shape. Out of scope: any cloud, and
+searching for these signs (gpukube.cluster, gpukube.doctor).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class PluginDaemonSet:
     """A device plugin that a cloud runs as DaemonSets.
 
     Attributes:
-        kind: In one word, as documents name it.
+        kind: Its kind in documents, one word.
         app: Value of the label k8s-app of its DaemonSets.
         keep: What to write so that it advertises; {name} and {namespace} are those of the DaemonSet.
-        remove: What to do so that it does not.
+        remove: What to do so that it does not advertise.
     """
 
     kind: str
@@ -32,17 +32,17 @@ class PluginDaemonSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePlugin:
-    """A device plugin that a cloud's nodes run themselves, without a DaemonSet; any of the signs is enough.
+    """A device plugin that runs on a cloud's nodes without a DaemonSet; any of the signs identifies it.
 
     Attributes:
-        kind: In one word, as documents name it.
-        title: For people.
-        label: Key and value of a label of nodes that run it; None where none tells.
-        condition: Condition of nodes that run it; "" where none tells.
-        os_image: Beginning of the name of the node image that carries it, if the node advertises devices; "" where none
-            tells.
+        kind: Its kind in documents, one word.
+        title: Human-readable name.
+        label: Key and value of a label of nodes that run it; None if there is none.
+        condition: Condition of nodes that run it; "" if there is none.
+        os_image: Prefix of the name of the node image that includes it, if the node advertises devices; "" if there is
+            none.
         keep: What to write so that it advertises.
-        remove: What to do so that it does not.
+        remove: What to do so that it does not advertise.
     """
 
     kind: str
@@ -56,13 +56,13 @@ class NodePlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaler:
-    """What has to run in the clusters of a cloud that leaves scaling to them.
+    """The autoscaler that must run in a cluster if the cloud does not scale pools itself.
 
     Attributes:
-        program: Name of its program, with which its image begins.
+        program: Name of the program; its image name starts with it.
         why: Why the pools do not scale without it.
         advice: What to do.
-        install: Command that installs it; {name} is the cluster's, other words in braces are fields of the cluster.
+        install: Command that installs it; {name} is the cluster's name, other words in braces are its fields.
     """
 
     program: str
@@ -73,15 +73,15 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeSubject:
-    """How whoever calls the cloud is known to the RBAC of its clusters.
+    """The RBAC subject in clusters for the identity that calls the cloud.
 
     Attributes:
-        kind: Of the subject of a binding: User or Group.
-        name: Its name; IDENTITY for one that has to be filled in.
+        kind: Kind of the subject of a binding: User or Group.
+        name: Its name; IDENTITY as a placeholder.
         note: What to fill in.
-        commands: What makes an identity of the cloud that user.
+        commands: Commands that map an identity of the cloud to that user.
 
-    {level} stands for what the roles are for, other words in braces for fields of the cluster.
+    {level} is the purpose of the roles; other words in braces are fields of the cluster.
     """
 
     kind: str = "User"
@@ -92,19 +92,19 @@ class KubeSubject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InClusterFacts:
-    """What a cloud puts into its clusters.
+    """What a cloud adds to its clusters.
 
     Attributes:
-        pool_label: Node label that holds the cloud's name of the pool; "" where our marks alone tell.
-        gpu_labels: Node labels that mark nodes with GPUs -> the value that they must have, "" for any.
-        label_domains: Beginnings of labels that the cloud may put on a node that does not exist yet.
-        label_keys: Whole keys of such labels.
-        conditions: Conditions of the cloud's that are False on a node that is well.
-        plugin: Its device plugin; None where it brings none as a DaemonSet.
-        driver_app: Value of the label k8s-app of its driver installer; "" where it has none.
-        node_plugins: Device plugins of its nodes.
-        scaler: What must run in a cluster so that its autoscaled pools scale; None where the cloud scales them itself.
-        subject: How an identity of the cloud is known to Kubernetes RBAC.
+        pool_label: Node label with the cloud's name of the pool; "" if only gpukube's marks identify it.
+        gpu_labels: Node labels of nodes with GPUs -> the required value, "" for any.
+        label_domains: Prefixes of labels that the cloud may set on future nodes.
+        label_keys: Complete keys of such labels.
+        conditions: The cloud's own conditions that are False on a healthy node.
+        plugin: Its device plugin; None if it runs none as a DaemonSet.
+        driver_app: Value of the label k8s-app of its driver installer; "" if there is none.
+        node_plugins: Device plugins on its nodes.
+        scaler: What must run in a cluster so that its autoscaled pools scale; None if the cloud scales them itself.
+        subject: RBAC subject of an identity of the cloud.
     """
 
     pool_label: str = ""

@@ -1,6 +1,6 @@
-"""Reading trees of JSON that somebody else wrote, without trusting their shape.
+"""Reads untrusted JSON trees.
 
-In scope: accessors that answer "empty" where the tree is not as expected. Out of scope: what a tree means.
+In scope: accessors that return an empty value if the tree has an unexpected shape. Out of scope: what a tree means.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ Tree: TypeAlias = Mapping[str, object]
 
 
 _OBJECT = (dict, Mapping)
-"""A dict is known at once; for Mapping alone an abstract class is asked, a quarter of the time of all reading."""
+"""`dict` comes first: checking only Mapping calls an abstract class, a quarter of the total read time."""
 _LEAF = (str, int, float, list, tuple)
-"""What is no object, known at once too."""
+"""Types that are not objects, for the same fast check."""
 
 
 def at(value: object, *path: str | int) -> object:
-    """Walk down a path of keys, and positions in lists; None as soon as something is missing."""
+    """Return the value at a path of keys and list positions; None if any step is missing."""
     for step in path:
         if isinstance(step, str) and isinstance(value, _OBJECT):
             value = value.get(step)
@@ -34,24 +34,24 @@ def at(value: object, *path: str | int) -> object:
 
 
 def tree(value: object, *path: str | int) -> dict[str, object]:
-    """Return a copy of the object at a path, {} when there is none."""
+    """Return a copy of the object at a path, {} if there is none."""
     found = at(value, *path)
     if isinstance(found, dict):
         try:
-            return dict(**found)  # a copy in C, in a quarter of the time; keys that are no strings do not pass
+            return dict(**found)  # a copy in C, four times as fast; rejects keys that are not strings
         except TypeError:
             pass
     return {str(key): item for key, item in found.items()} if isinstance(found, _OBJECT) else {}
 
 
 def items(value: object, *path: str | int) -> list[object]:
-    """Return the list at a path, [] when there is none."""
+    """Return the list at a path, [] if there is none."""
     found = at(value, *path)
     return list(found) if isinstance(found, list | tuple) else []
 
 
 def trees(value: object, *path: str | int) -> list[dict[str, object]]:
-    """Return the objects in the list at a path; what is no object is left out."""
+    """Return the objects in the list at a path, skipping other items."""
     return [tree(item) for item in items(value, *path) if isinstance(item, Mapping)]
 
 
@@ -70,7 +70,7 @@ def leaves(value: Tree, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 
 
 def text(value: object, *path: str | int) -> str:
-    """Return the string at a path, "" when there is none; numbers and booleans are written out."""
+    """Return the string at a path, "" if there is none; numbers and booleans become text."""
     found = at(value, *path) if path else value
     if isinstance(found, str):
         return found
@@ -85,19 +85,19 @@ def texts(value: object, *path: str | int) -> dict[str, str]:
 
 
 def number(value: object, *path: str | int) -> int:
-    """Return the whole number at a path, also when it is written as a string; 0 when there is none."""
+    """Return the whole number at a path, also if it is a string; 0 if there is none."""
     found = text(value, *path)
     return int(found) if found.removeprefix("-").isdecimal() else 0
 
 
 def integer(value: object, *path: str | int) -> int | None:
-    """Return the number at a path that is written as a whole number; None when there is none."""
+    """Return the number at a path if it is an integer in the JSON; None otherwise."""
     found = at(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def decimal(value: object, *path: str | int) -> float | None:
-    """Return the number at a path, which some APIs write as a string; None for anything else, and for infinities."""
+    """Return the number at a path, which some APIs send as a string; None for anything else, including infinities."""
     found = at(value, *path)
     if isinstance(found, bool) or not isinstance(found, int | float | str):
         return None
@@ -109,7 +109,7 @@ def decimal(value: object, *path: str | int) -> float | None:
 
 
 def merged(old: Tree, new: Tree) -> dict[str, object]:
-    """Merge two trees; lists of one object are merged as the object, other lists are replaced."""
+    """Return two trees merged; lists of one object are merged like the object, other lists are replaced."""
     found = dict(old)
     for name, value in new.items():
         found[name] = _merged(found.get(name), value)
@@ -117,7 +117,7 @@ def merged(old: Tree, new: Tree) -> dict[str, object]:
 
 
 def merge_into(found: dict[str, object], new: Tree) -> None:
-    """Merge a tree into one that is the caller's own, as `merged` does; what is below `new` stays as it is."""
+    """Merge a tree into a tree that the caller owns, as `merged` does; `new` is not modified."""
     for name, value in new.items():
         old = found.get(name)
         if not isinstance(value, _LEAF) and isinstance(value, _OBJECT):
@@ -137,5 +137,5 @@ def _merged(old: object, new: object) -> object:
 
 
 def pointer(*path: str | int) -> str:
-    """Write a path as a JSON pointer (RFC 6901): "/metadata/labels/nvidia.com~1gpu.present"."""
+    """Return a path as a JSON pointer (RFC 6901): "/metadata/labels/nvidia.com~1gpu.present"."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

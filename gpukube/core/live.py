@@ -1,4 +1,4 @@
-"""Which machine a live pool's nodes are."""
+"""Finds the machine of a live pool's nodes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 
 def live_machine(provider: str, pool: Observed) -> Machine | None:
-    """Find a live pool's machine in the catalog; None when it is not there.
+    """Return a live pool's machine from the catalog; None if the catalog lacks it.
 
-    A machine without GPUs of its own counts with those that are attached to it, as the pool's field "gpu" has them
-    ("1 x nvidia-tesla-t4").
+    A machine without its own GPUs includes the attached ones in the pool's field "gpu" ("1 x nvidia-tesla-t4").
     """
     known = find_machine(provider, pool.instance_type)
     if known is not None:

@@ -1,7 +1,7 @@
-"""Who else manages a live pool: found by the signs that a tool leaves in the pool's own API.
+"""Finds other tools that manage a live pool, by the signs they leave in the pool's API.
 
-Pure. In scope: signs and how they are looked for. Out of scope: the signs of one cloud (its provider), what a
-plan makes of them (plan).
+Pure. In scope: signs, and how they match. Out of scope: the signs of one cloud (its provider), and consequences for a
+plan (plan).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Something else that makes, changes or deletes a pool.
+    """Another tool that creates, changes, or deletes a pool.
 
     Attributes:
-        name: As people know it.
-        sign: What of the pool shows it, "tag alpha.eksctl.io/nodegroup-name".
+        name: Common name.
+        sign: Where it appears in the pool, "tag alpha.eksctl.io/nodegroup-name".
     """
 
     name: str
@@ -31,10 +31,10 @@ class Sign:
     """A tag or label that a tool writes.
 
     Attributes:
-        manager: Its name.
-        key: Of the entry; a * at one of its ends stands for anything.
-        source: Where the tool writes it: repository and file, or page.
-        value: The same of its value.
+        manager: Name of the tool.
+        key: Key of the entry; a * at one end matches anything.
+        source: Source that the tool writes it: repository and file, or page.
+        value: Value of the entry, with the same wildcard.
     """
 
     manager: str
@@ -44,12 +44,12 @@ class Sign:
 
 
 def find_managers(kind: str, entries: Mapping[str, str], signs: Iterable[Sign]) -> tuple[Manager, ...]:
-    """Find the tools whose signs are among some tags or labels; one sign of each tool.
+    """Return the tools whose signs are among the tags or labels, with one sign per tool.
 
     Args:
-        kind: What the entries are, "tag".
+        kind: Kind of the entries, "tag".
         entries: Tags or labels.
-        signs: Those that are known.
+        signs: Known signs.
     """
     found: dict[str, Manager] = {}
     for sign in signs:
@@ -66,10 +66,10 @@ def _fits(text: str, pattern: str) -> bool:
 
 
 def describe_managers(managers: Iterable[Manager]) -> str:
-    """Name them with their signs: "eksctl (tag alpha.eksctl.io/nodegroup-name=a100)"."""
+    """Return their names and signs: "eksctl (tag alpha.eksctl.io/nodegroup-name=a100)"."""
     return " and ".join(f"{one.name} ({one.sign})" for one in managers)
 
 
 CROSSPLANE = Sign("Crossplane", "crossplane-kind", "crossplane/crossplane-runtime pkg/resource/resource.go")
-"""Written to whatever it manages that has tags."""
+"""Tag on every managed resource that supports tags."""
 YOR = Sign("Terraform or CloudFormation (traced by yor)", "*yor_trace", "bridgecrewio/yor README.md")

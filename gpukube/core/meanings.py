@@ -1,6 +1,6 @@
-"""What a cloud's errors mean: the shape of a problem and of a meaning, and the look-up that all providers share.
+"""Maps a cloud's errors to gpukube's: the shapes of both, and the lookup that all providers share.
 
-In scope: values and look-up. Out of scope: any cloud's codes and texts (its `meanings`).
+In scope: values and lookup. Out of scope: any cloud's codes and texts (its `meanings`).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
 
 _LONGEST_QUOTE: Final = 400
-"""Characters of a cloud's text that are shown: some clouds send pages."""
+"""Maximum number of characters shown of a cloud's text; some clouds send pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as a cloud words it; what a cloud leaves out is empty.
+    """An error as a cloud reports it; fields that the cloud omits are empty.
 
     Attributes:
         code: Exception, canonical code, or code of a health issue.
-        text: Its text.
-        condition: Code of the pool's condition ("GCE_STOCKOUT"), which is more exact than `code`.
-        is_late: An operation or the pool reports it, long after the request was accepted.
-        status: HTTP status of the answer.
-        request_id: The cloud's id of the request, for its support.
+        text: Text of the error.
+        condition: Code of the pool's condition ("GCE_STOCKOUT"), more precise than `code`.
+        is_late: Whether an operation or the pool reports it, long after the request was accepted.
+        status: HTTP status of the response.
+        request_id: The cloud's id of the request, for its support team.
     """
 
     code: str
@@ -43,14 +43,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What a cloud's error means, as an error of ours.
+    """The GpukubeError for a cloud's error.
 
     Attributes:
         codes: Whole-word pattern of the cloud's codes; "" for any.
-        text: Pattern that is searched in the text, where the code says too little.
-        error: The class: who acts differently on it catches it.
+        text: Pattern to search in the text, if the code is ambiguous.
+        error: The exception class.
         seen, fix: As in a finding.
-        code: Of the finding; "" for the class's own.
+        code: Code of the finding; "" for that of the class.
     """
 
     codes: str = ""
@@ -61,15 +61,15 @@ class Meaning:
     code: str = ""
 
     def error_at(self, where: str, *, note: str = "", why: str = "", fix: str = "", lacks: str = "") -> GpukubeError:
-        """Make the error.
+        """Return the error.
 
         Args:
             where: The pool or cluster.
-            note: Follows the message in brackets: the cloud's code.
-            why: The cloud's own words.
-            fix: A more exact one than the meaning's.
-            lacks: The permission that is missing, where this is about one: what asks for less than the cloud's whole
-                answer, a quota or a price, shows the message alone.
+            note: Follows the message in parentheses: the cloud's code.
+            why: The cloud's own text.
+            fix: A more specific fix than the meaning's.
+            lacks: The missing permission, if any; it is part of the message, because optional reads (quotas, prices)
+                show only the message.
         """
         seen = f"{self.seen}: {lacks}" if lacks and issubclass(self.error, NotAllowed) else self.seen
         seen = f"{seen} ({note})" if note else seen
@@ -77,18 +77,18 @@ class Meaning:
 
 
 def find_meaning(table: Iterable[Meaning], code: str, text: str) -> Meaning | None:
-    """Find the first meaning whose patterns fit; None if there is none."""
+    """Return the first meaning whose patterns match; None if there is none."""
     fitting = (row for row in table if re.fullmatch(row.codes or ".*", code) and re.search(row.text, text))
     return next(fitting, None)
 
 
 def missing_permission(text: str, form: re.Pattern[str]) -> str:
-    """Find the permission that a cloud's refusal names last: the first of several is what is allowed; "" for none."""
+    """Return the last permission in a cloud's refusal, "" for none; of several, the first is the allowed one."""
     named = form.findall(text)
     return str(named[-1]) if named else ""
 
 
 def quote(cloud: str, text: str) -> str:
-    """Quote a cloud's own words, on one line and of a length that can be read; "" if it has none."""
+    """Return a cloud's own text as a quote on one line, cut to a readable length; "" if there is none."""
     line = " ".join(text.split()).rstrip(".")
     return f"{cloud} says: {line[:_LONGEST_QUOTE]}" if line else ""

@@ -239,13 +239,15 @@ class NodeStack:
         driver: "cloud" if the node image or the cloud installs the NVIDIA driver.
         advertiser: "cloud" if the cloud runs its own device plugin there.
         cut_by: What creates the MIG instances: "cloud" through a pool field, "operator" through its MIG manager,
-            "none". source: Source of these facts. image: Human-readable cloud and image family, "EKS AL2023".
-            no_operator: Why the GPU Operator cannot serve these nodes; "" if it can. no_driver: Why the GPU Operator
-            cannot install a driver on these nodes; "" if it can. without_plugin: What to write to get nodes without the
-            cloud's plugin; "" if that is impossible. runtime: Container runtime on the nodes that gives containers
-            access to GPUs, for the operator's RuntimeClass. operator_values: Values of the operator's chart that these
-            nodes need, by dotted path. fields: Dotted paths in the create request that cause this: "nodegroup.amiType".
-            Omitted paths are omitted on
+            "none".
+        source: Source of these facts.
+        image: Human-readable cloud and image family, "EKS AL2023".
+        no_operator: Why the GPU Operator cannot serve these nodes; "" if it can.
+        no_driver: Why the GPU Operator cannot install a driver on these nodes; "" if it can.
+        without_plugin: What to write to get nodes without the cloud's plugin; "" if that is impossible.
+        runtime: Container runtime on the nodes that gives containers access to GPUs, for the operator's RuntimeClass.
+        operator_values: Values of the operator's chart that these nodes need, by dotted path.
+        fields: Dotted paths in the create request that cause this: "nodegroup.amiType". Other paths are omitted on
             purpose.
     """
 
