@@ -205,7 +205,7 @@ def blocked_gangs(verdicts: Iterable[Verdict]) -> frozenset[Gang]:
 
 
 def gangs(verdicts: Iterable[Verdict]) -> dict[Gang, tuple[NodePod, ...]]:
-    """Group the leaving pods by gang; a Job's only pod is no gang."""
+    """Group the leaving pods by gang; a Job's only pod is not a gang."""
     found: dict[Gang, list[NodePod]] = {}
     for verdict in verdicts:
         if verdict.leaves and verdict.pod.gang is not None:

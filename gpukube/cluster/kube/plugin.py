@@ -68,8 +68,8 @@ def run_plugin(plugin: Tree, cluster: Tree, server: str) -> dict[str, str]:
     except OSError as error:
         raise _error(server, f'"{name}" cannot be run: {error.strerror}') from error
     if ended.code:
-        said = ended.err.strip().splitlines()
-        raise _error(server, f'"{name}" ended with code {ended.code}' + (f": {said[-1][:300]}" if said else ""))
+        output = ended.err.strip().splitlines()
+        raise _error(server, f'"{name}" ended with code {ended.code}' + (f": {output[-1][:300]}" if output else ""))
     return _credentials(ended.out, version, name, server)
 
 

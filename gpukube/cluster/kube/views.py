@@ -78,7 +78,7 @@ class NodeView:
         layout_changed: When the MIG manager's state label was last written, as the API records it; "" if unknown.
         kubelet: Version of its kubelet, "v1.34.2".
         unschedulable: Whether its spec marks it as unschedulable.
-        said: Condition type -> details.
+        condition_views: Condition type -> details.
     """
 
     name: str
@@ -92,7 +92,7 @@ class NodeView:
     layout_changed: str = ""
     kubelet: str = ""
     unschedulable: bool = False
-    said: Mapping[str, ConditionView] = field(default_factory=dict)
+    condition_views: Mapping[str, ConditionView] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
@@ -228,7 +228,7 @@ def node_view(obj: Tree) -> NodeView:
         layout_changed=_layout_changed(obj),
         kubelet=text(obj, "status", "nodeInfo", "kubeletVersion"),
         unschedulable=at(obj, "spec", "unschedulable") is True,
-        said={text(item, "type"): _condition(item) for item in items(obj, "status", "conditions")},
+        condition_views={text(item, "type"): _condition(item) for item in items(obj, "status", "conditions")},
     )
 
 

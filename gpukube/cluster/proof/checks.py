@@ -50,10 +50,10 @@ def _conditions(node: NodeView) -> Iterator[Check]:
 
 def condition_details(node: NodeView, condition: str) -> str:
     """Return since when a node's condition holds, and its reason and message; "" if the node reports neither."""
-    said = node.said.get(condition)
-    if said is None:
+    details = node.condition_views.get(condition)
+    if details is None:
         return ""
-    return (f" since {said.since}" if said.since else "") + (f" ({said})" if str(said) else "")
+    return (f" since {details.since}" if details.since else "") + (f" ({details})" if str(details) else "")
 
 
 def _labels(desired: Desired, node: NodeView) -> Iterator[Check]:

@@ -97,8 +97,8 @@ def _mig(desired: Desired, node: NodeView, seen: str, shown: dict[str, int]) -> 
         return _not_in_force(desired, node, seen, f"mig-* names mean strategy mixed, but {strategy} is declared")
     if strategy == "mixed" and not slices and shown.get(GPU_RESOURCE, 0) > devices:
         return _not_in_force(desired, node, seen, f"MIG instances named {GPU_RESOURCE} mean strategy single")
-    ours = kind_of(desired.ownership.advertiser) is not None
-    if shown.get(GPU_RESOURCE) == devices and in_force != strategy and ours:
+    managed = kind_of(desired.ownership.advertiser) is not None
+    if shown.get(GPU_RESOURCE) == devices and in_force != strategy and managed:
         means = f"whole GPUs and label {_STRATEGY_LABEL}={in_force}: the plugin runs under another config entry"
         return _not_in_force(desired, node, seen, means)
     if shown.get(GPU_RESOURCE) == devices:

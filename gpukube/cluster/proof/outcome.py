@@ -101,7 +101,7 @@ class Probe:
     """What a pod with one device of a pool saw.
 
     Attributes:
-        status: "skipped" is no failure: probing would have started a node, or no device was free.
+        status: "skipped" is not a failure: probing would have started a node, or no device was free.
         message: One line.
         resource: Resource that it requested.
         image: Image that it ran.

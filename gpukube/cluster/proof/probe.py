@@ -162,14 +162,14 @@ def _pod(desired: Desired, image: str) -> dict[str, object]:
     }
 
 
-def is_left_over(job: Tree, ours: Tree) -> bool:
+def is_left_over(job: Tree, current: Tree) -> bool:
     """Return whether another probe Job of the same pool was left by a killed run.
 
     By the API's own clock it is so much older than this one that no running gpukube waits for it; two runs may probe a
     pool at once.
     """
-    age = _created(ours) - _created(job)
-    return text(job, "metadata", "name") != text(ours, "metadata", "name") and age > _STALE
+    age = _created(current) - _created(job)
+    return text(job, "metadata", "name") != text(current, "metadata", "name") and age > _STALE
 
 
 def _created(job: Tree) -> datetime:
@@ -204,13 +204,13 @@ def read_attempt(pods: Sequence[Tree]) -> Attempt:
     container = next(iter(items(status, "containerStatuses")), {})
     waiting, ended = tree(container, "state", "waiting"), tree(container, "state", "terminated")
     sources = [status, ended, waiting, placed if text(placed, "status") == "False" else {}]
-    said = next((item for item in sources if text(item, "reason")), {})
+    source = next((item for item in sources if text(item, "reason")), {})
     return Attempt(
         pod=text(pod, "metadata", "name"),
         node=text(pod, "spec", "nodeName"),
         phase=text(status, "phase") or "Pending",
-        reason=text(said, "reason"),
-        message=text(said, "message"),
+        reason=text(source, "reason"),
+        message=text(source, "message"),
         exit_code=number(ended, "exitCode") if ended else None,
     )
 

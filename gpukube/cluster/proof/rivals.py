@@ -33,23 +33,23 @@ def rival_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Relea
     """Return what else affects a node's devices; empty if they match the promise, or nothing does."""
     expected = desired.promise.per_node
     wrong = [name for name, count in sorted(expected.items()) if node.devices.get(name, 0) != count]
-    beside = [name for name, count in node.devices.items() if count and name not in expected]
+    unexpected = [name for name, count in node.devices.items() if count and name not in expected]
     if wrong:
         seen_count = f"{wrong[0]} is {node.devices.get(wrong[0], 0)}, not {expected[wrong[0]]}"
-    elif beside:  # under strategy mixed another plugin's whole GPUs do not affect the profile counts
-        seen_count = f"{beside[0]}: {node.devices[beside[0]]} is advertised too"
+    elif unexpected:  # under strategy mixed another plugin's whole GPUs do not affect the profile counts
+        seen_count = f"{unexpected[0]}: {node.devices[unexpected[0]]} is advertised too"
     else:
         return []
     return [*_others(node, seen, kind, seen_count), *_forced(desired, node, seen, kind, seen_count)][:1]
 
 
 def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:
-    ours = seen.plugin_of(kind)
+    own = seen.plugin_of(kind)
     others = [
         item
         for item in seen.daemonsets
         if role_of(item) in _PLUGINS
-        and item is not ours
+        and item is not own
         and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
     ]
     return [
@@ -59,7 +59,7 @@ def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> li
             "error",
             f"{count}; {item} advertises here too",
             "two plugins on one node: the kubelet keeps the last registration",
-            keep_one([ours, *others], seen, node.name) if ours else remove_plugin(item, node.name),
+            keep_one([own, *others], seen, node.name) if own else remove_plugin(item, node.name),
         )
         for item in others[:1]
     ]

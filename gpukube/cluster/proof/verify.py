@@ -190,14 +190,16 @@ def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         seen_state = node.conditions.get("Ready", "not reported")
         cutting = node.labels.get(STATE_LABEL) == "rebooting"
         means = "it reboots to apply MIG" if cutting else "it boots, or reboots to apply MIG"
-        said = f"the node's Ready condition is {seen_state}{condition_details(node, 'Ready')}"
-        fix = f"kubectl describe node {node.name}" if "Ready" in node.said else ""
-        return [missing(node.name, "ready", "warning", said, means, fix)]
+        message = f"the node's Ready condition is {seen_state}{condition_details(node, 'Ready')}"
+        fix = f"kubectl describe node {node.name}" if "Ready" in node.condition_views else ""
+        return [missing(node.name, "ready", "warning", message, means, fix)]
     hindered = [name for name in HINDERING if node.conditions.get(name) == "True"]
     if hindered:
-        said = " and ".join(f"{name}{condition_details(node, name)}" for name in hindered)
+        conditions = " and ".join(f"{name}{condition_details(node, name)}" for name in hindered)
         means = "no new pod starts there"
-        return [missing(node.name, "ready", "warning", f"it has {said}", means, f"kubectl describe node {node.name}")]
+        return [
+            missing(node.name, "ready", "warning", f"it has {conditions}", means, f"kubectl describe node {node.name}")
+        ]
     if not desired.managed:
         return []
     kind = kind_of(desired.ownership.advertiser)

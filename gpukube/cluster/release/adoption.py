@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
 
-_OURS: Final = (NAMESPACE, DEVICE_PLUGIN.name)
+_OWN: Final = (NAMESPACE, DEVICE_PLUGIN.name)
 _SHOWN: Final = 3
 _ENTRIES: Final = DEVICE_PLUGIN.entries
 _CUTTING: Final = ("single", "mixed")
@@ -57,9 +57,9 @@ def adoptable_releases(kube: SecretReader, seen: Snapshot) -> tuple[Release, ...
         AccessError: Secrets may not be listed in all namespaces.
         ClusterError: The API did not answer.
     """
-    ours = is_there(seen.release_of(DEVICE_PLUGIN))
+    installed = is_there(seen.release_of(DEVICE_PLUGIN))
     found = [item for item in find_releases(kube) if item.chart == DEVICE_PLUGIN.chart]
-    return tuple(item for item in found if (item.namespace, item.name) != _OURS and (is_there(item) or not ours))
+    return tuple(item for item in found if (item.namespace, item.name) != _OWN and (is_there(item) or not installed))
 
 
 def with_meaning(release: Release) -> Release:

@@ -69,11 +69,11 @@ def try_types(kube: Kube, types: Types) -> None:
         AccessError, ClusterError: The call failed.
     """
     for desired in types.missing:
-        if said := kube.try_object(CRDS, desired):
+        if reason := kube.try_object(CRDS, desired):
             raise HelmError(
                 f"the cluster rejects {CRDS.kind} {text(desired, 'metadata', 'name')} of the chart",
                 where=kube.server,
-                why=said,
+                why=reason,
                 fix="fix what blocks it (an admission webhook, a missing permission), then run again",
                 code="kube-refused",
             )

@@ -59,15 +59,15 @@ def require_grants(kube: Kube, rendered: Sequence[Tree], former: Sequence[Tree],
             if everywhere
             else {**role, "metadata": {"name": text(role, "metadata", "name"), "namespace": plan.namespace}}
         )
-        said = kube.try_object(RELEASE_TYPES[text(desired, "kind")], desired)
-        if not said:
+        reason = kube.try_object(RELEASE_TYPES[text(desired, "kind")], desired)
+        if not reason:
             continue
-        found = list(missing_rights(said, "" if everywhere else plan.namespace))
+        found = list(missing_rights(reason, "" if everywhere else plan.namespace))
         if not found:
             raise HelmError(
                 f"the cluster rejects {text(role, 'kind')} {text(role, 'metadata', 'name')} of the chart",
                 where=plan.kind.address,
-                why=said,
+                why=reason,
                 fix="fix what blocks it (an admission webhook, a missing permission), then run again",
                 code="kube-refused",
             )
@@ -82,15 +82,15 @@ def require_grants(kube: Kube, rendered: Sequence[Tree], former: Sequence[Tree],
         )
 
 
-def missing_rights(said: str, namespace: str) -> Iterator[str]:
+def missing_rights(reason: str, namespace: str) -> Iterator[str]:
     """Yield the permissions that a rejection lists, as arguments of kubectl auth can-i: "patch nodes/status".
 
     Args:
-        said: The API server's message.
+        reason: The API server's message.
         namespace: Namespace where they are needed; "" for all.
     """
     place = f" in {namespace}" if namespace else ""
-    for rule in _LACKS.finditer(said):
+    for rule in _LACKS.finditer(reason):
         parts = {
             part["name"]: [value.strip().strip('"') for value in part["values"].split(",")]
             for part in _PART.finditer(rule["parts"])
@@ -127,11 +127,11 @@ def try_objects(kube: Kube, rendered: Iterable[Tree], plan: ReleasePlan) -> None
         if kind is None or text(obj, "kind").endswith("Binding"):
             continue
         place = {"namespace": plan.namespace} if kind.namespaced else {}
-        if said := kube.try_object(kind, {**obj, "metadata": {**place, **tree(obj, "metadata")}}):
+        if reason := kube.try_object(kind, {**obj, "metadata": {**place, **tree(obj, "metadata")}}):
             raise HelmError(
                 f"the cluster rejects {kind.kind} {text(obj, 'metadata', 'name')} of the chart; nothing was removed",
                 where=plan.kind.address,
-                why=said,
+                why=reason,
                 fix="fix what blocks it (an admission webhook, a missing permission), then run again",
                 code="kube-refused",
             )

@@ -415,8 +415,8 @@ class ReleaseManager:
             live = newest(release_history(kube, plan.name, plan.namespace))
             if live is None or not live.pending or live.revision <= plan.revision:
                 return
-            ours = live.run == mark.name if live.run and mark else live.values == plan.values
-            if ours:
+            own_change = live.run == mark.name if live.run and mark else live.values == plan.values
+            if own_change:
                 kube.delete_secret(live.namespace, secret_name(live.name, live.revision))
 
     def _repaired(self, live: Release | None, kind: ReleaseKind) -> Release | None:

@@ -279,11 +279,12 @@ def check_unserved_nodes(seen: Snapshot, where: Where, served: Sequence[Desired]
         where: The cluster, for the message.
         served: Declared pools: their nodes are served, whichever release their labels still name.
     """
-    ours = {(pool.target.owner, pool.target.pool) for pool in served}
+    served_marks = {(pool.target.owner, pool.target.pool) for pool in served}
     strays = [
         node
         for node in seen.nodes
-        if _is_unserved(node) and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in ours
+        if _is_unserved(node)
+        and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in served_marks
     ]
     if not strays:
         return []

@@ -73,8 +73,8 @@ def _waiting_hook(kube: Kube, outgoing: OutgoingRelease) -> str:
     """Return the job that must end before the release can be deleted; "" if none is running."""
     for job in kube.objects(JOBS, outgoing.namespace) or ():
         labels, notes = texts(job, "metadata", "labels"), texts(job, "metadata", "annotations")
-        ours = labels.get("app.kubernetes.io/instance") == outgoing.name
-        if ours and "pre-delete" in notes.get("helm.sh/hook", "") and not number(job, "status", "succeeded"):
+        belongs = labels.get("app.kubernetes.io/instance") == outgoing.name
+        if belongs and "pre-delete" in notes.get("helm.sh/hook", "") and not number(job, "status", "succeeded"):
             return text(job, "metadata", "name")
     return ""
 

@@ -307,7 +307,7 @@ def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignA
     """Report an operator whose device plugin DaemonSet does not exist yet: it is created with the first GPU node."""
     if not seen.cluster_policies or any(_operator(daemonset) for daemonset in seen.daemonsets):
         return []
-    ours = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
+    own = {CLUSTER_POLICY} if seen.release_of(GPU_OPERATOR) else set()
     return [
         ForeignAdvertiser(
             name,
@@ -320,7 +320,7 @@ def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignA
             tuple(_name(pool) for pool in pools if pool.labels.get(_DEPLOYS_PLUGIN, "true") == "true"),
         )
         for name in seen.cluster_policies
-        if name not in ours
+        if name not in own
     ]
 
 

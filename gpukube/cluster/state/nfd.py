@@ -49,9 +49,9 @@ def find_nfd(seen: Snapshot, going: Collection[tuple[str, str]] = ()) -> Foreign
         seen: The cluster.
         going: Namespace and name of releases that are about to be uninstalled, with their NFD.
     """
-    ours = {*going, *((NAMESPACE, kind.name) for kind in RELEASE_KINDS)}
-    masters = tuple(item for item in seen.deployments if _is_part(item, "master") and _release(item) not in ours)
-    workers = tuple(item for item in seen.daemonsets if _is_part(item, "worker") and _release(item) not in ours)
+    own = {*going, *((NAMESPACE, kind.name) for kind in RELEASE_KINDS)}
+    masters = tuple(item for item in seen.deployments if _is_part(item, "master") and _release(item) not in own)
+    workers = tuple(item for item in seen.daemonsets if _is_part(item, "worker") and _release(item) not in own)
     return ForeignNfd(masters, workers) if masters or workers else None
 
 

@@ -139,9 +139,9 @@ def _object_differences(desired: Tree, live: Tree) -> Iterator[_Difference]:
     for key in ("labels", "annotations"):
         start: tuple[Path, tuple[str, ...]] = ("metadata", key), (".metadata", f".{key}")
         yield from _differences(tree(desired, "metadata", key), tree(live, "metadata", key), *start, whole=False)
-    ours = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    theirs = {key: value for key, value in live.items() if key not in ("apiVersion", "kind", "metadata", "status")}
-    yield from _differences(ours, theirs, (), (), whole=False)
+    declared = {key: value for key, value in desired.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    present = {key: value for key, value in live.items() if key not in ("apiVersion", "kind", "metadata", "status")}
+    yield from _differences(declared, present, (), (), whole=False)
 
 
 def _differences(

@@ -50,7 +50,7 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
         status = node.conditions.get("Ready", "Unknown")
         if status == "True":
             continue
-        age = evidence.age_s(node.said["Ready"].since) if "Ready" in node.said else None
+        age = evidence.age_s(node.condition_views["Ready"].since) if "Ready" in node.condition_views else None
         silent = status == "Unknown"
         lasts = age is not None and age >= _LONGEST_BOOT_S
         yield fault(
@@ -68,7 +68,7 @@ def _not_ready(evidence: Evidence) -> Iterator[Fault]:
 
 def _condition_text(evidence: Evidence, node: NodeView, condition: str) -> str:
     """Return how long a condition has lasted, and its message."""
-    view = node.said.get(condition, ConditionView())
+    view = node.condition_views.get(condition, ConditionView())
     age = evidence.age_s(view.since)
     held = "" if age is None else f" for {_duration_text(age)}"
     return held + (f" ({view})" if str(view) else "")
@@ -92,7 +92,7 @@ def _conditions(evidence: Evidence) -> Iterator[Fault]:
         for condition in HINDERING:
             if not node.ready or node.conditions.get(condition) != "True":
                 continue
-            age = evidence.age_s(node.said[condition].since) if condition in node.said else None
+            age = evidence.age_s(node.condition_views[condition].since) if condition in node.condition_views else None
             lasts = age is not None and age >= _LONGEST_BOOT_S
             yield fault(
                 f"node {node.name}",

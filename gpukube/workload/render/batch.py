@@ -21,18 +21,18 @@ _SLOW_START_S: Final = 1800
 _DEADLINE: Final = Noted(_DAY_S, "a day; a job that hangs releases its GPUs")
 
 
-def render_pod(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_pod(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a Pod."""
     return [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata(fitted), "spec": pod_spec(fitted, _ONCE)}]
 
 
-def render_job(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_job(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a Job; with many pods, as many run concurrently as the pool has room for."""
     spec = {**_job_spec(fitted, _RETRIES), "template": {"spec": pod_spec(fitted, _ONCE)}}
     return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(fitted), "spec": spec}]
 
 
-def render_jobset(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_jobset(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a JobSet whose pods run together, find each other by name, and restart together."""
     fitted.replicas()
     job = {**_job_spec(fitted, 0), "template": {"spec": pod_spec(fitted, _ONCE)}}
@@ -43,7 +43,7 @@ def render_jobset(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str
     return [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata(fitted), "spec": spec}]
 
 
-def render_deployment(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_deployment(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a Deployment whose rollout does not wait for devices that its own old pods use."""
     replicas = fitted.replicas()
     strategy: dict[str, object] = {}
@@ -60,7 +60,7 @@ def render_deployment(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict
     return [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(fitted), "spec": spec}]
 
 
-def render_statefulset(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_statefulset(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a StatefulSet and the headless Service that names its pods; it replaces pods in place, without surge."""
     name = fitted.intent.name
     service = {"clusterIP": "None", "selector": {TEMPLATE_LABEL: name}, "ports": [{"name": "http", "port": 8000}]}

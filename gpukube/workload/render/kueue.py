@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _API: Final = "kueue.x-k8s.io/v1beta2"
 
 
-def render_kueue(fitted: Fitted, _beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_kueue(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return ResourceFlavor, ClusterQueue, and LocalQueue; if nodes start on request, also the request's objects.
 
     Raises:

@@ -79,13 +79,13 @@ class Rendered:
     notes: tuple[str, ...]
 
 
-def render(intent: Intent, offer: PoolOffer, beside: Sequence[PoolOffer] = ()) -> Rendered:
+def render(intent: Intent, offer: PoolOffer, others: Sequence[PoolOffer] = ()) -> Rendered:
     """Render manifests for a pool.
 
     Args:
         intent: The requested workload; its kind is one of KINDS.
         offer: The pool.
-        beside: The other pools of its cluster.
+        others: The other pools of its cluster.
 
     Raises:
         SpecError: workload-option; the pool or the kind does not support it.
@@ -96,7 +96,7 @@ def render(intent: Intent, offer: PoolOffer, beside: Sequence[PoolOffer] = ()) -
         intent = replace(intent, resource=min(offer.real.devices, default=""))
     intent = replace(intent, name=intent.name or usual_name(offer.desired.target.pool))
     fitted = fit_intent(intent, offer, of_ray=kind.of_ray)
-    documents = kind.make(fitted, (offer, *(other for other in beside if other is not offer)))
+    documents = kind.make(fitted, (offer, *(other for other in others if other is not offer)))
     needs = (f"requires {kind.needs} in the cluster",) if kind.needs else ()
     queue = (f"workloads use it with the label kueue.x-k8s.io/queue-name: {intent.name}",) if not kind.runs else ()
     return Rendered(

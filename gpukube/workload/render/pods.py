@@ -69,15 +69,15 @@ def resources(fitted: Fitted, *, limit_cpu: bool = False) -> dict[str, object]:
     }
 
 
-def away(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
+def avoid_gpu_nodes(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:
     """Return the affinity that keeps a pod without devices off GPU nodes without a taint.
 
     Args:
         fitted: The pod's workload.
-        beside: All pools of the cluster.
+        pools: All pools of the cluster.
     """
     key = next(iter(fitted.offer.selector))
-    open_pools = [offer for offer in beside if not any(taint.effect in _EVICTING for taint in offer.real.taints)]
+    open_pools = [offer for offer in pools if not any(taint.effect in _EVICTING for taint in offer.real.taints)]
     names = sorted(offer.selector[key] for offer in open_pools if key in offer.selector)
     if not names:
         return {}

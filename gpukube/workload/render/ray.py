@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.workload.render.intent import refuse
-from gpukube.workload.render.pods import away, metadata, placement, resources
+from gpukube.workload.render.pods import avoid_gpu_nodes, metadata, placement, resources
 from gpukube.workload.render.text import Flow, Noted
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _ENTRYPOINT: Final = (
 )
 
 
-def render_raycluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_raycluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a RayCluster.
 
     Raises:
@@ -52,13 +52,13 @@ def render_raycluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[
     """
     if fitted.intent.command:
         refuse("COMMAND", "a RayCluster runs no command", "submit a job to it, or render a rayjob")
-    return [_object("RayCluster", fitted, _cluster(fitted, beside))]
+    return [_object("RayCluster", fitted, _cluster(fitted, pools))]
 
 
-def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_rayjob(fitted: Fitted, pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a RayJob that releases its GPUs when it is done."""
     command = fitted.intent.command
-    keep = away(fitted, beside)
+    keep = avoid_gpu_nodes(fitted, pools)
     submitter = {"restartPolicy": "Never", **keep, "containers": [_small("submitter", fitted, "500m", "512Mi")]}
     spec = {
         "entrypoint": (command[0] if len(command) == 1 else shlex.join(command)) if command else _ENTRYPOINT,
@@ -67,12 +67,12 @@ def render_rayjob(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str,
         "ttlSecondsAfterFinished": _TTL_S,
         "activeDeadlineSeconds": Noted(_DEADLINE_S, "a day; a job that hangs releases its GPUs"),
         **({"submitterPodTemplate": {"spec": submitter}} if keep else {}),
-        "rayClusterSpec": _cluster(fitted, beside),
+        "rayClusterSpec": _cluster(fitted, pools),
     }
     return [_object("RayJob", fitted, spec)]
 
 
-def render_rayservice(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[str, object]]:
+def render_rayservice(fitted: Fitted, pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a RayService; an upgrade starts a second cluster only if the pool has room for both."""
     _, _, most = _bounds(fitted)
     twice = 2 * most <= fitted.capacity
@@ -82,7 +82,7 @@ def render_rayservice(fitted: Fitted, beside: Sequence[PoolOffer]) -> list[dict[
     spec: dict[str, object] = {
         "serveConfigV2": _serve_config(fitted),
         "upgradeStrategy": {"type": upgrade},
-        "rayClusterConfig": _cluster(fitted, beside),
+        "rayClusterConfig": _cluster(fitted, pools),
     }
     return [_object("RayService", fitted, spec)]
 
@@ -91,7 +91,7 @@ def _object(kind: str, fitted: Fitted, spec: dict[str, object]) -> dict[str, obj
     return {"apiVersion": _API, "kind": kind, "metadata": metadata(fitted), "spec": spec}
 
 
-def _cluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
+def _cluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:
     replicas, least, most = _bounds(fitted)
     scaled = least < most
     options = {"version": "v2", "idleTimeoutSeconds": _IDLE_S, "upscalingMode": "Default"}
@@ -109,7 +109,7 @@ def _cluster(fitted: Fitted, beside: Sequence[PoolOffer]) -> dict[str, object]:
                 "num-cpus": Noted("0", "no tasks on the head"),
                 "num-gpus": Noted("0", "otherwise Ray counts every GPU that it sees"),
             },
-            "template": {"spec": {**away(fitted, beside), "containers": [head]}},
+            "template": {"spec": {**avoid_gpu_nodes(fitted, pools), "containers": [head]}},
         },
         "workerGroupSpecs": [
             {

@@ -119,7 +119,9 @@ STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, st
             replace(
                 NODE,
                 conditions={"Ready": "False"},
-                said={"Ready": ConditionView("KubeletNotReady", "cni plugin not initialized", "2026-11-01T09:00:00Z")},
+                condition_views={
+                    "Ready": ConditionView("KubeletNotReady", "cni plugin not initialized", "2026-11-01T09:00:00Z")
+                },
             ),
         ),
         {},
@@ -130,7 +132,13 @@ STEPS: dict[str, tuple[Desired, tuple[NodeView, ...], dict[str, object], str, st
     **{
         f"node with {name}": (
             CUT,
-            (replace(NODE, conditions={"Ready": "True", name: "True"}, said={name: ConditionView("Some", "words")}),),
+            (
+                replace(
+                    NODE,
+                    conditions={"Ready": "True", name: "True"},
+                    condition_views={name: ConditionView("Some", "words")},
+                ),
+            ),
             {},
             "ready",
             "waiting",

@@ -628,7 +628,9 @@ CASES |= {
             replace(
                 GPU_NODE,
                 conditions={"Ready": "False"},
-                said={"Ready": ConditionView("KubeletNotReady", "cni plugin not initialized", "2026-10-29T12:00:00Z")},
+                condition_views={
+                    "Ready": ConditionView("KubeletNotReady", "cni plugin not initialized", "2026-10-29T12:00:00Z")
+                },
             ),
             now=NOON,
         ),
@@ -639,7 +641,7 @@ CASES |= {
             replace(
                 GPU_NODE,
                 conditions={"Ready": "True", "DiskPressure": "True"},
-                said={"DiskPressure": ConditionView("KubeletHasDiskPressure", "", "2026-11-01T10:00:00Z")},
+                condition_views={"DiskPressure": ConditionView("KubeletHasDiskPressure", "", "2026-11-01T10:00:00Z")},
                 taints=(GPU_TAINT, Taint("node.kubernetes.io/disk-pressure", "", "NoSchedule")),
             ),
             now=NOON,
@@ -651,7 +653,7 @@ CASES |= {
             replace(
                 GPU_NODE,
                 conditions={"Ready": "True", "NetworkUnavailable": "True"},
-                said={"NetworkUnavailable": ConditionView("NoRouteCreated", "", "2026-11-01T11:59:00Z")},
+                condition_views={"NetworkUnavailable": ConditionView("NoRouteCreated", "", "2026-11-01T11:59:00Z")},
             ),
             now=NOON,
         ),
