@@ -1,6 +1,6 @@
-"""The actions of STS, IAM and Auto Scaling that node groups need.
+"""The actions of STS, IAM, and Auto Scaling that node groups need.
 
-In scope: who one is, which roles there are, what the groups' instances do. Out of scope: signatures
+In scope: the caller's identity, IAM roles, the groups' instances and activities. Out of scope: signatures
 (`identity`), the XML itself (`query`).
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.wire.identity import Caller
 
 _SESSION_S = 3600
-_MOST_TAGS = 25
+_MAX_TAGS = 25
 _ROLE_NAME = re.compile(r"[\w+=,.@-]+", re.ASCII)
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _CLUSTER_POLICIES = ("AmazonEKSClusterPolicy",)
@@ -38,7 +38,7 @@ def _caller_identity(service: EksService, caller: Caller, params: Mapping[str, s
 
 
 def _assume_role(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """Any role of any account can be assumed; the session's key says which account it is."""
+    """Allow assuming any role of any account; the session's key identifies the account."""
     del caller
     arn = params.get("RoleArn", "")
     parts = arn.split(":")
@@ -189,10 +189,10 @@ def _describe_activities(service: EksService, caller: Caller, params: Mapping[st
 
 
 def _put_tags(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """At most 25 tags a call (docs: autoscaling CreateOrUpdateTags; eksctl-io/eksctl uses the same figure)."""
+    """Set tags, at most 25 per call (docs: autoscaling CreateOrUpdateTags; eksctl-io/eksctl has the same limit)."""
     places = structures(params, "Tags.member")
-    if len(places) > _MOST_TAGS:
-        raise Refusal("ValidationError", f"At most {_MOST_TAGS} tags can be set in one call")
+    if len(places) > _MAX_TAGS:
+        raise Refusal("ValidationError", f"At most {_MAX_TAGS} tags can be set in one call")
     known = {group.asg: group for _, group in _groups(service, caller)}
     for place in places:
         name = params.get(f"{place}ResourceId", "")

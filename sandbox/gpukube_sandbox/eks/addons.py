@@ -1,6 +1,6 @@
-"""What people have installed on their EKS clusters before gpukube came.
+"""Objects that EKS clusters contain before gpukube is used on them.
 
-In scope: those objects. Out of scope: what the cluster makes of them (`kube`).
+In scope: those objects. Out of scope: how the cluster handles them (`kube`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SYSTEM = (
     SystemPods("kube-proxy", f"{_ECR}/eks/kube-proxy:sandbox", {"cpu": "100m"}, label=("k8s-app", "kube-proxy")),
     SystemPods("coredns", f"{_ECR}/eks/coredns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
 )
-"""The networking add-ons that each cluster comes with.
+"""The networking add-ons of each cluster.
 
 Source:
     aws/amazon-vpc-cni-k8s charts/aws-vpc-cni/values.yaml (25m for each of two containers), kubernetes/kubernetes

@@ -1,7 +1,7 @@
-"""The Cluster Autoscaler on EKS: it runs where somebody has installed it, and resizes Auto Scaling groups.
+"""The Cluster Autoscaler on EKS: it runs only if it is installed in the cluster, and resizes Auto Scaling groups.
 
-In scope: finding it among the pods, what it believes of a node group, its changes of a group. Out of scope:
-deciding (`kube.autoscaler`), updates by the EKS API (`lifecycle`).
+In scope: finding it among the pods, its template of a node group's nodes, its changes to groups. Out of scope: scaling
+decisions (`kube.autoscaler`), updates through the EKS API (`lifecycle`).
 
 Source: kubernetes/autoscaler cluster-autoscaler/cloudprovider/aws (aws_manager.go buildNodeFromTemplate, aws_wrapper.go
 getManagedNodegroupInfo, README); docs: eks/managed-node-groups (tags for auto-discovery).
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.eks.failures import planned_failure
 from gpukube_sandbox.eks.groups import type_names
 from gpukube_sandbox.eks.keys import EFFECTS, labels_of
-from gpukube_sandbox.eks.lifecycle import Job, Pace, forget, scale_out
+from gpukube_sandbox.eks.lifecycle import Job, Pace, scale_out, terminate_instance
 from gpukube_sandbox.eks.wire.answers import Refusal, objects_in
 from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 from gpukube_sandbox.kube.nodes.shapes import NodeShape, Taint
@@ -40,10 +40,10 @@ _EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
 
 @dataclass(slots=True)
 class EksGroups:
-    """The node groups of a cluster; conforms to `Groups`.
+    """The node groups of a cluster; implements `Groups`.
 
     Attributes:
-        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
+        faults: Returns the failure of a scale-up, if one is planned; its operation kind is "autoscale".
     """
 
     cluster: EksCluster
@@ -51,7 +51,7 @@ class EksGroups:
     faults: FaultBook
 
     async def profile(self) -> Profile | None:
-        """Read the flags of the autoscaler that runs in the cluster and looks for this cluster's groups."""
+        """Read the flags of the cluster's own autoscaler, if it runs and discovers this cluster's groups."""
         for pod in await self.cluster.kube.api.list("pods"):
             for container in spec(pod).get("containers") or ():
                 flags = _flags(container)
@@ -65,12 +65,12 @@ class EksGroups:
         return None
 
     def _discovers(self, flags: dict[str, str]) -> bool:
-        asked = flags.get("node-group-auto-discovery", "")
-        named = re.findall(r"k8s\.io/cluster-autoscaler/([^,=]+)", asked)
-        return bool(asked) and all(name in {"enabled", self.cluster.name} for name in named)
+        discovery = flags.get("node-group-auto-discovery", "")
+        named = re.findall(r"k8s\.io/cluster-autoscaler/([^,=]+)", discovery)
+        return bool(discovery) and all(name in {"enabled", self.cluster.name} for name in named)
 
     def listed(self) -> list[Group]:
-        """List the Auto Scaling groups of node groups that are at rest; EKS tags them all for discovery."""
+        """List the Auto Scaling groups of node groups without a running operation; EKS tags all for discovery."""
         return [
             Group(
                 group.asg,
@@ -85,10 +85,10 @@ class EksGroups:
         ]
 
     def template_node(self, name: str) -> JsonObject:
-        """What the autoscaler expects: the first type's hardware, the node group's labels and taints, and its tags."""
+        """Return the node that the autoscaler expects: hardware of the first type, labels, taints, and ASG tags."""
         group = self._group(name)
         kind = group.types[0]
-        devices = {"nvidia.com/gpu": str(kind.gpus)} if kind.is_nvidia else {}  # a fraction of one counts none
+        devices = {"nvidia.com/gpu": str(kind.gpus)} if kind.is_nvidia else {}  # a fraction of a GPU counts as none
         labels = {
             "topology.kubernetes.io/region": self.cluster.region,
             "topology.kubernetes.io/zone": f"{self.cluster.region}{kind.zones[0]}",
@@ -98,12 +98,12 @@ class EksGroups:
             **labels_of(group.members),
         }
         devices |= _tagged(group.asg_tags, "resources/")
-        devices |= _tagged(group.tags, "resources/")  # of the node group: these win
+        devices |= _tagged(group.tags, "resources/")  # the node group's tags take precedence
         shape = NodeShape(
             name=f"template-{group.asg}",
             machine=kind.name,
             labels=labels,
-            taints=(*_given_taints(group), *_tagged_taints(group)),
+            taints=(*_group_taints(group), *_tagged_taints(group)),
             cpu=kind.vcpus,
             memory_gib=kind.memory_gib,
             max_pods=_PODS,
@@ -112,7 +112,7 @@ class EksGroups:
         return make_template_node(shape, {key: int(value) for key, value in devices.items() if value.isdigit()})
 
     async def grow(self, name: str, count: int) -> str:
-        """Raise the desired size of an Auto Scaling group; takes back what does not come."""
+        """Raise the desired size of an Auto Scaling group; lower it again for instances that fail to come up."""
         group = self._group(name)
         _resize(group, count)
         try:
@@ -131,11 +131,11 @@ class EksGroups:
         return found.message if found else ""
 
     async def shrink(self, name: str, node: str) -> None:
-        """Terminate one instance and lower the desired size with it."""
+        """Terminate one instance and lower the desired size by one."""
         group = self._group(name)
         if node in group.nodes:
             _resize(group, -1)
-            await asyncio.shield(forget(self.cluster, group, node))
+            await asyncio.shield(terminate_instance(self.cluster, group, node))
 
     def _group(self, name: str) -> NodeGroup:
         return next(group for group in self.cluster.groups.values() if group.asg == name)
@@ -146,7 +146,7 @@ def _resize(group: NodeGroup, by: int) -> None:
 
 
 def _flags(container: JsonObject) -> dict[str, str] | None:
-    """Read the command line of a cluster autoscaler; None for every other program."""
+    """Return the flags of a cluster autoscaler's command line; None for any other program."""
     line = [str(part) for part in [*(container.get("command") or ()), *(container.get("args") or ())]]
     by_image = "cluster-autoscaler" in str(container.get("image", "")).rpartition("/")[2]
     if not by_image and not (line and line[0].rpartition("/")[2] == "cluster-autoscaler"):
@@ -164,8 +164,8 @@ def _tagged(tags: dict[str, str], kind: str) -> dict[str, str]:
     return {key.removeprefix(start): value for key, value in tags.items() if key.startswith(start)}
 
 
-def _given_taints(group: NodeGroup) -> list[Taint]:
-    """The node group's taints; one without a value is not seen (taint.Value != nil)."""
+def _group_taints(group: NodeGroup) -> list[Taint]:
+    """Return the node group's taints; one without a value is ignored (taint.Value != nil)."""
     taints = objects_in(group.members.get("taints"))
     return [
         Taint(str(item["key"]), str(item["value"]), EFFECTS[str(item["effect"])])
@@ -175,6 +175,6 @@ def _given_taints(group: NodeGroup) -> list[Taint]:
 
 
 def _tagged_taints(group: NodeGroup) -> list[Taint]:
-    """Taints of ASG tags, "value:Effect"; one without an effect is not seen."""
+    """Return the taints of ASG tags, "value:Effect"; one without an effect is ignored."""
     parts = [(key, *value.rpartition(":")[::2]) for key, value in _tagged(group.asg_tags, "taint/").items()]
     return [Taint(key, value, effect) for key, value, effect in parts if effect in _EFFECTS]

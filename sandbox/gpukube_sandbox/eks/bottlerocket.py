@@ -1,7 +1,7 @@
 """User data of a node group's launch template: MIME for Amazon Linux, TOML settings for Bottlerocket.
 
-In scope: reading it, EKS's complaints about its form, and what Bottlerocket's settings make of the GPUs. Out of scope:
-the node's own life (`kube`).
+In scope: parsing it, EKS's errors about its form, and the effect of Bottlerocket's settings on GPUs. Out of scope:
+the node's lifecycle (`kube`).
 
 Sources: docs: eks/launch-templates (forms, unsupported TOML); bottlerocket-os/bottlerocket-project-website
 data/settings kubelet-device-plugins.toml (1.25 time-slicing, 1.34 MIG, 1.54 MPS); bottlerocket documentation of each.
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _GPU = "nvidia.com/gpu"
 _KEY = re.compile(r"([a-z])(\d+)\.(\d+)gb")
 _PROFILE = re.compile(r"[0-9]g\.\d+gb")
-_FEWEST, _MOST_MPS = 2, 48
+_MIN_REPLICAS, _MAX_MPS_REPLICAS = 2, 48
 _COUNTED: dict[str, dict[int, str]] = {
     "a100.40gb": {1: "7g.40gb", 2: "3g.20gb", 3: "2g.10gb", 4: "1g.10gb", 7: "1g.5gb"},
     "a100.80gb": {1: "7g.80gb", 2: "3g.40gb", 3: "2g.20gb", 4: "1g.20gb", 7: "1g.10gb"},
     "h100.80gb": {1: "7g.80gb", 2: "3g.40gb", 3: "2g.20gb", 4: "1g.20gb", 7: "1g.10gb"},
     "h200.141gb": {1: "7g.141gb", 2: "3g.71gb", 3: "2g.35gb", 4: "1g.35gb", 7: "1g.18gb"},
 }
-"""MIG key -> partitions per GPU -> profile: the four models that take a count."""
+"""MIG key -> partitions per GPU -> profile: the four models that allow a count."""
 _BRACKETED_QUOTED = re.compile(r'^\s*\[[^\]]*"[^\]]*\]', re.MULTILINE)
 
 
@@ -45,12 +45,12 @@ class UserDataError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GpuSettings:
-    """What the settings make of a node's GPUs.
+    """The effect of the settings on a node's GPUs.
 
     Attributes:
-        layout: MIG instances of each GPU, all alike; () for none.
+        layout: MIG instances on each GPU, the same on all; () for none.
         sharing: Replicas; None for none.
-        runs: The plugin starts; it does not with MPS over MIG.
+        runs: Whether the device plugin starts; it does not with MPS over MIG.
     """
 
     layout: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class GpuSettings:
 
 
 def decoded(user_data: object) -> str:
-    """User data of a template as text; "" for none."""
+    """Return the user data of a template as text; "" for none."""
     try:
         return base64.b64decode(str(user_data or ""), validate=True).decode(errors="replace")
     except binascii.Error:
@@ -67,15 +67,15 @@ def decoded(user_data: object) -> str:
 
 
 def check_form(text: str, system: str) -> None:
-    """Refuse user data that EKS cannot merge with its own.
+    """Reject user data that EKS cannot merge with its own.
 
     Args:
         text: Decoded.
         system: al2023, al2 or bottlerocket.
 
     Raises:
-        UserDataError: The message is that of the health issue (hashicorp/terraform-provider-aws#15007 and
-            terraform-aws-modules/terraform-aws-eks#2708 for MIME; that for TOML is unconfirmed).
+        UserDataError: With the message of the health issue (hashicorp/terraform-provider-aws#15007 and
+            terraform-aws-modules/terraform-aws-eks#2708 for MIME; the TOML message is unconfirmed).
     """
     if not text:
         return
@@ -93,7 +93,7 @@ def check_form(text: str, system: str) -> None:
 
 
 def read_pods(text: str, system: str) -> int:
-    """The most pods that the kubelet is told to take; 0 when it is told nothing.
+    """Return the kubelet's configured maximum of pods; 0 if it is not set.
 
     Args:
         text: User data that EKS can merge; "" for none.
@@ -101,7 +101,7 @@ def read_pods(text: str, system: str) -> int:
 
     Source:
         bottlerocket-os/bottlerocket-project-website data/settings kubernetes.toml (max-pods);
-        awslabs/amazon-eks-ami nodeadm/doc/api.md (kubelet.config), whose parts are merged, the last one winning.
+        awslabs/amazon-eks-ami nodeadm/doc/api.md (kubelet.config), whose parts are merged; the last value wins.
     """
     if system == "bottlerocket":
         found = _below(tomllib.loads(text), "settings", "kubernetes").get("max-pods") if text else None
@@ -115,14 +115,14 @@ def read_pods(text: str, system: str) -> int:
 
 
 def read_settings(text: str, model: str) -> GpuSettings:
-    """Read `settings.kubelet-device-plugins.nvidia` of Bottlerocket.
+    """Parse Bottlerocket's `settings.kubelet-device-plugins.nvidia`.
 
     Args:
         text: TOML; "" for none.
         model: GPU model of the node, key of `kube.hardware.MODELS`.
 
     Raises:
-        UserDataError: A value that the settings do not allow: the node does not start its kubelet.
+        UserDataError: An invalid value: the kubelet does not start.
     """
     settings = _below(tomllib.loads(text), "settings", "kubelet-device-plugins", "nvidia") if text else {}
     layout = _layout(settings, model)
@@ -152,7 +152,7 @@ def _layout(settings: Json, model: str) -> tuple[str, ...]:
     key = model.lower().replace("-", ".")
     value = str(profiles.get(key, ""))
     if strategy != "mig" or not value:
-        return ()  # what MIG mode without a profile for this model does is unconfirmed: whole GPUs
+        return ()  # effect of MIG mode without a profile for this model is unconfirmed: whole GPUs
     profile = _COUNTED[key][int(value)] if value.isdigit() else value
     known = find_model(model).profiles
     if profile not in known:
@@ -167,8 +167,8 @@ def _sharing(settings: Json) -> Sharing | None:
     if strategy == "none":
         return None
     section = _below(settings, str(strategy))
-    replicas, most = section.get("replicas", _FEWEST), _MOST_MPS if strategy == "mps" else 2**31
-    if not isinstance(replicas, int) or not _FEWEST <= replicas <= most:
+    replicas, maximum = section.get("replicas", _MIN_REPLICAS), _MAX_MPS_REPLICAS if strategy == "mps" else 2**31
+    if not isinstance(replicas, int) or not _MIN_REPLICAS <= replicas <= maximum:
         raise UserDataError(f"{strategy}.replicas {replicas!r} is out of range")
     rename = section.get("rename-by-default", True)
     one = section.get("fail-requests-greater-than-one", True)

@@ -1,6 +1,6 @@
-"""One EKS cluster: its network, its options, its node groups, its wire form; and what else is in its account.
+"""One EKS cluster: its network, options, node groups, and wire form; and other resources of its account.
 
-In scope: the state of a cluster and of an account in a region. Out of scope: HTTP, life cycles (`lifecycle`).
+In scope: the state of a cluster and of an account in a region. Out of scope: HTTP, lifecycles (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 _KEPT_ADDRESSES = 5
 LATEST_PATCH = 5
-"""Of every minor version but those that clusters have; which patches there are is no rule of the service."""
+"""Latest patch of minor versions that no cluster has; the service has no rule for which patches exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """One subnet.
+    """A subnet.
 
     Attributes:
         zone: Letter of its Availability Zone.
-        public: It has a route to an internet gateway and MapPublicIpOnLaunch.
-        cidr: Its block.
-        listed: The cluster names it in resourcesVpcConfig.
-        taken: Addresses that something else than its nodes has.
+        public: Whether it has a route to an internet gateway and MapPublicIpOnLaunch.
+        cidr: Its CIDR block.
+        listed: Whether the cluster's resourcesVpcConfig names it.
+        taken: Addresses used by anything other than the cluster's nodes.
     """
 
     id: str
@@ -46,31 +46,31 @@ class Subnet:
 
     @property
     def free(self) -> int:
-        """Addresses that are left; AWS keeps five of each subnet (docs: vpc/subnet-sizing), nodes take none here."""
+        """Return the number of free addresses; AWS reserves five (docs: vpc/subnet-sizing), nodes use none here."""
         return max(0, ip_network(self.cidr).num_addresses - _KEPT_ADDRESSES - self.taken)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """How a cluster was set up.
+    """Settings that a cluster was created with.
 
     Attributes:
-        node_groups: Node groups that are there from the start, as bodies of CreateNodegroup in which everything but the
-            name may be left out; None for one CPU group called "system".
-        subnets: Subnets as `{"id"?, "zone", "public"?, "listed"?}`; None for a private and a public one in each zone.
-        foreign_plugin: Somebody has applied the static device-plugin manifest already, as eksctl does.
+        node_groups: Initial node groups, as bodies of CreateNodegroup in which only the name is required; None for one
+            CPU group called "system".
+        subnets: Subnets as `{"id"?, "zone", "public"?, "listed"?}`; None for a private and a public one per zone.
+        foreign_plugin: Whether the static device-plugin manifest is already applied, as by eksctl.
         public_endpoint: endpointPublicAccess.
         status: Cluster status.
         authentication_mode: accessConfig.authenticationMode.
-        auto_mode: EKS Auto Mode is on.
-        mapped: The caller has an access entry; without one the Kubernetes API answers 401.
-        group_quota: Node groups that the cluster may have; None for the account's quota (L-6D54EA21).
-        node_quota: Nodes that a group may have (quota L-BD136A63).
-        extended_tolerations: The admission plugin ExtendedResourceToleration is on (docs: eks/platform-versions, for
-            1.29 to 1.31; unconfirmed for later ones).
-        roles: Names of further IAM roles in the account.
-        tags: Of the cluster.
-        reservations: Further capacity reservations of the account, as `reservations.read_reservations` takes them.
+        auto_mode: Whether EKS Auto Mode is on.
+        mapped: Whether the caller has an access entry; without one the Kubernetes API returns 401.
+        group_quota: Maximum number of node groups; None for the account's quota (L-6D54EA21).
+        node_quota: Maximum number of nodes per group (quota L-BD136A63).
+        extended_tolerations: Whether the admission plugin ExtendedResourceToleration is on (docs:
+            eks/platform-versions, for 1.29 to 1.31; unconfirmed for later versions).
+        roles: Names of additional IAM roles in the account.
+        tags: Tags of the cluster.
+        reservations: Additional capacity reservations of the account, in the form of `reservations.read_reservations`.
     """
 
     node_groups: list[Json] | None = None
@@ -91,15 +91,15 @@ class ClusterOptions:
 
 @dataclass(slots=True)
 class Known:
-    """What exists in an account, seen from one region.
+    """Existing resources of an account, seen from one region.
 
     Attributes:
-        roles: By name; the same object in all regions of the account.
-        keys: Names of key pairs, of this region alone, as all that follows.
+        roles: Roles by name; the same object in all regions of the account.
+        keys: Names of key pairs in this region; the attributes below are regional too.
         groups: Ids of security groups.
         reservations: Capacity reservations and Capacity Blocks by id.
-        clusters: Clusters, whose nodes fill reservations and quotas.
-        quotas: Code of a quota -> vCPUs, where it was set.
+        clusters: Clusters, whose nodes use reservations and quotas.
+        quotas: Code of a quota -> vCPUs, for quotas that were set.
     """
 
     roles: dict[str, Role] = field(default_factory=dict)
@@ -110,25 +110,25 @@ class Known:
     quotas: dict[str, float] = field(default_factory=dict)
 
     def add_role(self, role: Role) -> bool:
-        """Add a role unless there is one of that name; whether it was added."""
+        """Add a role unless one with that name exists; return whether it was added."""
         return self.roles.setdefault(role.name, role) is role
 
     def has_role(self, arn: str) -> bool:
-        """Whether a role has this ARN, its path included."""
+        """Return whether a role has this ARN, including its path."""
         found = self.roles.get(arn.rpartition("/")[2])
         return found is not None and found.arn == arn
 
 
 @dataclass(slots=True)
 class EksCluster:
-    """One cluster.
+    """A managed cluster.
 
     Attributes:
-        kubernetes_version: With its patch; the EKS API shows major and minor only.
+        kubernetes_version: Version with patch; the EKS API shows only major and minor.
         status: Cluster status; a test may change it.
         groups: Node groups by name.
-        known: What else exists in its account and region.
-        image_date: On which the newest images were published.
+        known: Other existing resources of its account and region.
+        image_date: Release date of the newest images.
     """
 
     account: str
@@ -150,31 +150,31 @@ class EksCluster:
 
     @property
     def arn(self) -> str:
-        """ARN of the cluster."""
+        """Return the ARN of the cluster."""
         return f"arn:aws:eks:{self.region}:{self.account}:cluster/{self.name}"
 
     @property
     def version(self) -> str:
-        """Major and minor, as the EKS API writes it: "1.34"."""
+        """Return major and minor version in the EKS API's form: "1.34"."""
         return ".".join(self.kubernetes_version.split(".")[:2])
 
     def patched(self, version: str) -> str:
-        """A minor version with its patch."""
+        """Return a minor version with its patch."""
         return self.kubernetes_version if version == self.version else f"{version}.{LATEST_PATCH}"
 
     @property
     def vpc(self) -> str:
-        """Its VPC."""
+        """Return the id of the cluster's VPC."""
         return f"vpc-0{self.digest('vpc')}"
 
     @property
     def role_arn(self) -> str:
-        """The cluster's own role; no node may have it."""
+        """Return the ARN of the cluster's own role; nodes must have another one."""
         return f"arn:aws:iam::{self.account}:role/{self.name}-eksClusterRole"
 
     @property
     def node_role_arn(self) -> str:
-        """The role of the node groups that were there from the start."""
+        """Return the ARN of the initial node groups' role."""
         return f"arn:aws:iam::{self.account}:role/{self.name}-eksNodeRole"
 
     @property
@@ -183,15 +183,15 @@ class EksCluster:
         return f"sg-0{self.digest('sg')}"
 
     def digest(self, what: str) -> str:
-        """Sixteen hex digits, the same in every run."""
+        """Return sixteen hex digits, the same in every run."""
         return hashlib.sha256(f"{self.arn}/{what}".encode()).hexdigest()[:16]
 
     def zone(self, subnet: str) -> str:
-        """Letter of a subnet's zone; "" for a subnet of another VPC."""
+        """Return the letter of a subnet's zone; "" for a subnet of another VPC."""
         return next((entry.zone for entry in self.subnets if entry.id == subnet), "")
 
     def wire(self) -> Json:
-        """The cluster as DescribeCluster gives it."""
+        """Return the cluster as DescribeCluster returns it."""
         options = self.options
         network: Json = {
             "subnetIds": [subnet.id for subnet in self.subnets if subnet.listed],
@@ -224,15 +224,13 @@ class EksCluster:
             "computeConfig": {"enabled": options.auto_mode},
             "deletionProtection": False,
         }
-        if (
-            self.status == "CREATING"
-        ):  # there is no API server to reach yet; whether the members are absent: unconfirmed
+        if self.status == "CREATING":  # there is no API server yet; whether the members are absent: unconfirmed
             del found["endpoint"], found["certificateAuthority"]
         return found
 
 
 def default_subnets(cluster: EksCluster, given: list[Json] | None) -> list[Subnet]:
-    """The subnets of a cluster: as its options say, else a private and a public one in each zone."""
+    """Return the subnets from the cluster's options, or a private and a public one per zone."""
     entries = given
     if entries is None:
         entries = [{"zone": zone, "public": public} for public in (False, True) for zone in ZONES]

@@ -1,4 +1,4 @@
-"""What EKS fills in where a request for a node group leaves something out.
+"""Defaults that EKS uses for members that a request for a node group omits.
 
 In scope: the members of a new group. Out of scope: its state (`groups`), rules (`rules`).
 """
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.wire.answers import Json
 
 _PLAIN = {"x86_64": "AL2023_x86_64_STANDARD", "arm64": "AL2023_ARM_64_STANDARD"}
-_SCALING = {"minSize": 1, "maxSize": 2, "desiredSize": 2}  # unconfirmed: what a group without scalingConfig gets
+_SCALING = {"minSize": 1, "maxSize": 2, "desiredSize": 2}  # unconfirmed: defaults of a group without scalingConfig
 _NOT_KEPT = frozenset({"nodegroupName", "tags", "clientRequestToken", "launchTemplate"})
 
 
 def with_defaults(sent: Json, data: Json | None, template: Json | None, cluster: EksCluster) -> Json:
-    """Fill in what EKS fills in.
+    """Return the members of a new group, with EKS's defaults.
 
     Args:
         sent: Checked members of the request.
         data: Data of the launch template's version; None without a template.
-        template: The template as it reads back: id, name and number.
-        cluster: Where the group goes.
+        template: The template as EKS returns it: id, name, and number.
+        cluster: Cluster of the group.
 
     Source:
         botocore eks (defaults in the documentation of CreateNodegroupRequest), docs: eks/launch-templates (what is null

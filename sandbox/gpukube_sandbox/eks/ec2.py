@@ -1,6 +1,6 @@
 """The actions of EC2 that node groups need: launch templates, subnets, instance types, zones.
 
-In scope: from parameters to the XML's content. Out of scope: the XML itself (`query`), templates' rules.
+In scope: converting parameters to the XML's content. Out of scope: the XML itself (`query`), templates' rules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateVersion
     from gpukube_sandbox.eks.wire.identity import Caller
 
-_MOST_NAMED = 100
+_MAX_TYPES = 100
 _T = TypeVar("_T")
 
 
@@ -62,32 +62,32 @@ def _describe_templates(service: EksService, caller: Caller, params: Mapping[str
 def _describe_versions(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     store = service.templates(caller.account, caller.region)
     template = store.require(params.get("LaunchTemplateId", ""), params.get("LaunchTemplateName", ""))
-    asked = numbered(params, "LaunchTemplateVersion")
-    found = [_require_version(template, version) for version in asked] or list(reversed(template.versions))
+    requested = numbered(params, "LaunchTemplateVersion")
+    found = [_require_version(template, version) for version in requested] or list(reversed(template.versions))
     page, more = _page(found, params, 200)
     return {"launchTemplateVersionSet": {"item": [_version(template, entry) for entry in page]}, "nextToken": more}
 
 
 def _delete_versions(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """Delete versions but the default one; what cannot be deleted is told beside what was.
+    """Delete versions other than the default; report those that cannot be deleted next to those that were.
 
     Source:
-        docs: API_DeleteLaunchTemplateVersions; botocore LaunchTemplateErrorCode. Sentences unconfirmed.
+        docs: API_DeleteLaunchTemplateVersions; botocore LaunchTemplateErrorCode. Messages unconfirmed.
     """
     store = service.templates(caller.account, caller.region)
     template = store.require(params.get("LaunchTemplateId", ""), params.get("LaunchTemplateName", ""))
     gone: list[Json] = []
     kept: list[Json] = []
-    for asked in numbered(params, "LaunchTemplateVersion"):
-        entry: Json = {"launchTemplateId": template.id, "launchTemplateName": template.name, "versionNumber": asked}
-        found = template.find(asked)
+    for requested in numbered(params, "LaunchTemplateVersion"):
+        entry: Json = {"launchTemplateId": template.id, "launchTemplateName": template.name, "versionNumber": requested}
+        found = template.find(requested)
         if found is not None and found.number != template.default:
             template.versions.remove(found)
             gone.append(entry)
             continue
         code = "launchTemplateVersionDoesNotExist" if found is None else "unexpectedError"
         text = "does not exist" if found is None else "is the default version and cannot be deleted"
-        kept.append({**entry, "responseError": {"code": code, "message": f"Version {asked} {text}."}})
+        kept.append({**entry, "responseError": {"code": code, "message": f"Version {requested} {text}."}})
     return {
         "successfullyDeletedLaunchTemplateVersionSet": {"item": gone},
         "unsuccessfullyDeletedLaunchTemplateVersionSet": {"item": kept},
@@ -102,12 +102,12 @@ def _delete_template(service: EksService, caller: Caller, params: Mapping[str, s
 
 
 def _delete_tags(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """Delete tags of launch templates: by key, and of a value where one is given; without any, all of them."""
+    """Delete tags of launch templates: by key, by key and value if one is given; without keys, all tags."""
     store = service.templates(caller.account, caller.region)
     found = [store.require(identity, "") for identity in numbered(params, "ResourceId")]
-    wanted = [(params.get(f"{at}Key", ""), params.get(f"{at}Value")) for at in structures(params, "Tag")]
+    tags = [(params.get(f"{at}Key", ""), params.get(f"{at}Value")) for at in structures(params, "Tag")]
     for template in found:
-        for key, value in wanted or [(key, None) for key in [*template.tags]]:
+        for key, value in tags or [(key, None) for key in [*template.tags]]:
             if value is None or template.tags.get(key) == value:
                 template.tags.pop(key, None)
     return {"return": True}
@@ -136,11 +136,11 @@ def _describe_subnets(service: EksService, caller: Caller, params: Mapping[str, 
 
 def _describe_keys(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     known = sorted(service.known(caller.account, caller.region).keys)
-    asked = numbered(params, "KeyName")
-    unknown = [name for name in asked if name not in known]
+    requested = numbered(params, "KeyName")
+    unknown = [name for name in requested if name not in known]
     if unknown:  # awslabs/eks-perf-tests#473
         raise Refusal("InvalidKeyPair.NotFound", f"The key pair '{unknown[0]}' does not exist")
-    keys: list[Json] = [{"keyName": name, "keyType": "rsa"} for name in asked or known]
+    keys: list[Json] = [{"keyName": name, "keyType": "rsa"} for name in requested or known]
     return {"keySet": {"item": filtered(params, keys, {"key-name": "keyName"})}}
 
 
@@ -161,14 +161,14 @@ def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str
 
 def _describe_types(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     del service, caller
-    asked = numbered(params, "InstanceType")
-    if len(asked) > _MOST_NAMED:
-        raise Refusal("InvalidParameterValue", f"At most {_MOST_NAMED} instance types can be named")
-    unknown = [name for name in asked if name not in TYPES]
+    requested = numbered(params, "InstanceType")
+    if len(requested) > _MAX_TYPES:
+        raise Refusal("InvalidParameterValue", f"At most {_MAX_TYPES} instance types can be named")
+    unknown = [name for name in requested if name not in TYPES]
     if unknown:
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
         raise Refusal("InvalidInstanceType", message)
-    found = filtered(params, [_type(TYPES[name]) for name in asked or TYPES], _TYPE_FILTERS)
+    found = filtered(params, [_type(TYPES[name]) for name in requested or TYPES], _TYPE_FILTERS)
     page, more = _page(found, params, 100)
     return {"instanceTypeSet": {"item": list(page)}, "nextToken": more}
 
@@ -188,17 +188,17 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
     ]
     named = numbered(params, "ZoneName")
     if unknown := [name for name in named if name not in {zone["zoneName"] for zone in zones}]:
-        raise Refusal("InvalidParameterValue", f"Invalid availability zone: [{unknown[0]}]")  # sentence unconfirmed
+        raise Refusal("InvalidParameterValue", f"Invalid availability zone: [{unknown[0]}]")  # message unconfirmed
     zones = [zone for zone in zones if not named or zone["zoneName"] in named]
     return {"availabilityZoneInfo": {"item": filtered(params, zones, _ZONE_FILTERS)}}
 
 
 def _describe_regions(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """The regions of the standard partition; all of them are enabled."""
+    """Return the regions of the standard partition; all of them are enabled."""
     del service, caller
     named = numbered(params, "RegionName")
     if unknown := [name for name in named if name not in STANDARD]:
-        raise Refusal("InvalidParameterValue", f"Invalid region names: [{unknown[0]}]")  # sentence unconfirmed
+        raise Refusal("InvalidParameterValue", f"Invalid region names: [{unknown[0]}]")  # message unconfirmed
     regions: list[Json] = [
         {"regionName": name, "regionEndpoint": f"ec2.{name}.amazonaws.com", "optInStatus": "opt-in-not-required"}
         for name in sorted(named or STANDARD)
@@ -208,7 +208,7 @@ def _describe_regions(service: EksService, caller: Caller, params: Mapping[str, 
 
 
 def _describe_groups(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """Security groups: those that were declared, and the one that EKS makes for each cluster; without their rules."""
+    """Return the declared security groups and those that EKS creates for clusters, without their rules."""
     clusters = service.in_region(caller.account, caller.region)
     vpc = clusters[0].vpc if clusters else ""
     found: dict[str, Json] = {
@@ -218,13 +218,13 @@ def _describe_groups(service: EksService, caller: Caller, params: Mapping[str, s
         name = f"eks-cluster-sg-{cluster.name}"
         own = {"aws:eks:cluster-name": cluster.name, f"kubernetes.io/cluster/{cluster.name}": "owned"}
         found[cluster.security_group] = _group(caller, cluster.security_group, name, cluster.vpc, own)
-    asked = numbered(params, "GroupId")
-    for name in asked:
+    requested = numbered(params, "GroupId")
+    for name in requested:
         if not name.startswith("sg-"):  # aws/aws-cdk#20800
             raise Refusal("InvalidGroupId.Malformed", f'Invalid id: "{name}" (expecting "sg-...")')
         if name not in found:  # boto/boto3#701
             raise Refusal("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
-    entries = [found[name] for name in asked or sorted(found)]
+    entries = [found[name] for name in requested or sorted(found)]
     page, more = _page(filtered(params, entries, _GROUP_FILTERS), params, 1000)
     return {"securityGroupInfo": {"item": list(page)}, "nextToken": more}
 
@@ -254,27 +254,27 @@ def _describe_reservations(service: EksService, caller: Caller, params: Mapping[
 
 
 def _describe_instances(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """The machines of node groups; reservations (of a launch) have one machine each."""
+    """Return the machines of node groups; each reservation (of a launch) contains one."""
     found = [
         _instance(cluster, group, node)
         for cluster in service.in_region(caller.account, caller.region)
         for group in cluster.groups.values()
         for node in group.nodes
     ]
-    asked = numbered(params, "InstanceId")
-    for name in asked:
+    requested = numbered(params, "InstanceId")
+    for name in requested:
         if not name.startswith("i-"):  # the form is that of aws/aws-cdk#20800
             raise Refusal("InvalidInstanceID.Malformed", f'Invalid id: "{name}" (expecting "i-...")')
         if name not in {str(entry["instanceId"]) for entry in found}:
             raise Refusal("InvalidInstanceID.NotFound", f"The instance ID '{name}' does not exist")
-    found = [entry for entry in found if not asked or entry["instanceId"] in asked]
+    found = [entry for entry in found if not requested or entry["instanceId"] in requested]
     page, more = _page(filtered(params, found, _INSTANCE_FILTERS), params, 1000)
     sets = [{"reservationId": f"r-{entry['instanceId']}", "instancesSet": {"item": [entry]}} for entry in page]
     return {"reservationSet": {"item": sets}, "nextToken": more}
 
 
 def _instance(cluster: EksCluster, group: NodeGroup, node: str) -> Json:
-    """A machine, with the tags that people filter for; which others it has is unconfirmed."""
+    """Return a machine with the tags that users filter by; which other tags it has is unconfirmed."""
     machine, kind = group.instances[node], TYPES[group.instances[node].type]
     lifecycle = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}.get(str(group.members["capacityType"]))
     tags = {
@@ -375,10 +375,10 @@ def _version(template: LaunchTemplate, version: TemplateVersion) -> Json:
     }
 
 
-def _require_version(template: LaunchTemplate, asked: str) -> TemplateVersion:
-    found = template.find(asked)
+def _require_version(template: LaunchTemplate, requested: str) -> TemplateVersion:
+    found = template.find(requested)
     if found is None:
-        message = f"Could not find the specified version {asked} for the launch template with ID {template.id}."
+        message = f"Could not find the specified version {requested} for the launch template with ID {template.id}."
         raise Refusal("InvalidLaunchTemplateId.VersionNotFound", message)
     return found
 
@@ -425,7 +425,7 @@ def _type(entry: InstanceType) -> Json:
 
 
 def _gpus(entry: InstanceType) -> Json:
-    """A fraction has Count 0, LogicalGpuCount 1 and a partition size (aws/karpenter-provider-aws#8324)."""
+    """Return GpuInfo; a fraction has Count 0, LogicalGpuCount 1, and a size (aws/karpenter-provider-aws#8324)."""
     chip = GPUS[entry.gpu]
     mib = int(chip.mib * (entry.fraction or 1))
     gpu: Json = {
@@ -441,7 +441,7 @@ def _gpus(entry: InstanceType) -> Json:
 
 
 def _tags(params: Mapping[str, str], kind: str) -> dict[str, str]:
-    """Tags of the resource itself, from TagSpecification; another resource type is refused."""
+    """Return the resource's own tags from TagSpecification; reject other resource types."""
     found: dict[str, str] = {}
     for prefix in structures(params, "TagSpecification"):
         specification = read_members(params, prefix, TAG_SPECIFICATIONS.members)
@@ -453,12 +453,12 @@ def _tags(params: Mapping[str, str], kind: str) -> dict[str, str]:
 
 
 def _page(found: Sequence[_T], params: Mapping[str, str], usual: int) -> tuple[Sequence[_T], str | None]:
-    """One page of results and the token of the next; `usual` is the largest page too (botocore, as far as it says)."""
-    asked = params.get("MaxResults", "")
-    if asked and (not asked.isdigit() or not 1 <= int(asked) <= usual):
-        raise Refusal("InvalidParameterValue", f"Value ({asked}) for parameter maxResults is invalid.")
+    """Return a page of results and the token of the next; `usual` is also the maximum (botocore, if documented)."""
+    requested = params.get("MaxResults", "")
+    if requested and (not requested.isdigit() or not 1 <= int(requested) <= usual):
+        raise Refusal("InvalidParameterValue", f"Value ({requested}) for parameter maxResults is invalid.")
     try:
-        page, following = cut(params.get("Action", ""), found, params.get("NextToken", ""), int(asked or usual))
+        page, following = cut(params.get("Action", ""), found, params.get("NextToken", ""), int(requested or usual))
     except WrongToken as error:
         raise Refusal("InvalidNextToken", "The token is not valid.") from error
     return page, following or None

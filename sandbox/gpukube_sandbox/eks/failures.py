@@ -1,6 +1,6 @@
-"""How EKS fails: what it says at once, and what it says late, as health issues and errors of updates.
+"""Failures of EKS: immediate errors, and later ones as health issues and errors of updates.
 
-In scope: the table of failures and their wire form. Out of scope: when they strike (`faults`).
+In scope: the table of failures and their wire form. Out of scope: when they occur (`faults`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What shall go wrong with an operation.
+    """A planned failure or delay of an operation.
 
     Attributes:
-        code: Health issue code, "" when it only takes longer.
-        after_nodes: Machines that still come.
-        delay_s: Sandbox seconds it takes longer.
+        code: Health issue code; "" if the operation is only delayed.
+        after_nodes: Machines that still come up before it fails.
+        delay_s: Additional sandbox seconds.
     """
 
     code: str
@@ -53,7 +53,7 @@ LAUNCH: dict[str, str] = {
         "retry your request by not specifying an Availability Zone or choosing another one."
     ),
 }
-"""EC2 error code -> its sentence; a group shows them as AsgInstanceLaunchFailures."""
+"""EC2 error code -> its message; a group shows them as AsgInstanceLaunchFailures."""
 
 _ISSUES: dict[str, str] = {
     # docs: eks/troubleshooting, managed node group error codes
@@ -70,7 +70,7 @@ _ISSUES: dict[str, str] = {
 }
 
 _AT_ONCE: dict[str, tuple[str, int, str]] = {
-    # code of the fault -> exception, status, sentence
+    # code of the fault -> exception, status, message
     "RequestLimitExceeded": ("InvalidRequestException", 400, "Request limit exceeded."),  # aws/aws-sdk#652
     "ResourceInUseException": (
         "ResourceInUseException",
@@ -101,16 +101,16 @@ _AT_ONCE: dict[str, tuple[str, int, str]] = {
 
 
 def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action: str) -> Failure | None:
-    """What a fault makes of an operation that is about to start.
+    """Return the failure that a fault causes in an operation that is about to start.
 
     Args:
-        fault: Its code is an EC2 error of `LAUNCH`, a health issue code, or one that EKS notices at once.
-        cluster: Where.
-        kind: Instance type, for the sentence.
-        action: The API's operation, likewise.
+        fault: Its code is an EC2 error of `LAUNCH`, a health issue code, or an immediate error of EKS.
+        cluster: Cluster of the group.
+        kind: Instance type, for the message.
+        action: The API's operation, for the message.
 
     Raises:
-        Refusal: The service notices this failure at once.
+        Refusal: The service reports this failure immediately.
     """
     if fault is None:
         return None
@@ -129,39 +129,39 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action:
 
 
 def launch_message(code: str, kind: str, zone: str, limit: float = 0) -> str:
-    """What Auto Scaling says of a launch that failed (seen in public logs of AsgInstanceLaunchFailures)."""
+    """Return Auto Scaling's message of a failed launch (seen in public logs of AsgInstanceLaunchFailures)."""
     sentence = LAUNCH[code].format(type=kind, zone=zone, limit=limit)
     market = "Spot" if code == "MaxSpotInstanceCountExceeded" else "On-Demand"
     return f"Could not launch {market} Instances. {code} - {sentence} Launching EC2 instance failed."
 
 
 def eviction_failure(group: str) -> Failure:
-    """Pods of a node could not be evicted in time (docs: eks/managed-node-update-behavior)."""
+    """Return the failure if pods of a node cannot be evicted in time (docs: eks/managed-node-update-behavior)."""
     return Failure("PodEvictionFailure", f"{_ISSUES['PodEvictionFailure']} {group}")
 
 
 def unsupported_zone(kind: str, zone: str) -> Failure:
-    """No subnet of the group is in a zone that offers any of its types."""
+    """Return the failure if no subnet of the group is in a zone that offers any of its types."""
     return launch_failure("Unsupported", kind, zone)
 
 
 def launch_failure(code: str, kind: str, zone: str) -> Failure:
-    """A launch that EC2 refused, as the group's health shows it.
+    """Return the failure of a launch that EC2 rejects, as the group's health shows it.
 
     Args:
         code: Key of `LAUNCH`.
         kind: Instance type.
-        zone: Availability Zone, where the sentence names one.
+        zone: Availability Zone, if the message names one.
     """
     return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, zone))
 
 
 def over_quota(kind: str, limit: float, *, spot: bool) -> Failure:
-    """A launch beyond a quota of the account: the vCPU limit of its bucket, or that of spot requests."""
+    """Return the failure of a launch beyond the account's vCPU limit for the type, or its limit of spot requests."""
     code = "MaxSpotInstanceCountExceeded" if spot else "VcpuLimitExceeded"
     return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, "", limit))
 
 
 def issue(failure: Failure, resources: list[str]) -> Json:
-    """A health issue on the wire."""
+    """Return a health issue in its wire form."""
     return {"code": failure.code, "message": failure.message, "resourceIds": resources}

@@ -1,9 +1,10 @@
 """Filters of EC2's Describe calls.
 
-In scope: reading them, and which entries they leave. Out of scope: which filters a call has (`ec2`).
+In scope: parsing and applying them. Out of scope: which filters a call supports (`ec2`).
 
-Source: docs: AWSEC2/latest/UserGuide/Using_Filtering (several values are alternatives, several filters all count, * is
-any text, ? any character, values are case-sensitive); botocore ec2/2016-11-15, the documentation of each `Filters`.
+Source: docs: AWSEC2/latest/UserGuide/Using_Filtering (several values are alternatives, several filters are combined, *
+matches any text, ? any character, values are case-sensitive); botocore ec2/2016-11-15, the documentation of each
+`Filters`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ TAGGED: Final = ("tag:", "tag-key", "tag-value")
 
 
 def filtered(params: Mapping[str, str], entries: Sequence[Json], known: Mapping[str, str]) -> list[Json]:
-    """Return the entries that all filters of a request leave.
+    """Return the entries that match all filters of a request.
 
     Args:
-        params: Of the request.
-        entries: As the answer has them.
-        known: Filter -> member of an entry, below others after dots; tags are known without.
+        params: Parameters of the request.
+        entries: Entries in the form of the response.
+        known: Filter -> member of an entry, nested members with dots; tag filters always work.
 
     Raises:
-        Refusal: 400 for a filter that the call has not.
+        Refusal: 400 for a filter that the call does not support.
     """
     found = list(entries)
     for prefix in structures(params, "Filter"):
@@ -41,7 +42,7 @@ def filtered(params: Mapping[str, str], entries: Sequence[Json], known: Mapping[
 
 
 def fits(text: str, patterns: Sequence[str]) -> bool:
-    """Whether any pattern fits a text."""
+    """Return whether any pattern matches a text."""
     return any(re.fullmatch(_expression(pattern), text, re.DOTALL) for pattern in patterns)
 
 
@@ -65,5 +66,5 @@ def _texts(entry: Json, name: str, known: Mapping[str, str]) -> list[str]:
 
 
 def tag_set(tags: Mapping[str, str]) -> Json | None:
-    """Write tags as EC2 does; None for none."""
+    """Return tags in EC2's form; None for none."""
     return {"item": [{"key": key, "value": value} for key, value in tags.items()]} if tags else None

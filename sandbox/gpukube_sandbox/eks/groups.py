@@ -1,6 +1,6 @@
-"""One managed node group: its members on the wire, its updates, its machines.
+"""One managed node group: its wire form, its updates, its machines.
 
-In scope: the state of a node group, defaults, wire forms. Out of scope: rules (`rules`), work (`lifecycle`).
+In scope: the state of a node group, defaults, wire forms. Out of scope: rules (`rules`), the work (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ DEFAULT_TYPE = "t3.medium"
 
 @dataclass(slots=True)
 class Update:
-    """One update of a node group.
+    """An update of a node group.
 
     Attributes:
         params: (type, value) pairs.
-        errors: Why it failed.
+        errors: Reasons for its failure.
         token: ClientRequestToken.
-        is_forced: Pods that their budgets keep are deleted (botocore eks UpdateNodegroupVersionRequest.force).
+        is_forced: Whether pods are deleted despite their budgets (botocore eks UpdateNodegroupVersionRequest.force).
     """
 
     type: Literal["ConfigUpdate", "VersionUpdate"]
@@ -45,7 +45,7 @@ class Update:
     errors: list[Json] = field(default_factory=list)
 
     def wire(self) -> Json:
-        """As DescribeUpdate gives it."""
+        """Return the update as DescribeUpdate returns it."""
         return {
             "id": self.id,
             "status": self.status,
@@ -57,7 +57,7 @@ class Update:
 
 
 class Instance(NamedTuple):
-    """One machine: its id, its Availability Zone, its type."""
+    """A machine: its id, its Availability Zone, its type."""
 
     id: str
     zone: str
@@ -66,18 +66,18 @@ class Instance(NamedTuple):
 
 @dataclass(slots=True)
 class NodeGroup:
-    """One node group.
+    """A managed node group.
 
     Attributes:
-        members: Members of the wire form that the user gave or EKS filled in.
+        members: Members of the wire form, from the user or EKS's defaults.
         data: Data of its launch template's version; None without a template.
-        sent: The body that made it, for the idempotency token.
-        listed_from: Moment from which on lists have it.
+        sent: The body of the request that created it, for the idempotency token.
+        listed_from: Time from which lists contain it.
         nodes: Names of its machines.
         instances: Node name -> its machine.
-        coming: Machines that are being launched and have no name yet.
-        activities: What its Auto Scaling group has done, newest first.
-        tasks: What works on it.
+        coming: Number of machines that are being launched and have no name yet.
+        activities: Activities of its Auto Scaling group, newest first.
+        tasks: Running work on the group.
     """
 
     name: str
@@ -105,7 +105,7 @@ class NodeGroup:
 
     @property
     def image(self) -> Image:
-        """Its image; CUSTOM when the template names one."""
+        """Return the group's image; CUSTOM if the template names one."""
         return IMAGES[str(self.members["amiType"])]
 
     @property
@@ -121,11 +121,11 @@ class NodeGroup:
 
     @property
     def types(self) -> list[InstanceType]:
-        """Instance types in order of priority, from the request or its template."""
+        """Return the instance types in order of priority, from the request or its template."""
         return [TYPES[name] for name in type_names(self.members, self.data)]
 
     def wire(self) -> Json:
-        """As DescribeNodegroup gives it; members without a value are left out."""
+        """Return the group as DescribeNodegroup returns it; members without a value are omitted."""
         found: Json = {
             "nodegroupName": self.name,
             "nodegroupArn": self.arn,
@@ -142,13 +142,13 @@ class NodeGroup:
 
 
 def type_names(members: Json, data: Json | None) -> list[str]:
-    """Names of the instance types of a group."""
+    """Return the names of a group's instance types."""
     given = strings_in(members.get("instanceTypes"))
     inside = str((data or {}).get("InstanceType") or "")
     return given or ([inside] if inside else [DEFAULT_TYPE])
 
 
 def image_of(group: NodeGroup) -> str:
-    """AMI id of the group's nodes."""
+    """Return the AMI id of the group's nodes."""
     release = str(group.members["releaseVersion"])
     return release if group.image.system == "custom" else image_id(group.image, release)

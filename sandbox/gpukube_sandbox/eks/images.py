@@ -1,7 +1,7 @@
-"""EKS-optimised images: amiType, what runs on it, what it carries.
+"""EKS-optimized images: amiType, operating system, included GPU software.
 
-In scope: the table, release versions and the pairing with instance types. Out of scope: user data
-(`bottlerocket`), nodes (`machines`).
+In scope: the table, release versions, and the pairing with instance types. Out of scope: user data (`bottlerocket`),
+nodes (`machines`).
 
 Sources: botocore eks AMITypes; docs: eks/ml-eks-optimized-ami (which instance families the accelerated images support);
 awslabs/amazon-eks-ami CHANGELOG (releases).
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.instances import InstanceType
 
 AL_DATE = "20260714"
-"""Of the releases that there are at first."""
+"""Date of the initial releases."""
 _BOTTLEROCKET, _NEXT_BOTTLEROCKET = "1.57.0", "1.58.0"
 _X86_NVIDIA = frozenset(
     [
@@ -51,12 +51,12 @@ _NO_AL2_FROM = 33
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """One amiType.
+    """An amiType.
 
     Attributes:
-        system: Which operating system.
+        system: Operating system.
         arch: x86_64 or arm64; "" for a custom image.
-        families: Instance families it is made for; empty for a plain image, which starts on any.
+        families: Instance families that it supports; empty for a plain image, which supports all.
         disk_gib: Default of diskSize.
     """
 
@@ -68,12 +68,12 @@ class Image:
 
     @property
     def has_driver(self) -> bool:
-        """The NVIDIA driver and container toolkit are on it."""
+        """Return whether the image contains the NVIDIA driver and container toolkit."""
         return "NVIDIA" in self.name or self.name == "AL2_x86_64_GPU"
 
     @property
     def has_plugin(self) -> bool:
-        """The device plugin runs as a service of the node (Bottlerocket NVIDIA only)."""
+        """Return whether the device plugin runs as a service of the node (Bottlerocket NVIDIA only)."""
         return self.system == "bottlerocket" and self.has_driver
 
 
@@ -107,13 +107,13 @@ IMAGES: dict[str, Image] = {image.name: image for image in _TABLE}
 
 
 def check_pairing(image: Image, types: Sequence[InstanceType], kubernetes_version: str) -> None:
-    """Refuse instance types that the image is not for, and AL2 where it has ended.
+    """Reject instance types that the image does not support, and AL2 after its end.
 
     A plain image starts on GPU machines too, without a driver (awslabs/amazon-eks-ami#1817).
 
     Raises:
         Refusal: 400 InvalidParameterException (eksctl-io/eksctl#7754; docs: eks/eks-ami-deprecation-faqs for AL2, whose
-            sentence is unconfirmed).
+            message is unconfirmed).
     """
     if image.system == "al2" and int(kubernetes_version.split(".")[1]) >= _NO_AL2_FROM:
         raise bad_parameter(f"AMI Type {image.name} is only supported for kubernetes versions 1.32 or earlier")
@@ -127,12 +127,12 @@ def check_pairing(image: Image, types: Sequence[InstanceType], kubernetes_versio
 
 
 def release_version(image: Image, kubernetes_version: str, date: str = AL_DATE) -> str:
-    """The release that EKS would choose now: AL2023 "1.34.2-20260714", Bottlerocket "1.57.0-ab12cd34".
+    """Return the release that EKS would choose now: AL2023 "1.34.2-20260714", Bottlerocket "1.57.0-ab12cd34".
 
     Args:
         image: The amiType.
-        kubernetes_version: With its patch.
-        date: On which the newest images were published.
+        kubernetes_version: Version with patch.
+        date: Release date of the newest images.
     """
     if image.system == "bottlerocket":
         number = _BOTTLEROCKET if date == AL_DATE else _NEXT_BOTTLEROCKET
@@ -140,33 +140,33 @@ def release_version(image: Image, kubernetes_version: str, date: str = AL_DATE) 
     return f"{kubernetes_version}-{date}"
 
 
-def check_release(live: str, asked: str, version: str, image: Image | None) -> None:
-    """Refuse a release of another Kubernetes version, and one before the live one.
+def check_release(live: str, requested: str, version: str, image: Image | None) -> None:
+    """Reject a release of another Kubernetes version, and one older than the live one.
 
     Args:
-        live: Of the group; "" for a new one.
-        asked: "" when the request does not say.
-        version: Kubernetes version that the nodes shall have, "1.34".
-        image: Bottlerocket's releases have numbers of their own.
+        live: The group's release; "" for a new group.
+        requested: Requested release; "" if the request has none.
+        version: Kubernetes version of the nodes after the request, "1.34".
+        image: The amiType; Bottlerocket's releases have their own numbers.
 
     Raises:
-        Refusal: 400 (docs: eks/update-managed-node-group, "You can't roll back"; sentences unconfirmed).
+        Refusal: 400 (docs: eks/update-managed-node-group, "You can't roll back"; messages unconfirmed).
     """
     is_bottlerocket = image is not None and image.system == "bottlerocket"
-    if asked and not is_bottlerocket and not asked.startswith(f"{version}."):
-        raise bad_parameter(f"Requested release version {asked} is not valid for kubernetes version {version}.")
-    if asked and live and _in_order(asked) < _in_order(live):
-        raise bad_parameter(f"Requested release version {asked} is older than the node group's {live}.")
+    if requested and not is_bottlerocket and not requested.startswith(f"{version}."):
+        raise bad_parameter(f"Requested release version {requested} is not valid for kubernetes version {version}.")
+    if requested and live and _in_order(requested) < _in_order(live):
+        raise bad_parameter(f"Requested release version {requested} is older than the node group's {live}.")
 
 
 def _in_order(release: str) -> list[int]:
-    """Numbers of a release by which it is older or newer: not the commit of Bottlerocket's."""
+    """Return the numbers that order releases, without Bottlerocket's commit."""
     numbers, _, date = release.partition("-")
     return [int(part) for part in numbers.split(".") if part.isdigit()] + ([int(date)] if date.isdigit() else [])
 
 
 def image_id(image: Image, release: str) -> str:
-    """AMI id of a release of an image."""
+    """Return the AMI id of an image's release."""
     return f"ami-{_digest(image.name, release)[:17]}"
 
 

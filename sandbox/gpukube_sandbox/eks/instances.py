@@ -1,10 +1,10 @@
-"""EC2 instance types that this emulated AWS offers.
+"""EC2 instance types of the emulated AWS.
 
-In scope: the sandbox's own hardware table. Out of scope: anything taken from gpukube's catalog; the two are
-written apart so that a mistake in one shows.
+In scope: the sandbox's own hardware table. Out of scope: gpukube's catalog; the two are maintained separately so that a
+mistake in one shows.
 
 Sources: EC2 DescribeInstanceTypes (vCPU, memory, GpuInfo), eksctl-io/eksctl pkg/utils/instance/instance_types.go (EFA,
-architecture). Which zones offer a type is invented: the scarce ones are not in all of them, as in most real regions.
+architecture). The zones of a type are invented: as in most real regions, scarce types are missing in some zones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ZONES = ("a", "b", "c")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One GPU model as EC2 describes it.
+    """A GPU model as EC2 describes it.
 
     Attributes:
         name: GpuInfo.Gpus[].Name.
-        manufacturer: Likewise.
-        mib: MemoryInfo.SizeInMiB of a whole one.
+        manufacturer: GpuInfo.Gpus[].Manufacturer.
+        mib: MemoryInfo.SizeInMiB of a whole GPU.
     """
 
     name: str
@@ -50,7 +50,7 @@ GPUS: dict[str, Chip] = {
     "RTXPRO6000-96GB": Chip("RTX PRO Server 6000", "NVIDIA", 98304),
     "V520-8GB": Chip("Radeon Pro V520", "AMD", 8192),
 }
-"""Model -> what EC2 says of it; the models with "NVIDIA" are those of the simulated machines."""
+"""Model -> EC2's description; the "NVIDIA" models are those of the simulated machines."""
 
 
 _ADDRESSES: Final = {
@@ -66,24 +66,24 @@ _ADDRESSES: Final = {
     "p3.16xlarge",
 }
 POD_ADDRESSES: Final = {name: pods for pods, names in _ADDRESSES.items() for name in names.split()}
-"""Pods of a node that the default network has addresses for, interfaces x (addresses - 1) + 2, where that is less than
-a managed group allows. Newer types, which the source does not list, have no row (aws/amazon-vpc-cni-k8s
+"""Maximum pods per node by addresses of the default network, interfaces x (addresses - 1) + 2, if that is below a
+managed group's maximum. Newer types, which the source does not list, have no row (aws/amazon-vpc-cni-k8s
 misc/eni-max-pods.txt)."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """One instance type.
+    """An instance type.
 
     Attributes:
         name: "p4d.24xlarge".
         gpu: Key of `GPUS`; "" without.
         gpus: Physical GPUs; 0 for a fraction of one.
-        fraction: Part of a GPU that it has, when it has not a whole one.
+        fraction: Size of its part of a GPU, if it has no whole one.
         arch: x86_64 or arm64.
         efa: MaximumEfaInterfaces.
         zones: Letters of the zones that offer it.
-        block: Sold as capacity block too.
+        block: Whether it is also sold as a Capacity Block.
     """
 
     name: str
@@ -99,22 +99,22 @@ class InstanceType:
 
     @property
     def family(self) -> str:
-        """What stands before the dot."""
+        """Return the part of the name before the dot."""
         return self.name.partition(".")[0]
 
     @property
     def devices(self) -> int:
-        """GPUs that a node of this type shows: a fraction is one (EC2 LogicalGpuCount)."""
+        """Return the number of GPUs that a node of this type shows: a fraction is one (EC2 LogicalGpuCount)."""
         return 1 if self.fraction else self.gpus
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether it has GPUs of NVIDIA."""
+        """Return whether it has NVIDIA GPUs."""
         return bool(self.gpu) and GPUS[self.gpu].manufacturer == "NVIDIA"
 
 
 def _family(prefix: str, gpu: str, rows: str, *, arch: str = "x86_64") -> list[InstanceType]:
-    """Types of one family: size:vcpus:GiB:gpus:efa, by blanks."""
+    """Return the types of one family, from rows of size:vcpus:GiB:gpus:efa separated by spaces."""
     found = []
     for row in rows.split():
         size, vcpus, memory, gpus, efa = row.split(":")

@@ -1,4 +1,4 @@
-"""Labels, taints and tags of a node group: what EKS takes, what the kubelet refuses later.
+"""Labels, taints, and tags of a node group: what EKS accepts, and what the kubelet rejects later.
 
 In scope: those rules. Out of scope: labels of nodes (`machines`).
 """
@@ -18,13 +18,13 @@ EFFECTS: dict[str, str] = {
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
     "NO_EXECUTE": "NoExecute",
 }
-"""How EKS spells taint effects -> how Kubernetes does (botocore eks TaintEffect)."""
+"""EKS's spelling of taint effects -> Kubernetes' spelling (botocore eks TaintEffect)."""
 
 _RESERVED = ("kubernetes.io/", "k8s.io/", "eks.amazonaws.com/")
 _KUBELETS_OWN = ("kubelet.kubernetes.io", "node.kubernetes.io")
-_MOST = 63
-_MOST_TAINTS = 50
-_MOST_TAGS = 50
+_MAX_LENGTH = 63
+_MAX_TAINTS = 50
+_MAX_TAGS = 50
 _TAG_KEY, _TAG_VALUE = 128, 256
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -32,33 +32,33 @@ _TAG = re.compile(r"[\w\s+\-=._:/@]*")
 
 
 def labels_of(group: Json) -> dict[str, str]:
-    """Labels of a node group as a map of its own."""
+    """Return the labels of a node group as a new map."""
     found = group.get("labels")
     return {str(key): str(value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """Refuse reserved prefixes, empty or long values, and what is no label of Kubernetes.
+    """Reject reserved prefixes, empty or long values, and invalid Kubernetes labels.
 
-    Sub-domains of the reserved prefixes pass here and fail at the kubelet (`refused_by_kubelet`).
+    Subdomains of the reserved prefixes pass here and fail at the kubelet (`refused_by_kubelet`).
 
     Raises:
         Refusal: 400 InvalidParameterException (aws/containers-roadmap#1451, eksctl-io/eksctl#4006 for prefixes;
-            lengths: botocore eks labelKey and labelValue; their sentences are unconfirmed).
+            lengths: botocore eks labelKey and labelValue; their messages are unconfirmed).
     """
     for key, value in labels.items():
         if key.startswith(_RESERVED):
             raise bad_parameter(f"Label cannot contain reserved prefixes [{', '.join(_RESERVED)}]")
-        if not 1 <= len(key) <= _MOST:
-            raise bad_parameter(f"Label key {key} must have length between 1 and {_MOST}")
-        if not 1 <= len(value) <= _MOST:
-            raise bad_parameter(f"Value of label {key} must have length between 1 and {_MOST}")
+        if not 1 <= len(key) <= _MAX_LENGTH:
+            raise bad_parameter(f"Label key {key} must have length between 1 and {_MAX_LENGTH}")
+        if not 1 <= len(value) <= _MAX_LENGTH:
+            raise bad_parameter(f"Value of label {key} must have length between 1 and {_MAX_LENGTH}")
         if not _is_qualified(key) or not _NAME.fullmatch(value):
             raise bad_parameter(f"Label {key}={value} is not a valid Kubernetes label")
 
 
-def refused_by_kubelet(labels: Mapping[str, str]) -> list[str]:
-    """Label keys with which a kubelet does not start (terraform-aws-modules/terraform-aws-eks#3346)."""
+def labels_kubelet_rejects(labels: Mapping[str, str]) -> list[str]:
+    """Return the label keys that keep a kubelet from starting (terraform-aws-modules/terraform-aws-eks#3346)."""
     found = []
     for key in labels:
         prefix = key.rpartition("/")[0]
@@ -69,16 +69,16 @@ def refused_by_kubelet(labels: Mapping[str, str]) -> list[str]:
 
 
 def check_taints(taints: object) -> None:
-    """Refuse more than 50 taints, wrong keys, values and effects, and one (key, effect) twice.
+    """Reject more than 50 taints, invalid keys, values, and effects, and duplicates of (key, effect).
 
     Raises:
         Refusal: 400 InvalidParameterException (botocore eks taintKey, taintValue, TaintEffect; docs:
-            eks/node-taints-managed-node-groups; alphagov/govuk-infrastructure#1264 for the prefix; sentences
+            eks/node-taints-managed-node-groups; alphagov/govuk-infrastructure#1264 for the prefix; messages
             unconfirmed).
     """
     entries = objects_in(taints)
-    if len(entries) > _MOST_TAINTS:
-        raise bad_parameter(f"Too many taints: {len(entries)}, at most {_MOST_TAINTS} are allowed")
+    if len(entries) > _MAX_TAINTS:
+        raise bad_parameter(f"Too many taints: {len(entries)}, at most {_MAX_TAINTS} are allowed")
     seen = set()
     for entry in entries:
         key, value, effect = str(entry.get("key") or ""), str(entry.get("value") or ""), str(entry.get("effect"))
@@ -86,9 +86,9 @@ def check_taints(taints: object) -> None:
             raise bad_parameter(f"Taint effect {effect} is not one of [{', '.join(EFFECTS)}]")
         if key.startswith(_RESERVED):
             raise bad_parameter(f"Taint key cannot contain reserved prefixes [{', '.join(_RESERVED)}]")
-        if not 1 <= len(key) <= _MOST or not _is_qualified(key):
-            raise bad_parameter(f"Taint key {key} is not a valid Kubernetes taint key of 1 to {_MOST} characters")
-        if len(value) > _MOST or (value and not _NAME.fullmatch(value)):
+        if not 1 <= len(key) <= _MAX_LENGTH or not _is_qualified(key):
+            raise bad_parameter(f"Taint key {key} is not a valid Kubernetes taint key of 1 to {_MAX_LENGTH} characters")
+        if len(value) > _MAX_LENGTH or (value and not _NAME.fullmatch(value)):
             raise bad_parameter(f"Value {value} of taint {key} is not a valid Kubernetes taint value")
         if (key, effect) in seen:
             raise bad_parameter(f"Taint {key} with effect {effect} is given more than once")
@@ -96,13 +96,13 @@ def check_taints(taints: object) -> None:
 
 
 def check_tags(tags: Mapping[str, object]) -> None:
-    """Refuse more than 50 tags, long or reserved keys, and characters that tags cannot have.
+    """Reject more than 50 tags, long or reserved keys, and characters that tags cannot contain.
 
     Raises:
-        Refusal: 400 InvalidParameterException (botocore eks TagMap; sentences unconfirmed).
+        Refusal: 400 InvalidParameterException (botocore eks TagMap; messages unconfirmed).
     """
-    if len(tags) > _MOST_TAGS:
-        raise bad_parameter(f"Too many tags: {len(tags)}, at most {_MOST_TAGS} are allowed")
+    if len(tags) > _MAX_TAGS:
+        raise bad_parameter(f"Too many tags: {len(tags)}, at most {_MAX_TAGS} are allowed")
     for key, value in tags.items():
         if key.lower().startswith("aws:"):
             raise bad_parameter(f"Tag key {key} begins with the reserved prefix aws:")

@@ -1,6 +1,6 @@
-"""The work behind a node group's states, on the sandbox's clock: instances come, change and go.
+"""The work behind a node group's states, on the sandbox's clock: instances are launched, changed, and terminated.
 
-In scope: what happens between the answer to a request and the state it leads to. Out of scope: HTTP, rules.
+In scope: everything between the response to a request and the resulting state. Out of scope: HTTP, rules.
 
 Durations are sandbox seconds; how long EKS waits before it gives up on missing capacity is unconfirmed, nodes have 15
 minutes to join (docs: eks/troubleshooting).
@@ -16,7 +16,7 @@ from gpukube_sandbox.eks.bottlerocket import UserDataError, check_form, decoded
 from gpukube_sandbox.eks.failures import Failure, eviction_failure, issue, over_quota, unsupported_zone
 from gpukube_sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
 from gpukube_sandbox.eks.quotas import limit_of, quota_of, room_for
-from gpukube_sandbox.eks.reservations import refused_launch
+from gpukube_sandbox.eks.reservations import launch_error
 from gpukube_sandbox.eks.wire.answers import Json, whole
 from gpukube_sandbox.kube.draining import cordon, drain
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pace:
-    """How long things take, in sandbox seconds."""
+    """Durations in sandbox seconds."""
 
     accept_s: float = 5.0
     launch_s: float = 30.0
@@ -45,7 +45,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a group's living nodes were given."""
+    """A group's settings before an update, as its existing nodes have them."""
 
     members: Json
     data: Json | None
@@ -54,13 +54,13 @@ class Before:
 
     @classmethod
     def of(cls, group: NodeGroup) -> Before:
-        """As it is now."""
+        """Return the current settings."""
         return cls(dict(group.members), group.data, node_labels(group), node_taints(group.members))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One operation at work."""
+    """A running operation and its context."""
 
     cluster: EksCluster
     group: NodeGroup
@@ -72,15 +72,15 @@ class Job:
 
     @property
     def fails(self) -> bool:
-        """Whether it was planned to go wrong."""
+        """Return whether a failure is planned."""
         return self.failure is not None and bool(self.failure.code)
 
     async def begin(self) -> None:
-        """Let the time pass in which nothing shows."""
+        """Wait for the time in which nothing is visible yet."""
         await self.clock.sleep(self.pace.accept_s + (self.failure.delay_s if self.failure else 0))
 
     def settle(self, status: str, failure: Failure | None = None) -> None:
-        """Give the group its state and its health."""
+        """Set the group's state and health."""
         group = self.group
         group.status = status  # type: ignore[assignment] # callers pass states only
         group.issues = [issue(failure, [group.asg])] if failure else []
@@ -89,10 +89,10 @@ class Job:
 
 
 async def run_create(job: Job) -> None:
-    """Launch a new group's instances and wait until they have joined; a failure stays until the group is deleted."""
+    """Launch a new group's instances and wait until they join; a failure stays until the group is deleted."""
     await job.begin()
     group = job.group
-    bad = _bad_user_data(group)
+    bad = _user_data_error(group)
     if bad:
         job.settle("CREATE_FAILED", Failure("Ec2LaunchTemplateInvalidConfiguration", bad))
         return
@@ -103,7 +103,7 @@ async def run_create(job: Job) -> None:
 
 
 async def run_delete(job: Job) -> None:
-    """Drain and terminate every instance, then the group; its launch template is not touched."""
+    """Drain and terminate every instance, then delete the group; its launch template stays."""
     await job.begin()
     if job.fails:
         job.settle("DELETE_FAILED", job.failure)
@@ -114,19 +114,19 @@ async def run_delete(job: Job) -> None:
 
 
 async def run_config(job: Job) -> None:
-    """Carry out a change of labels, taints, sizes or settings; a failed one is taken back.
+    """Apply a change of labels, taints, sizes, or settings; revert a failed one.
 
-    The update ends once EKS has told the Auto Scaling group; new instances come after it.
+    The update ends once EKS has updated the Auto Scaling group; new instances come up later.
     """
     await job.begin()
     await job.clock.sleep(job.pace.update_s)
     group, update = job.group, job.update
     launches = job.failure is not None and job.failure.code == "AsgInstanceLaunchFailures"
     if job.fails and not launches:
-        _take_back(job)
+        _revert(job)
         return
-    await job.cluster.kube.joined(group.nodes)  # what boots now would miss the change
-    await _retouch(job)
+    await job.cluster.kube.joined(group.nodes)  # instances that are booting now would miss the change
+    await _update_nodes(job)
     await _shrink(job, group.desired, at_once=True)
     if update:
         update.status = "Successful"
@@ -140,18 +140,18 @@ async def run_config(job: Job) -> None:
 
 
 async def run_version(job: Job) -> None:
-    """Replace every instance by one of the new version, template or release; a failed update is taken back.
+    """Replace every instance by one of the new version, template, or release; revert a failed update.
 
-    Strategy DEFAULT launches before it terminates, MINIMAL terminates before it launches, as many at once as
-    updateConfig lets be unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior). A
-    node whose pods cannot be evicted in time fails the update, which is taken back; with force they are deleted.
+    Strategy DEFAULT launches before it terminates, MINIMAL terminates before it launches, as many at a time as
+    updateConfig allows to be unavailable (botocore eks NodegroupUpdateConfig; docs: eks/managed-node-update-behavior).
+    A node whose pods cannot be evicted in time fails the update, which is reverted; with force, the pods are deleted.
     """
     await job.begin()
     group, pace = job.group, job.pace
-    failure = _unfit(job) or (job.failure if job.fails else None)
+    failure = _version_error(job) or (job.failure if job.fails else None)
     if failure is not None:
         await job.clock.sleep(pace.give_up_s)
-        _take_back(replace(job, failure=failure))
+        _revert(replace(job, failure=failure))
         return
     old = list(group.nodes)
     while old:
@@ -164,7 +164,7 @@ async def run_version(job: Job) -> None:
         if left and not (job.update and job.update.is_forced):
             await cordon(job.cluster.kube.api, batch, unschedulable=False)
             await _remove_all(job, added)
-            _take_back(replace(job, failure=eviction_failure(group.name)), [one.node for one in left])
+            _revert(replace(job, failure=eviction_failure(group.name)), [one.node for one in left])
             return
         await _remove_all(job, batch)
         if _is_minimal(group):
@@ -178,7 +178,7 @@ async def run_version(job: Job) -> None:
 
 
 async def stop_work(group: NodeGroup) -> None:
-    """End whatever works on a group, where it stands."""
+    """Cancel all work on a group at once."""
     tasks = [task for task in (group.task, group.growth) if task is not None]
     for task in tasks:
         task.cancel()
@@ -186,20 +186,20 @@ async def stop_work(group: NodeGroup) -> None:
 
 
 async def seed(job: Job) -> None:
-    """Give a group that has always been there its instances, booted already."""
+    """Create the instances of a group that exists from the start, already booted."""
     await _add(job, job.group.desired - len(job.group.nodes), 0.0)
     job.settle("ACTIVE")
 
 
 async def _replace(job: Job, batch: list[str]) -> list[str]:
-    """Launch as many instances of the new version; gives their names."""
+    """Launch as many instances of the new version; return their names."""
     before = len(job.group.nodes)
     await _add(job, len(batch), job.pace.boot_s)
     await job.cluster.kube.joined(job.group.nodes)
     return job.group.nodes[before:]
 
 
-def _take_back(job: Job, resources: list[str] | None = None) -> None:
+def _revert(job: Job, resources: list[str] | None = None) -> None:
     if job.before is not None:
         job.group.members, job.group.data = job.before.members, job.before.data
     if job.update and job.failure:
@@ -214,11 +214,11 @@ def _take_back(job: Job, resources: list[str] | None = None) -> None:
     job.settle("ACTIVE")
 
 
-def _unfit(job: Job) -> Failure | None:
-    """Why no instance of a new version would come or join; the code is one of updates' (botocore eks ErrorCode)."""
+def _version_error(job: Job) -> Failure | None:
+    """Return why no instance of a new version could launch or join, with an update's code (botocore eks ErrorCode)."""
     group = job.group
-    refused = refused_launch(job.cluster, group, 0) or _over_quota(job, _surge(job)) if group.nodes else None
-    wrong = refused.message if refused else _bad_user_data(group) or cannot_join(group)
+    rejected = launch_error(job.cluster, group, 0) or _over_quota(job, _surge(job)) if group.nodes else None
+    wrong = rejected.message if rejected else _user_data_error(group) or cannot_join(group)
     return Failure("NodeCreationFailure", wrong) if wrong else None
 
 
@@ -228,7 +228,7 @@ def _is_minimal(group: NodeGroup) -> bool:
 
 
 def _at_once(group: NodeGroup) -> int:
-    """How many instances are replaced at the same time."""
+    """Return how many instances are replaced at a time."""
     settings = group.members.get("updateConfig")
     given = settings if isinstance(settings, dict) else {}
     if "maxUnavailablePercentage" in given:
@@ -237,7 +237,7 @@ def _at_once(group: NodeGroup) -> int:
 
 
 def _surge(job: Job) -> int:
-    """Machines that an update launches beside the old ones: twice as many as zones, or as many as are replaced at once.
+    """Return how many machines an update adds: twice the zones, or as many as are replaced at a time if that is more.
 
     Source:
         docs: eks/managed-node-update-behavior, scale up phase; strategy MINIMAL launches none.
@@ -245,8 +245,8 @@ def _surge(job: Job) -> int:
     return 0 if _is_minimal(job.group) else max(2 * len(_zones(job)), _at_once(job.group))
 
 
-def _bad_user_data(group: NodeGroup) -> str:
-    """What EKS says of user data that it cannot merge; with an image of one's own it does not look."""
+def _user_data_error(group: NodeGroup) -> str:
+    """Return EKS's error about user data that it cannot merge; "" for a custom image, whose data it does not check."""
     if group.image.system == "custom":
         return ""
     try:
@@ -257,48 +257,48 @@ def _bad_user_data(group: NodeGroup) -> str:
 
 
 async def _launch(job: Job) -> Failure | None:
-    """Bring the group to its size; gives why it could not."""
+    """Launch instances up to the group's size; return the failure, if any."""
     group, pace = job.group, job.pace
-    wanted = group.desired - len(group.nodes)
-    if wanted <= 0:
+    count = group.desired - len(group.nodes)
+    if count <= 0:
         return job.failure if job.fails else None
     await job.clock.sleep(pace.launch_s)
     if not _offers(job):
         found = unsupported_zone(group.types[0].name, f"{job.cluster.region}{_zones(job)[0]}")
-        _note(job, found.message)
+        _record_activity(job, found.message)
         await job.clock.sleep(pace.give_up_s)
         return found
-    refused = refused_launch(job.cluster, group, wanted)
-    if refused is not None:
-        _note(job, refused.message)
+    rejected = launch_error(job.cluster, group, count)
+    if rejected is not None:
+        _record_activity(job, rejected.message)
         await job.clock.sleep(pace.give_up_s)
-        return refused
+        return rejected
     unjoinable = cannot_join(group)
     if unjoinable:
         await job.clock.sleep(pace.join_limit_s)
         return Failure("NodeCreationFailure", "Instances failed to join the kubernetes cluster")
-    if (short := _over_quota(job, wanted)) is not None:
-        _note(job, short.message)
+    if (short := _over_quota(job, count)) is not None:
+        _record_activity(job, short.message)
         await _add(job, short.after_nodes, pace.boot_s)
         await job.clock.sleep(pace.give_up_s)
         return short
     if job.failure and job.fails:
-        _note(job, job.failure.message)
-        await _add(job, min(wanted, job.failure.after_nodes), pace.boot_s)
+        _record_activity(job, job.failure.message)
+        await _add(job, min(count, job.failure.after_nodes), pace.boot_s)
         await job.clock.sleep(pace.give_up_s)
         return job.failure
-    await _add(job, wanted, pace.boot_s)
-    _note(job, "", count=wanted)
+    await _add(job, count, pace.boot_s)
+    _record_activity(job, "", count=count)
     await job.cluster.kube.joined(group.nodes)
     return None
 
 
-def _over_quota(job: Job, wanted: int) -> Failure | None:
-    """Why so many more machines may not be launched, and how many may (that the others come is unconfirmed)."""
+def _over_quota(job: Job, count: int) -> Failure | None:
+    """Return the failure if machines exceed the quota, and how many fit (that those come up is unconfirmed)."""
     group, known = job.group, job.cluster.known
     kind = group.types[0]
     room = room_for(known, group, kind)
-    if room is None or room >= wanted:
+    if room is None or room >= count:
         return None
     market = str(group.members["capacityType"])
     quota = quota_of(kind, market)
@@ -311,13 +311,13 @@ async def _grow_later(job: Job) -> None:
 
 
 async def scale_out(job: Job) -> Failure | None:
-    """Launch what the group lacks; gives why it did not come, which its health then shows too."""
+    """Launch the group's missing instances; return the failure, which its health then shows too."""
     failure = await _launch(job)
     group = job.group
     if group.status == "ACTIVE" and failure:
         job.settle("DEGRADED", failure)
     elif group.status == "DEGRADED" and not failure:
-        job.settle("ACTIVE")  # a scale-out that succeeds heals it (aws/containers-roadmap#2326)
+        job.settle("ACTIVE")  # a successful scale-out fixes it (aws/containers-roadmap#2326)
     return failure
 
 
@@ -328,7 +328,7 @@ def _zones(job: Job) -> list[str]:
 
 
 def _offers(job: Job) -> list[tuple[InstanceType, str]]:
-    """Where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers."""
+    """List where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers."""
     for kind in job.group.types:
         found = [(kind, zone) for zone in _zones(job) if zone in kind.zones]
         if found:
@@ -351,20 +351,20 @@ async def _add(job: Job, count: int, boot_s: float) -> None:
         group.coming -= left
 
 
-async def _shrink(job: Job, wanted: int, *, at_once: bool = False) -> None:
-    """Terminate the newest; a smaller size does it at once, budgets or not (docs: eks/update-managed-node-group)."""
-    while len(job.group.nodes) > wanted:
+async def _shrink(job: Job, count: int, *, at_once: bool = False) -> None:
+    """Terminate the newest; a lower size does so at once, despite budgets (docs: eks/update-managed-node-group)."""
+    while len(job.group.nodes) > count:
         if not at_once:
             await job.clock.sleep(job.pace.drain_s)
         await _remove(job, job.group.nodes[-1])
 
 
 async def _remove(job: Job, name: str) -> None:
-    await asyncio.shield(forget(job.cluster, job.group, name))
+    await asyncio.shield(terminate_instance(job.cluster, job.group, name))
 
 
-async def forget(cluster: EksCluster, group: NodeGroup, name: str) -> None:
-    """Take one instance away with its node."""
+async def terminate_instance(cluster: EksCluster, group: NodeGroup, name: str) -> None:
+    """Terminate one instance and delete its node."""
     group.nodes.remove(name)
     await cluster.kube.remove_node(name)
 
@@ -374,8 +374,8 @@ async def _remove_all(job: Job, names: list[str]) -> None:
         await _remove(job, name)
 
 
-async def _retouch(job: Job) -> None:
-    """Labels and taints of living nodes follow the group (docs: eks/update-managed-node-group: wording only)."""
+async def _update_nodes(job: Job) -> None:
+    """Apply the group's labels and taints to existing nodes (docs: eks/update-managed-node-group: wording only)."""
     if job.before is None:
         return
     labels = job.before.labels, node_labels(job.group)
@@ -384,8 +384,8 @@ async def _retouch(job: Job) -> None:
         await retouch_node(job.cluster.kube, name, labels, taints)
 
 
-def _note(job: Job, message: str, *, count: int = 0) -> None:
-    """Write down what the Auto Scaling group did, for DescribeScalingActivities."""
+def _record_activity(job: Job, message: str, *, count: int = 0) -> None:
+    """Record an activity of the Auto Scaling group for DescribeScalingActivities."""
     group, now = job.group, job.clock.now()
     entry: Json = {
         "ActivityId": f"{whole(len(group.activities)):08d}-{group.asg[-12:]}",

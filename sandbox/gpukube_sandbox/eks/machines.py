@@ -1,6 +1,6 @@
-"""The EC2 instances of a node group as Kubernetes nodes: names, labels, taints, GPUs.
+"""EC2 instances of a node group as Kubernetes nodes: names, labels, taints, GPUs.
 
-In scope: what EKS puts on a node that joins. Out of scope: when nodes come and go (`lifecycle`).
+In scope: what EKS sets on a node that joins. Out of scope: when nodes are created and deleted (`lifecycle`).
 
 Source of labels: docs: eks/managed-node-groups, eks/managed-node-update-behavior; cloud-provider-aws for the zone.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
 from gpukube_sandbox.eks.groups import Instance, image_of
 from gpukube_sandbox.eks.instances import POD_ADDRESSES
-from gpukube_sandbox.eks.keys import EFFECTS, labels_of, refused_by_kubelet
+from gpukube_sandbox.eks.keys import EFFECTS, labels_kubelet_rejects, labels_of
 from gpukube_sandbox.eks.wire.answers import objects_in
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec
@@ -37,7 +37,7 @@ _ARCH = {"x86_64": "amd64", "arm64": "arm64"}
 
 
 def node_labels(group: NodeGroup) -> dict[str, str]:
-    """Every label that the group gives its nodes: the user's and the cloud's."""
+    """Return all labels that the group sets on its nodes: the user's and the cloud's."""
     found = labels_of(group.members) | {
         "eks.amazonaws.com/nodegroup": group.name,
         "eks.amazonaws.com/nodegroup-image": image_of(group),
@@ -51,7 +51,7 @@ def node_labels(group: NodeGroup) -> dict[str, str]:
 
 
 def node_taints(members: Json) -> tuple[Taint, ...]:
-    """The group's taints as Kubernetes spells them; EKS adds none for GPUs."""
+    """Return the group's taints in Kubernetes' spelling; EKS adds none for GPUs."""
     return tuple(
         Taint(str(taint["key"]), str(taint.get("value") or ""), EFFECTS[str(taint["effect"])])
         for taint in objects_in(members.get("taints"))
@@ -59,8 +59,8 @@ def node_taints(members: Json) -> tuple[Taint, ...]:
 
 
 def cannot_join(group: NodeGroup) -> str:
-    """Why no node of this group will register; "" when nothing stands in the way."""
-    wrong = refused_by_kubelet(labels_of(group.members))
+    """Return why no node of this group can register; "" if nodes can."""
+    wrong = labels_kubelet_rejects(labels_of(group.members))
     if wrong:
         return f"kubelet refuses labels {', '.join(wrong)}"
     if group.image.has_plugin:
@@ -72,10 +72,10 @@ def cannot_join(group: NodeGroup) -> str:
 
 
 def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: str, boot_s: float) -> NodeShape:
-    """One instance that is about to boot.
+    """Return an instance that is about to boot.
 
     Args:
-        cluster: Where.
+        cluster: Cluster of the group.
         group: Its node group.
         kind: Its instance type.
         zone: Letter of its Availability Zone.
@@ -85,7 +85,7 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
     digest = hashlib.sha256(f"{group.arn}/{index}".encode()).digest()
     instance = f"i-0{digest.hex()[:16]}"
     area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
-    name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the digits at the end keep it unique here
+    name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the last digits make it unique here
     group.instances[name] = Instance(instance, f"{cluster.region}{zone}", kind.name)
     labels = node_labels(group) | {
         "topology.kubernetes.io/region": cluster.region,
@@ -116,18 +116,18 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
 
 
 def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
-    """What the user data asks for, else as many as have an address; never more than a managed group allows.
+    """Return the user data's maximum of pods, or the maximum by addresses; at most a managed group's maximum.
 
     Source:
-        awsdocs/amazon-eks-user-guide#663: 110 for less than 30 vCPUs, 250 for all others.
+        awsdocs/amazon-eks-user-guide#663: 110 below 30 vCPUs, 250 otherwise.
     """
-    most = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
-    asked = read_pods(_user_data(group), group.image.system)
-    return min(asked or POD_ADDRESSES.get(kind.name, most), most)
+    maximum = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
+    configured = read_pods(_user_data(group), group.image.system)
+    return min(configured or POD_ADDRESSES.get(kind.name, maximum), maximum)
 
 
 def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:
-    """Version of the kubelet: a release of AL2023 begins with it."""
+    """Return the kubelet's version: a release of AL2023 starts with it."""
     version, release = str(group.members["version"]), str(group.members["releaseVersion"])
     return release.partition("-")[0] if release.startswith(f"{version}.") else cluster.patched(version)
 
@@ -138,7 +138,7 @@ def _system(group: NodeGroup) -> str:
 
 
 def _gpu_shape(group: NodeGroup, kind: InstanceType) -> GpuShape | None:
-    """The GPUs of a node, none of them NVIDIA's for AMD and Neuron machines."""
+    """Return the GPUs of a node; without NVIDIA GPUs on AMD and Neuron machines."""
     if not kind.is_nvidia:
         return None
     image = group.image
@@ -168,13 +168,14 @@ async def retouch_node(
     labels: tuple[dict[str, str], dict[str, str]],
     taints: tuple[tuple[Taint, ...], tuple[Taint, ...]],
 ) -> None:
-    """Bring the group's labels and taints of a living node from the old to the new ones; others stay.
+    """Change a node's group labels and taints from the old to the new ones; others stay.
 
     Args:
-        kube: The cluster; a node that is not there (yet) is left out.
+        kube: The cluster; a node that does not exist (yet) is skipped.
         name: Node name.
-        labels: What the group gave, and what it gives now.
-        taints: Likewise; a taint is known by key and effect (hashicorp/terraform-provider-aws node_group.go).
+        labels: The group's old and new labels.
+        taints: The group's old and new taints; key and effect identify a taint (hashicorp/terraform-provider-aws
+            node_group.go).
     """
     node = await kube.api.get("nodes", name)
     if node is None:

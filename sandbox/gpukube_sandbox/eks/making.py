@@ -1,7 +1,6 @@
-"""Making an EKS cluster with what stands in it from the start.
+"""Creates an EKS cluster with its initial node groups and resources.
 
-In scope: from the request for a cluster to a running one with its node groups. Out of scope: the control API's
-documents (`steering`).
+In scope: from a request to a running cluster. Out of scope: the control API's documents (`steering`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _SYSTEM_SCALING = {"minSize": 1, "maxSize": 3, "desiredSize": 1}
 
 @dataclass(frozen=True, slots=True)
 class EksRequest:
-    """A cluster that shall exist."""
+    """A request to create a cluster."""
 
     account: str
     region: str
@@ -43,64 +42,64 @@ class EksRequest:
 
     @property
     def key(self) -> str:
-        """Key of the cluster in the service and of its Kubernetes API."""
+        """Return the key of the cluster in the service and of its Kubernetes API."""
         return eks_key(self.account, self.region, self.name)
 
 
 async def make_cluster(
-    service: EksService, wanted: EksRequest, kube_base: str, ca_pem: bytes, assets: Path | None
+    service: EksService, request: EksRequest, kube_base: str, ca_pem: bytes, assets: Path | None
 ) -> EksCluster:
-    """Start a cluster and seed its node groups.
+    """Start a cluster and create its initial node groups.
 
     Args:
-        service: Where it goes.
-        wanted: What it is.
+        service: Service that gets the cluster.
+        request: The cluster to create.
         kube_base: Address of the Kubernetes APIs.
         ca_pem: Their certificate authority.
-        assets: Directory of a real control plane; None for an emulated one.
+        assets: Directory of a real control plane's binaries; None for an emulated one.
 
     Raises:
-        Refusal: A node group of the options is one that EKS would refuse, or a reservation is not understood.
+        Refusal: EKS would reject a node group of the options, or a reservation is invalid.
     """
     token = secrets.token_urlsafe(24)
-    reviewer = (f"{kube_base}/reviews/{wanted.key}", ca_pem.decode())
-    version = wanted.kubernetes_version
-    kube = KubeCluster(wanted.name, service.clock, token, version, assets=assets, reviewer=reviewer)
-    if wanted.options.extended_tolerations:
+    reviewer = (f"{kube_base}/reviews/{request.key}", ca_pem.decode())
+    version = request.kubernetes_version
+    kube = KubeCluster(request.name, service.clock, token, version, assets=assets, reviewer=reviewer)
+    if request.options.extended_tolerations:
         kube.tolerate_extended_resources()
     await kube.start()
-    reached = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))["clusters"][0][
+    reached = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{request.key}", ca_pem.decode()))["clusters"][0][
         "cluster"
     ]
     cluster = EksCluster(
-        account=wanted.account,
-        region=wanted.region,
-        name=wanted.name,
+        account=request.account,
+        region=request.region,
+        name=request.name,
         kubernetes_version=kube.kubernetes_version,
         kube=kube,
         kube_url=reached["server"],
         ca_pem=base64.b64decode(reached["certificate-authority-data"]),
         token=token,
         created=service.clock.now(),
-        options=wanted.options,
-        status=wanted.options.status,
-        tags=dict(wanted.options.tags),
-        known=service.known(wanted.account, wanted.region),
+        options=request.options,
+        status=request.options.status,
+        tags=dict(request.options.tags),
+        known=service.known(request.account, request.region),
     )
     _add_things(cluster)
-    cluster.subnets = default_subnets(cluster, wanted.options.subnets)
-    given = wanted.options.node_groups
+    cluster.subnets = default_subnets(cluster, request.options.subnets)
+    given = request.options.node_groups
     for body in [_SYSTEM] if given is None else objects_in(given):
         await _seed_group(service, cluster, body)
     await apply_system_pods(kube, SYSTEM)
-    if wanted.options.foreign_plugin:
+    if request.options.foreign_plugin:
         await apply_static_plugin(kube)
-    service.clusters[wanted.key] = cluster
+    service.clusters[request.key] = cluster
     return cluster
 
 
 def _add_things(cluster: EksCluster) -> None:
-    """What came with the cluster, and what its options say."""
+    """Add the cluster's own resources and those of its options."""
     cluster.known.clusters.append(cluster)
     cluster.known.groups.add(cluster.security_group)
     cluster.known.reservations |= {entry.id: entry for entry in read_reservations(cluster.options.reservations)}

@@ -1,7 +1,7 @@
-"""What machines cost in the emulated AWS: the price list and the history of spot prices.
+"""Machine prices of the emulated AWS: the price list and the history of spot prices.
 
-In scope: invented prices, GetProducts of AWS's price list, DescribeSpotPriceHistory. Out of scope: HTTP
-(`routes`), what machines there are (`instances`).
+In scope: invented prices, GetProducts of AWS's price list, DescribeSpotPriceHistory. Out of scope: HTTP (`routes`), the
+machines themselves (`instances`).
 
 Sources: botocore pricing/2017-10-15 and ec2/2016-11-15; docs: awsaccountbilling/latest/aboutv2/price-list-query-api.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.wire.identity import Caller
 
 PRICE_LIST = "AWSPriceListService."
-"""What stands before the operation in X-Amz-Target."""
+"""Prefix of the operation in X-Amz-Target."""
 _ENDPOINTS = {"us-east-1", "eu-central-1", "ap-south-1"}
-"""Regions that have the price list (botocore endpoints)."""
+"""Regions with the price list (botocore endpoints)."""
 _GPU_USD = {
     "T4-16GB": 0.4, "T4G-16GB": 0.3, "V100-16GB": 2.6, "V100-32GB": 3.0, "A10G-24GB": 0.8, "L4-24GB": 0.7,
     "L40S-48GB": 1.6, "A100-40GB": 2.5, "A100-80GB": 3.2, "H100-80GB": 6.0, "H200-141GB": 7.0,
@@ -33,41 +33,41 @@ _GPU_USD = {
 }  # fmt: skip
 _VCPU_USD = 0.025
 _FAR = 1.15
-"""Regions outside the United States are dearer."""
+"""Price factor of regions outside the United States."""
 _SPOT = {"a": 0.4, "b": 0.45, "c": 0.5}
-"""Zone -> share of the price on demand."""
-_MOST = 100
+"""Zone -> share of the on-demand price."""
+_MAX_RESULTS = 100
 
 
 def price_of(entry: InstanceType, region: str) -> float:
-    """US dollars per hour; invented."""
+    """Return an invented price in US dollars per hour."""
     gpus = entry.fraction or entry.gpus
     here = gpus * _GPU_USD.get(entry.gpu, 1.0) + entry.vcpus * _VCPU_USD
     return round(here * (1.0 if region.startswith("us-") else _FAR), 4)
 
 
 def get_products(caller: Caller, body: object) -> Json:
-    """One page of products, each as JSON in a string.
+    """Return one page of products, each as JSON in a string.
 
     Raises:
-        Refusal: 400, another service than EC2, or a filter that is none.
+        Refusal: 400 for a service other than EC2, or an unsupported filter.
     """
-    asked = body if isinstance(body, dict) else {}
+    request = body if isinstance(body, dict) else {}
     if caller.region not in _ENDPOINTS:
         message = f"Could not connect: the price list has no endpoint in {caller.region}"
         raise Refusal("InvalidParameterException", message)
-    if asked.get("ServiceCode") != "AmazonEC2":
-        raise Refusal("InvalidParameterException", "The sandbox has prices of AmazonEC2 only")
+    if request.get("ServiceCode") != "AmazonEC2":
+        raise Refusal("InvalidParameterException", "The sandbox has prices for AmazonEC2 only")
     terms: dict[str, str] = {}
-    for entry in objects_in(asked.get("Filters")):
+    for entry in objects_in(request.get("Filters")):
         if entry.get("Type") != "TERM_MATCH":
             raise Refusal("InvalidParameterException", f"Filter type {entry.get('Type')} is not supported")
         terms[str(entry.get("Field"))] = str(entry.get("Value"))
     region = terms.get("regionCode", "us-east-1")
     found = [product for one in TYPES.values() if (product := _product(one, region)) and _fits(product, terms)]
-    size = min(_number(asked.get("MaxResults"), _MOST), _MOST)
+    size = min(_number(request.get("MaxResults"), _MAX_RESULTS), _MAX_RESULTS)
     try:
-        page, following = cut("GetProducts", found, str(asked.get("NextToken") or ""), size)
+        page, following = cut("GetProducts", found, str(request.get("NextToken") or ""), size)
     except WrongToken as error:
         raise Refusal("InvalidNextTokenException", "The pagination token is invalid. Try again without it.") from error
     more = {"NextToken": following} if following else {}
@@ -140,4 +140,4 @@ def _number(value: object, usual: int) -> int:
 ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "DescribeSpotPriceHistory": _spot_history,
 }
-"""Actions of EC2 beyond those of `ec2`."""
+"""Additional actions of EC2, next to those of `ec2`."""

@@ -1,10 +1,9 @@
 """Public parameters of Systems Manager: the newest releases of EKS's images.
 
-In scope: GetParameter and GetParameters for those. Out of scope: HTTP (`routes`), which images there are
-(`images`).
+In scope: GetParameter and GetParameters for those. Out of scope: HTTP (`routes`), the images themselves (`images`).
 
 Source: docs: eks/retrieve-ami-id, eks/retrieve-ami-id-bottlerocket; botocore ssm/2014-11-06; awslabs/amazon-eks-ami#531
-(the value of `recommended`, and a refusal without a text), #423.
+(the value of `recommended`, and an error without a message), #423.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.wire.identity import Caller
 
 TARGET = "AmazonSSM."
-"""What stands before the operation in X-Amz-Target."""
+"""Prefix of the operation in X-Amz-Target."""
 _FORMS = (
     re.compile(
         r"/aws/service/eks/optimized-ami/(?P<minor>1\.\d+)/amazon-linux-2023/(?P<arch>x86_64|arm64)/"
@@ -38,14 +37,14 @@ _FORMS = (
     ),
 )
 _VARIANTS = {"standard": "_STANDARD", "nvidia": "_NVIDIA", "neuron": "_NEURON", "-nvidia": "_NVIDIA", None: ""}
-_MOST = 10
+_MAX_NAMES = 10
 
 
 def get_parameter(service: EksService, caller: Caller, body: object) -> Json:
-    """One parameter.
+    """Return a parameter.
 
     Raises:
-        Refusal: 400 ParameterNotFound, with no text, as the service has none.
+        Refusal: 400 ParameterNotFound, without a message, like the service's.
     """
     name = str(body.get("Name", "")) if isinstance(body, dict) else ""
     found = _parameter(service, caller, name)
@@ -55,14 +54,14 @@ def get_parameter(service: EksService, caller: Caller, body: object) -> Json:
 
 
 def get_parameters(service: EksService, caller: Caller, body: object) -> Json:
-    """Up to ten parameters; the names of those that there are not are told apart.
+    """Return up to ten parameters, and the names of those that do not exist.
 
     Raises:
-        Refusal: 400 for more (botocore ssm ParameterNameList; the form of the sentence is the service's own).
+        Refusal: 400 for more than ten (botocore ssm ParameterNameList; the message has the service's form).
     """
     names = strings_in(body.get("Names")) if isinstance(body, dict) else []
-    if not 1 <= len(names) <= _MOST:
-        bound = f"less than or equal to {_MOST}" if names else "greater than or equal to 1"
+    if not 1 <= len(names) <= _MAX_NAMES:
+        bound = f"less than or equal to {_MAX_NAMES}" if names else "greater than or equal to 1"
         text = f"1 validation error detected: Value '[{', '.join(names)}]' at 'names' failed to satisfy constraint: "
         raise Refusal("ValidationException", f"{text}Member must have length {bound}")
     found = {name: _parameter(service, caller, name) for name in names}
@@ -74,27 +73,27 @@ def get_parameters(service: EksService, caller: Caller, body: object) -> Json:
 
 def _parameter(service: EksService, caller: Caller, name: str) -> Json | None:
     for form in _FORMS:
-        if asked := form.fullmatch(name):
+        if parts := form.fullmatch(name):
             system = "AL2023" if "optimized-ami" in name else "BOTTLEROCKET"
-            arch = "ARM_64" if asked["arch"] == "arm64" else "x86_64"
-            image = IMAGES.get(f"{system}_{arch}{_VARIANTS[asked['variant']]}")
-            return _value(service, caller, name, asked, image) if image else None
+            arch = "ARM_64" if parts["arch"] == "arm64" else "x86_64"
+            image = IMAGES.get(f"{system}_{arch}{_VARIANTS[parts['variant']]}")
+            return _value(service, caller, name, parts, image) if image else None
     return None
 
 
-def _value(service: EksService, caller: Caller, name: str, asked: re.Match[str], image: Image) -> Json:
+def _value(service: EksService, caller: Caller, name: str, parts: re.Match[str], image: Image) -> Json:
     clusters = service.in_region(caller.account, caller.region)
-    same = next((one for one in clusters if one.version == asked["minor"]), None)
-    patch = same.kubernetes_version if same else f"{asked['minor']}.{LATEST_PATCH}"
+    same = next((one for one in clusters if one.version == parts["minor"]), None)
+    patch = same.kubernetes_version if same else f"{parts['minor']}.{LATEST_PATCH}"
     release = release_version(image, patch, max((one.image_date for one in clusters), default=AL_DATE))
     known = {
         "image_id": image_id(image, release),
-        "image_name": f"amazon-eks-node-al2023-{asked['arch']}-{asked['variant']}-{asked['minor']}-v{release[-8:]}",
+        "image_name": f"amazon-eks-node-al2023-{parts['arch']}-{parts['variant']}-{parts['minor']}-v{release[-8:]}",
         "release_version": release,
         "image_version": release,
     }
     shown = {key: known[key] for key in ("image_id", "image_name", "release_version")}
-    value = known[asked["key"]] if asked["key"] else json.dumps({"schema_version": "2", **shown})
+    value = known[parts["key"]] if parts["key"] else json.dumps({"schema_version": "2", **shown})
     arn = f"arn:aws:ssm:{caller.region}::parameter{name}"
     return {"Name": name, "Type": "String", "Value": value, "Version": 1, "ARN": arn, "DataType": "text"}
 

@@ -1,11 +1,11 @@
-"""What each call of AWS needs of IAM, and the refusals.
+"""IAM permissions that each AWS call needs, and the errors if they are missing.
 
-In scope: the map from call to permission, and the words. Out of scope: what is refused (`permits`).
+In scope: the map from call to permission, and the messages. Out of scope: which permissions are denied (`permits`).
 
 Sources: the service authorization reference (docs: service-authorization/latest/reference,
 list_amazonelastickubernetesservice, list_amazonec2, list_identityandaccessmanagement, list_amazonec2autoscaling,
 list_servicequotas, list_awspricelist, list_awssystemsmanager), where the permission of a call is the service's prefix
-and the call's name; what is needed beside it has its source where it is written.
+and the call's name; additional permissions have their source next to them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, unquote
 
 from starlette.requests import Request
 
-from gpukube_sandbox.eks.routes import refused
+from gpukube_sandbox.eks.routes import error_response
 from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
 from gpukube_sandbox.eks.wire.identity import Caller, read_caller
 from gpukube_sandbox.permits import Need
@@ -49,7 +49,7 @@ _EKS: dict[tuple[str, str], str] = {
     ("POST", "tags/*"): "TagResource",
     ("DELETE", "tags/*"): "UntagResource",
 }
-"""Method and path, names as `*`, to the call (botocore eks/2017-11-01)."""
+"""Method and path, with `*` for names -> call (botocore eks/2017-11-01)."""
 _NAMED: dict[str, tuple[str, ...]] = {
     "ec2": (
         "CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "DeleteLaunchTemplateVersions",
@@ -70,7 +70,7 @@ STS/latest/APIReference/API_GetCallerIdentity)."""
 _BESIDE = (
     "ec2:CreateTags", "ec2:RunInstances", "eks:TagResource", "iam:CreateServiceLinkedRole", "iam:PassRole",
 )  # fmt: skip
-"""What no call here has the name of, or has it and is needed by others too."""
+"""Permissions without a call of that name here, or that other calls need too."""
 KNOWN = frozenset(
     {
         *(f"eks:{name}" for name in _EKS.values()),
@@ -84,31 +84,31 @@ _LINKED_ROLE = "AWSServiceRoleForAmazonEKSNodegroup"
 
 
 class AwsPermissions:
-    """What requests to the emulated AWS need.
+    """Permissions that requests to the emulated AWS need.
 
     Args:
-        service: Whose templates and groups some needs depend on.
+        service: Service with the templates and groups that some permissions depend on.
     """
 
     def __init__(self, service: EksService) -> None:
         self._service = service
 
     def needs(self, scope: Scope, body: bytes) -> list[Need]:
-        """List what a request needs, that of the call itself first; nothing for one that is not signed well."""
+        """List what a request needs, the permission for the call itself first; () if its signature is invalid."""
         request = Request(scope)
         try:
             caller = read_caller(request.headers, request.query_params)
         except Refusal:
             return []
         if caller.service == "eks":
-            return list(self._of_eks(request, caller, body))
+            return list(self._eks_needs(request, caller, body))
         if caller.service in _QUERY:
             params = dict(parse_qsl(body.decode(errors="replace") or request.url.query, keep_blank_values=True))
             return list(_of_query(caller, params))
         action = request.headers.get("x-amz-target", "").rpartition(".")[2]
         return [Need(f"{caller.service}:{action}")] if action in _NAMED.get(caller.service, ()) else []
 
-    def _of_eks(self, request: Request, caller: Caller, body: bytes) -> Iterator[Need]:
+    def _eks_needs(self, request: Request, caller: Caller, body: bytes) -> Iterator[Need]:
         raw = request.scope.get("raw_path") or request.url.path.encode()
         parts = [unquote(part) for part in raw.decode().partition("?")[0].split("/") if part]
         action = _EKS.get((request.method, "/".join("*" if at % 2 else part for at, part in enumerate(parts))))
@@ -122,12 +122,12 @@ class AwsPermissions:
         yield Need(f"eks:{action}", resource)
         sent = _json(body)
         if action == "CreateNodegroup":
-            yield from self._beside_creation(caller, cluster, sent, resource)
+            yield from self._creation_needs(caller, cluster, sent, resource)
         if action == "UpdateNodegroupVersion":
-            yield from self._beside_launch(caller, self._template_of(caller, cluster, parts[3], sent), action, resource)
+            yield from self._launch_needs(caller, self._template_of(caller, cluster, parts[3], sent), action, resource)
 
-    def _beside_creation(self, caller: Caller, cluster: str, sent: Json, at: str) -> Iterator[Need]:
-        """What EKS asks of the caller's rights beyond its own, as it looks with the caller's identity.
+    def _creation_needs(self, caller: Caller, cluster: str, sent: Json, at: str) -> Iterator[Need]:
+        """Yield the caller's permissions that EKS itself needs, because it acts with the caller's identity.
 
         Sources: docs: eks/latest/userguide/security-iam-troubleshoot (PassRole); aws/karpenter-provider-aws#4434
         (TagResource on the group, for requests with tags); aws-controllers-k8s/community#2164
@@ -146,10 +146,10 @@ class AwsPermissions:
             yield Need("iam:CreateServiceLinkedRole", f"role {_LINKED_ROLE}", by, at)
         yield Need("iam:ListAttachedRolePolicies", name, by, at)
         yield Need("ec2:DescribeSubnets", "", by, at)
-        yield from self._beside_launch(caller, sent.get("launchTemplate"), "CreateNodegroup", at)
+        yield from self._launch_needs(caller, sent.get("launchTemplate"), "CreateNodegroup", at)
 
-    def _beside_launch(self, caller: Caller, template: object, action: str, at: str) -> Iterator[Need]:
-        """What a launch template of one's own asks for (docs: eks/latest/userguide/launch-templates)."""
+    def _launch_needs(self, caller: Caller, template: object, action: str, at: str) -> Iterator[Need]:
+        """Yield the permissions for a custom launch template (docs: eks/latest/userguide/launch-templates)."""
         if not isinstance(template, dict):
             return
         by, data = f"eks:{action}", self._data_of(caller, template)
@@ -165,7 +165,7 @@ class AwsPermissions:
         return {}
 
     def _template_of(self, caller: Caller, cluster: str, group: str, sent: Json) -> object:
-        """The template that an update starts instances from: the one it names, else the group's."""
+        """Return the launch template of an update: the one in the request, or the group's."""
         named = sent.get("launchTemplate")
         if named:
             return named
@@ -175,19 +175,19 @@ class AwsPermissions:
         return None
 
     def _has_linked_role(self, account: str) -> bool:
-        """The first node group of an account makes the role, which stays."""
+        """Return whether the service-linked role exists: an account's first node group creates it, and it stays."""
         return any(cluster.groups for cluster in self._service.clusters.values() if cluster.account == account)
 
     @staticmethod
     def answer(need: Need, scope: Scope) -> Response:
-        """Answer that a permission is missing."""
+        """Return the response to a call without the permission."""
         request = Request(scope)
         caller = read_caller(request.headers, request.query_params)
-        return refused(caller.service, _refusal(need, caller), str(uuid.uuid4()))
+        return error_response(caller.service, _refusal(need, caller), str(uuid.uuid4()))
 
 
 def _of_query(caller: Caller, params: Mapping[str, str]) -> Iterator[Need]:
-    """What an action needs; tags of what it creates need CreateTags (docs: list_amazonec2, dependent actions)."""
+    """Yield what an action needs; tags at creation need CreateTags (docs: list_amazonec2, dependent actions)."""
     action = params.get("Action", "")
     if action not in _NAMED[caller.service]:
         return
@@ -210,16 +210,16 @@ _FAILED: dict[str, str] = {
     "iam:CreateServiceLinkedRole": f"Failed to create service linked role: {_LINKED_ROLE} due to missing permissions "
     "for 'iam:CreateServiceLinkedRole'",
 }
-"""What EKS says of what it does with the caller's rights (terraform-aws-eks#823, XenitAB/terraform-modules#396)."""
+"""EKS's messages about calls with the caller's permissions (terraform-aws-eks#823, XenitAB/terraform-modules#396)."""
 _LAUNCHES = frozenset({"ec2:RunInstances", "ec2:CreateTags"})
 
 
 def _refusal(need: Need, caller: Caller) -> Refusal:
-    """The error of a missing permission, as the service words it that was called.
+    """Return the error of a missing permission in the words of the called service.
 
-    Sources: docs: eks/latest/userguide/security-iam-troubleshoot; aws-controllers-k8s/community#2164 (sentences with
-    "because"); aws-samples/terraform-eks-code#13 (the launch template, which names no permission). The code of what EKS
-    passes on from IAM and EC2 is unconfirmed where these do not show it.
+    Sources: docs: eks/latest/userguide/security-iam-troubleshoot; aws-controllers-k8s/community#2164 (messages with
+    "because"); aws-samples/terraform-eks-code#13 (the launch template, which names no permission). The code of errors
+    that EKS passes on from IAM and EC2 is unconfirmed unless these show it.
     """
     on = f" on resource: {need.resource}" if need.resource else ""
     why = f"because no identity-based policy allows the {need.permission} action"
@@ -240,7 +240,7 @@ def _refusal(need: Need, caller: Caller) -> Refusal:
 
 
 def _encoded(text: str) -> str:
-    """What only `aws sts decode-authorization-message` can read; here it cannot either."""
+    """Encode a message for `aws sts decode-authorization-message`, which cannot decode it here."""
     digest = hashlib.sha512(text.encode()).digest()
     return base64.urlsafe_b64encode(digest * 3).decode().rstrip("=")
 

@@ -1,10 +1,10 @@
-"""Quotas of an account: how many vCPUs it may run in a region, and how many it runs; node groups of a cluster.
+"""Quotas of an account: vCPUs per region, limits and usage; node groups per cluster.
 
 In scope: the quotas that limit GPU instances, and the sums. Out of scope: the calls of Service Quotas
 (`servicequotas`), when instances are launched (`lifecycle`).
 
 Source: codes and names: gruntwork-io/terraform-aws-utilities, service quotas
-generated 2026-01-14. Which quota limits P6 on the spot market is not known: none does here.
+generated 2026-01-14. The quota of P6 spot instances is unknown: none applies here.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.instances import InstanceType
 
 DEFAULT = 100_000.0
-"""Of every quota that nobody has set: more than any test needs. Real accounts often begin with 0."""
+"""Default of every quota: more than any test needs. Real accounts often start with 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """One quota.
+    """A quota of the account.
 
     Attributes:
-        code: Of Service Quotas.
-        name: Likewise.
-        families: Regular expression of the instance families that it limits; "" where it limits none.
+        code: Code in Service Quotas.
+        name: Name in Service Quotas.
+        families: Regular expression of the instance families that it limits; "" if it limits none.
         market: capacityType of the node groups that it limits.
-        service: Code of the service whose quota it is.
-        default: Where nobody has set it.
+        service: Service code.
+        default: Value if none was set.
     """
 
     code: str
@@ -59,18 +59,18 @@ QUOTAS = {
 
 
 def quota_of(kind: InstanceType, market: str) -> Quota | None:
-    """The quota that instances of a type count against; None for none, as in a Capacity Block."""
+    """Return the quota that instances of a type count against; None for none, as in a Capacity Block."""
     found = (q for q in QUOTAS.values() if q.market == market and re.fullmatch(q.families, kind.family))
     return next(found, None)
 
 
 def limit_of(known: Known, quota: Quota) -> float:
-    """Most vCPUs, or whatever else it counts, that there may be."""
+    """Return the limit of a quota in its unit, such as vCPUs."""
     return known.quotas.get(quota.code, quota.default)
 
 
 def room_for(known: Known, group: NodeGroup, kind: InstanceType) -> int | None:
-    """How many more instances a group may launch; None where no quota counts them."""
+    """Return how many more instances a group may launch; None if no quota limits them."""
     quota = quota_of(kind, str(group.members["capacityType"]))
     if quota is None:
         return None
@@ -79,7 +79,7 @@ def room_for(known: Known, group: NodeGroup, kind: InstanceType) -> int | None:
 
 
 def _vcpus(group: NodeGroup, quota: Quota) -> int:
-    """Sum the vCPUs of a group that count against a quota, those of instances on their way too."""
+    """Sum the vCPUs of a group that count against a quota, including instances that are still coming up."""
     market = str(group.members["capacityType"])
     kinds = [TYPES[group.instances[node].type] for node in group.nodes] + [group.types[0]] * group.coming
     return sum(kind.vcpus for kind in kinds if quota_of(kind, market) is quota)

@@ -1,7 +1,7 @@
-"""What a node group and its launch template name and somebody else has made. Only what was declared exists.
+"""Existing resources that a node group and its launch template name. Only declared resources exist.
 
-In scope: the refusal of what does not exist. Out of scope: what exists (`things`, `clusters`), other rules
-(`rules`), how things are declared (`steering`), what a reservation allows (`reservations`).
+In scope: rejecting names that do not exist. Out of scope: what exists (`things`, `clusters`), other rules (`rules`),
+declaring resources (`steering`), what a reservation allows (`reservations`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
 
 Kind = Literal["roles", "keyPairs", "securityGroups", "subnets"]
-"""As `steering.declare` calls them."""
+"""Kinds of resources, named as in `steering.declare`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One member that names a thing.
+    """A member that names a resource.
 
     Attributes:
-        member: Where it is: in "nodegroup", the body of CreateNodegroup, or in "template", the data of its template.
-        code: Error code where the thing does not exist.
-        text: Its sentence; {name} stands for the thing.
+        member: Path of the member: in "nodegroup", the body of CreateNodegroup, or in "template", the data of its
+            template.
+        code: Error code if the resource does not exist.
+        text: Message; {name} is the resource's name.
     """
 
     member: tuple[str, ...]
@@ -40,14 +41,14 @@ class Reference:
     text: str
 
     def names_in(self, request: Json) -> list[str]:
-        """What `{"nodegroup", "template"}` names here."""
+        """Return the names in this member of `{"nodegroup", "template"}`."""
         return list(_strings_at(request, self.member))
 
 
 _NO_KEY = "The key pair '{name}' does not exist"
 _NO_GROUP = "The security group '{name}' does not exist"
 REFERENCES = (
-    # code and sentence unconfirmed; the sentence is IAM's own of GetRole
+    # code and message unconfirmed; the message is that of IAM's GetRole
     Reference(
         ("nodegroup", "nodeRole"), "roles", "InvalidParameterException", "The role with name {name} cannot be found."
     ),
@@ -68,8 +69,9 @@ REFERENCES = (
         "InvalidRequestException",
         "The subnet ID '{name}' does not exist (Service: AmazonEC2; Code: InvalidSubnetID.NotFound)",
     ),
-    # What EC2 says of a template, EKS passes on as InvalidRequestException: cloudposse/terraform-aws-eks-node-group#77.
-    # EC2's sentence of a key pair: eksctl-io/eksctl#1989; of a group: unconfirmed.
+    # EKS passes on EC2's errors about a template as InvalidRequestException:
+    # cloudposse/terraform-aws-eks-node-group#77.
+    # EC2's message about a key pair: eksctl-io/eksctl#1989; about a group: unconfirmed.
     Reference(("template", "KeyName"), "keyPairs", "InvalidRequestException", _NO_KEY),
     Reference(("template", "SecurityGroupIds"), "securityGroups", "InvalidRequestException", _NO_GROUP),
     Reference(("template", "NetworkInterfaces", "Groups"), "securityGroups", "InvalidRequestException", _NO_GROUP),
@@ -77,14 +79,14 @@ REFERENCES = (
 
 
 def check_references(request: Json, cluster: EksCluster) -> None:
-    """Refuse a request that names what does not exist, or a role that nodes cannot have.
+    """Reject a request that names resources that do not exist, or a role that nodes cannot have.
 
     Args:
         request: `{"nodegroup", "template"}`; either may be absent.
-        cluster: Where the group is.
+        cluster: Cluster of the group.
 
     Raises:
-        Refusal: 400 by the table; InvalidParameterException for a role whose trust lacks EC2 (sentence unconfirmed).
+        Refusal: 400 from the table; InvalidParameterException for a role whose trust lacks EC2 (message unconfirmed).
     """
     for reference in REFERENCES:
         for name in reference.names_in(request):
@@ -101,13 +103,13 @@ def check_references(request: Json, cluster: EksCluster) -> None:
 
 
 def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -> Json:
-    """What the request of a node group needs, as `steering.declare` reads it.
+    """Return what a request for a node group needs, in the form of `steering.declare`.
 
     Args:
         group: Members of CreateNodegroup.
         template: Data of its launch template.
         cluster: Name of the cluster.
-        zones: Letters of the zones that it shall be in; none if it does not matter.
+        zones: Letters of the zones of the group; empty if any.
     """
     named: dict[str, list[str]] = {}
     for reference in REFERENCES:
@@ -125,7 +127,7 @@ def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -
 
 
 def _reservations_of(group: Json, template: Json, zones: Sequence[str]) -> list[Json]:
-    """The reservation that a template targets, of the type and in the zone that are asked for, as large as needed."""
+    """Return the reservation that a template targets, with the requested type and zone, as large as needed."""
     identity, arn = requested_reservation(template)
     types = [*_strings_at(template, ("InstanceType",)), *strings_in(group.get("instanceTypes"))]
     if not (identity or arn) or not types or types[0] not in TYPES:
@@ -152,7 +154,7 @@ def _exists(kind: Kind, name: str, cluster: EksCluster) -> bool:
 
 
 def _strings_at(value: object, path: tuple[str, ...]) -> Iterator[str]:
-    """All strings at a path, through lists of objects too."""
+    """Return all strings at a path, also inside lists of objects."""
     if isinstance(value, list):
         for item in value:
             yield from _strings_at(item, path)

@@ -1,4 +1,4 @@
-"""The regions of AWS.
+"""AWS regions.
 
 Source: botocore's endpoints.json of 2026, all partitions.
 """
@@ -18,5 +18,5 @@ _OTHERS: Final = """
     us-iso-east-1 us-iso-west-1 us-isob-east-1 eu-isoe-west-1 us-isof-east-1 us-isof-south-1
 """
 STANDARD: Final = frozenset(_STANDARD.split())
-"""Of the partition "aws"."""
+"""Regions of the partition "aws"."""
 REGIONS: Final = STANDARD | frozenset(_OTHERS.split())

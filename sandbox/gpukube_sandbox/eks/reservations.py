@@ -1,10 +1,10 @@
-"""Capacity reservations and Capacity Blocks: machines that were set aside, and whether a launch may take them.
+"""Capacity reservations and Capacity Blocks: reserved machines, and whether a launch may use them.
 
 In scope: their rules, their wire form. Out of scope: the XML itself (`query`), when groups launch
-(`lifecycle`), what one is (`things`).
+(`lifecycle`), the values themselves (`things`).
 
 Sources: botocore ec2/2016-11-15 CapacityReservation; docs: eks/capacity-blocks-mng, AWSEC2 capacity-reservations-using.
-A sentence without a source is unconfirmed.
+A message without a source is unconfirmed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_reservations(option: object) -> list[Reservation]:
 
 
 def reservation_json(account: str, region: str, known: Known, found: Reservation) -> Json:
-    """As DescribeCapacityReservations gives it; one of any size has room for one more."""
+    """Return a reservation as DescribeCapacityReservations returns it; one of any size has room for one more."""
     used = _used(known, found)
     total = used + 1 if found.count is None else found.count
     return {
@@ -74,7 +74,7 @@ def reservation_json(account: str, region: str, known: Known, found: Reservation
 
 
 def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None:
-    """Refuse subnets outside the zone of a Capacity Block, and a type that it does not hold.
+    """Reject subnets outside the zone of a Capacity Block, and instance types other than its own.
 
     Raises:
         Refusal: 400 (docs: eks/capacity-blocks-mng: only the subnet in the Availability Zone of the reservation).
@@ -90,13 +90,13 @@ def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None
         raise bad_parameter(f"The capacity reservation {identity} holds {found.type}.")
 
 
-def refused_launch(cluster: EksCluster, group: NodeGroup, wanted: int) -> Failure | None:
-    """Why machines cannot be launched into the reservation of a group's template; None when they can.
+def launch_error(cluster: EksCluster, group: NodeGroup, count: int) -> Failure | None:
+    """Return why machines cannot be launched into the reservation of a group's template; None if they can.
 
     Args:
-        cluster: Where.
-        group: Whose template may name a reservation, or a resource group of some.
-        wanted: Machines that shall come.
+        cluster: Cluster of the group.
+        group: Group whose template may name a reservation or a resource group of reservations.
+        count: Number of machines to launch.
     """
     identity, arn = requested_reservation(group.data or {})
     if not identity and not arn:
@@ -111,7 +111,7 @@ def refused_launch(cluster: EksCluster, group: NodeGroup, wanted: int) -> Failur
         and entry.zone in zones
     ]
     rooms = [None if entry.count is None else entry.count - _used(cluster.known, entry) for entry in fit]
-    if fit and (None in rooms or sum(filter(None, rooms)) >= wanted):
+    if fit and (None in rooms or sum(filter(None, rooms)) >= count):
         return None
     known = bool(arn) or identity in cluster.known.reservations
     code = "ReservationCapacityExceeded" if known else "InvalidCapacityReservationId.NotFound"
@@ -119,20 +119,20 @@ def refused_launch(cluster: EksCluster, group: NodeGroup, wanted: int) -> Failur
 
 
 def is_block(data: Json) -> bool:
-    """Whether a template asks for the market of Capacity Blocks."""
+    """Return whether a template uses the market of Capacity Blocks."""
     market = data.get("InstanceMarketOptions")
     return isinstance(market, dict) and market.get("MarketType") == _BLOCK
 
 
 def _used(known: Known, found: Reservation) -> int:
-    """Machines of all clusters that are in a reservation."""
+    """Count the machines of all clusters in a reservation."""
     names = {found.id, *found.groups}
     groups = [group for cluster in known.clusters for group in cluster.groups.values()]
     return sum(len(group.nodes) for group in groups if names & {*requested_reservation(group.data or {})})
 
 
 def requested_reservation(data: Json) -> tuple[str, str]:
-    """Id and resource group that a template targets; "" for none."""
+    """Return the id and the resource group that a template targets; "" for none."""
     specification = data.get("CapacityReservationSpecification")
     target = specification.get("CapacityReservationTarget") if isinstance(specification, dict) else None
     given = target if isinstance(target, dict) else {}

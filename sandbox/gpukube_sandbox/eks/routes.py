@@ -1,8 +1,8 @@
-"""AWS over HTTP: one port for all its services, told apart by what a request is signed for.
+"""AWS over HTTP: one port for all its services; the signature's scope selects the service.
 
-In scope: everything that is HTTP about them. Out of scope: rules or state.
+In scope: the HTTP side of the services. Out of scope: rules and state.
 
-EKS paths are split before they are decoded: names may hold anything, and an ARN its slashes.
+EKS paths are split before they are decoded: names may contain any character, and an ARN contains slashes.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ _QUERY = {
 }
 _UNKNOWN_KEY = {"ec2": "AuthFailure", "sts": "InvalidClientTokenId", "iam": "InvalidClientTokenId"}
 _WRONG_SIGNATURE = {"ec2": "AuthFailure"}
-"""The query services say SignatureDoesNotMatch, but for EC2, and the JSON ones InvalidSignatureException."""
+"""Exceptions from the usual code: query services return SignatureDoesNotMatch, JSON services
+InvalidSignatureException."""
 _REST = "application/json"
 _PRICING, _QUOTAS, _SSM = "pricing", "servicequotas", "ssm"
 _TARGETS = {_PRICING: market.PRICE_LIST, _QUOTAS: servicequotas.TARGET, _SSM: parameters.TARGET}
-"""Services whose operation is in a header, and what stands before it there."""
+"""Services whose operation is in a header, and the operation's prefix there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One request to EKS, read."""
+    """A parsed request to EKS."""
 
     caller: Caller
     parts: tuple[str, ...]
@@ -59,17 +60,17 @@ class _Call:
 
     @property
     def page(self) -> tuple[str, str]:
-        """MaxResults and nextToken."""
+        """Return maxResults and nextToken."""
         return self.query.get("maxResults", ""), self.query.get("nextToken", "")
 
     @property
     def child(self) -> str:
-        """Name below a cluster: of a node group, or an update's id."""
+        """Return the name below a cluster: of a node group, or an update's id."""
         return self.parts[4]
 
     @property
     def group(self) -> str:
-        """The node group that a query names."""
+        """Return the node group that a query names."""
         return self.query.get("nodegroupName", "")
 
 
@@ -77,14 +78,14 @@ class AwsApp:
     """The ASGI application of the emulated AWS.
 
     Args:
-        service: What answers.
+        service: Handles the calls.
     """
 
     def __init__(self, service: EksService) -> None:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         request = Request(scope, receive)
         response = await self._respond(request)
         await response(scope, receive, send)
@@ -103,7 +104,7 @@ class AwsApp:
             call = _read(request, caller, raw)
             answer = self._named(service, request, call) if service in _TARGETS else self._eks(call)
         except Refusal as refusal:
-            return refused(service, refusal, identity)
+            return error_response(service, refusal, identity)
         return Response(json.dumps(answer), 200, {"x-amzn-requestid": identity}, media_type=_REST)
 
     def _query(self, service: str, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -119,7 +120,7 @@ class AwsApp:
         return handler(self._service, caller, params)
 
     def _named(self, service: str, request: Request, call: _Call) -> Json:
-        """A service whose operation is in a header (JSON 1.1)."""
+        """Handle a call of a service whose operation is in a header (JSON 1.1)."""
         operation = request.headers.get("x-amz-target", "").removeprefix(_TARGETS[service])
         if service == _PRICING and operation == "GetProducts":
             return market.get_products(call.caller, call.body)
@@ -167,7 +168,7 @@ _CALLS: dict[tuple[str, str], Callable[[EksService, EksCluster, _Call], Json]] =
         "accessEntries": [call.caller.arn, cluster.node_role_arn] if cluster.options.mapped else []
     },
 }
-"""Method and path below a cluster, names as `*`, to what answers."""
+"""Method and path below a cluster, with `*` for names -> handler."""
 
 
 def _tags(service: EksService, call: _Call, method: str, arn: str) -> Json:
@@ -183,7 +184,7 @@ def _tags(service: EksService, call: _Call, method: str, arn: str) -> Json:
 
 
 def _service_of(request: Request) -> str:
-    """The service that a request was signed for; what is not signed at all is taken for the one its form fits."""
+    """Return the service in a request's signature; without one, the service that fits the request's form."""
     try:
         return read_caller(request.headers, request.query_params).service
     except Refusal:
@@ -215,19 +216,19 @@ def _check_signature(request: Request, raw: bytes, secret: str) -> None:
 
 
 def _raw_path(request: Request) -> str:
-    """The path with its escapes, as it was sent."""
+    """Return the path as sent, with its escapes."""
     sent: bytes = request.scope.get("raw_path", b"")
     return sent.decode().partition("?")[0] or request.url.path
 
 
 def _not_emulated(call: _Call) -> Refusal:
-    """What exists in the real service but not here; says so rather than inventing an answer."""
+    """Return an error for a call that the real service has but the sandbox does not, instead of a made-up response."""
     message = f"The gpukube sandbox does not emulate {call.parts[0]} /{'/'.join(call.parts[1:])}."
     return Refusal("UnknownOperationException", message, status=501)
 
 
-def refused(service: str, refusal: Refusal, identity: str) -> Response:
-    """Write a refusal as a service does; the last is the request's id."""
+def error_response(service: str, refusal: Refusal, identity: str) -> Response:
+    """Return an error response in the service's form; `identity` is the request's id."""
     if service in _QUERY:
         code = refusal.code
         if code == "UnrecognizedClientException":
@@ -238,12 +239,12 @@ def refused(service: str, refusal: Refusal, identity: str) -> Response:
         headers = {"x-amzn-requestid": identity}
         return Response(content, refusal.status, headers, media_type="text/xml")
     headers = {"x-amzn-requestid": identity, "x-amzn-ErrorType": refusal.code}
-    body = {**_worded(service, refusal.code, refusal.message), **refusal.about}
+    body = {**_json_error(service, refusal.code, refusal.message), **refusal.about}
     return Response(json.dumps(body), refusal.status, headers, media_type=_REST)
 
 
-def _worded(service: str, code: str, message: str) -> dict[str, str]:
-    """An error of a JSON service; where the operation is in a header, the code is in the body."""
+def _json_error(service: str, code: str, message: str) -> dict[str, str]:
+    """Return an error of a JSON service; if the operation is in a header, the code is in the body."""
     return {**({"__type": code} if service in _TARGETS else {}), "message": message}
 
 
@@ -258,11 +259,11 @@ _FAULT_CODES: dict[int, str] = {
 
 
 def worded_fault(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str], bytes]:
-    """Word a fault of action "status" as the service that was asked would.
+    """Return a fault of action "status" in the form of the called service.
 
     Args:
-        fault: Its code, or one that fits the status; its body as it is, if it has one.
-        scope: Of the request.
+        fault: Its code, or one that fits the status; its body unchanged, if it has one.
+        scope: Scope of the request.
         body: Unused: the service is in the signature.
 
     Returns:
@@ -282,4 +283,4 @@ def worded_fault(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str
         content = xml_error(service, code, message, fault.status, identity)
         return {"content-type": "text/xml", "x-amzn-requestid": identity}, content
     headers = {"content-type": _REST, "x-amzn-requestid": identity, "x-amzn-ErrorType": code}
-    return headers, json.dumps(fault.body or _worded(service, code, message)).encode()
+    return headers, json.dumps(fault.body or _json_error(service, code, message)).encode()

@@ -1,9 +1,9 @@
-"""What EKS refuses in a node group that has the right shape, in the order a request meets it.
+"""EKS's checks of a node group with the right shape, in the order in which the service runs them.
 
-In scope: rules over one request, pure. Out of scope: types and choices (`schema`), labels, taints and tags
-(`keys`), what a request names (`references`), states (`service`).
+In scope: rules over one request, pure. Out of scope: types and choices (`schema`), labels, taints, and tags
+(`keys`), named resources (`references`), states (`service`).
 
-Every rule names its source; "unconfirmed" marks a sentence or code that no public log shows.
+Every rule names its source; "unconfirmed" marks a message or code that no public log shows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]{0,62}")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/[\w+=,.@/-]+")
-_MOST_TYPES = 20
+_MAX_TYPES = 20
 _AL_SNAPSHOT_GIB = 20
 _NOT_WITH_AN_IMAGE = {
     # pulumi/pulumi-eks#1463, rancher/eks-operator#161
@@ -44,18 +44,18 @@ _FORBIDDEN_IN_TEMPLATE = {
 
 
 def requested_template(body: Json) -> tuple[str, str, str]:
-    """Id, name and version that a request names; ("", "", "") for none.
+    """Return the template's id, name, and version in a request; ("", "", "") for none.
 
     Raises:
-        Refusal: 400 when both or none of id and name are there (hashicorp/terraform-provider-aws node_group.go).
+        Refusal: 400 if both id and name are given, or neither (hashicorp/terraform-provider-aws node_group.go).
     """
-    asked = body.get("launchTemplate")
-    if not isinstance(asked, dict):
+    template = body.get("launchTemplate")
+    if not isinstance(template, dict):
         return "", "", ""
-    identity, name = str(asked.get("id") or ""), str(asked.get("name") or "")
+    identity, name = str(template.get("id") or ""), str(template.get("name") or "")
     if bool(identity) == bool(name):
         raise bad_parameter("Either provide launch template ID or launch template name in the request.")
-    return identity, name, str(asked.get("version") or "")
+    return identity, name, str(template.get("version") or "")
 
 
 def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
@@ -63,14 +63,14 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
 
     Args:
         body: Members, checked by `schema`.
-        data: Data of the launch template's version that it names; None without a template.
-        cluster: Where it shall go.
+        data: Data of the launch template's version in the request; None without a template.
+        cluster: Cluster of the group.
 
     Raises:
-        Refusal: The first rule that does not hold.
+        Refusal: The first rule that fails.
     """
     name = str(body["nodegroupName"])
-    if not _NAME.fullmatch(name):  # docs: eks/create-managed-node-group; sentence unconfirmed
+    if not _NAME.fullmatch(name):  # docs: eks/create-managed-node-group; message unconfirmed
         message = f"Nodegroup name {name} must be 1 to 63 letters, digits, - and _, and begin with a letter or digit"
         raise bad_parameter(message)
     check_labels(labels_of(body))
@@ -82,7 +82,7 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
     _check_template(body, data)
     _check_role(str(body["nodeRole"]), cluster)
     if not strings_in(body["subnets"]):
-        raise bad_parameter("subnets cannot be empty")  # sentence unconfirmed
+        raise bad_parameter("subnets cannot be empty")  # message unconfirmed
     check_references({"nodegroup": body, "template": data}, cluster)
     _check_types(body, data, cluster)
     _check_capacity(body, data, cluster)
@@ -90,31 +90,31 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
 
 
 def check_scaling(scaling: object, cluster: EksCluster, *, creating: bool) -> None:
-    """Refuse sizes in the wrong order, a part of them at creation, and more nodes than the quota.
+    """Reject sizes in the wrong order, incomplete sizes at creation, and more nodes than the quota.
 
     Raises:
-        Refusal: 400 (terraform-aws-modules/terraform-aws-eks#748 for the first sentence; the others unconfirmed).
+        Refusal: 400 (terraform-aws-modules/terraform-aws-eks#748 for the first message; the others unconfirmed).
     """
     if not isinstance(scaling, dict):
         return
     absent = [key for key in ("minSize", "maxSize", "desiredSize") if key not in scaling]
     if absent and creating:
         raise bad_parameter(f"scalingConfig must have minSize, maxSize and desiredSize; {', '.join(absent)} is absent")
-    least, most, desired = (whole(scaling[key]) for key in ("minSize", "maxSize", "desiredSize"))
-    if least > desired:
-        raise bad_parameter(f"Minimum capacity {least} can't be greater than desired size {desired}")
-    if desired > most:
-        raise bad_parameter(f"Desired capacity {desired} can't be greater than max size {most}")
-    if most > cluster.options.node_quota:
-        message = f"Max size {most} exceeds the limit of {cluster.options.node_quota} nodes per managed node group"
+    minimum, maximum, desired = (whole(scaling[key]) for key in ("minSize", "maxSize", "desiredSize"))
+    if minimum > desired:
+        raise bad_parameter(f"Minimum capacity {minimum} can't be greater than desired size {desired}")
+    if desired > maximum:
+        raise bad_parameter(f"Desired capacity {desired} can't be greater than max size {maximum}")
+    if maximum > cluster.options.node_quota:
+        message = f"Max size {maximum} exceeds the limit of {cluster.options.node_quota} nodes per managed node group"
         raise Refusal("ResourceLimitExceededException", message)
 
 
 def check_settings(body: Json) -> None:
-    """Refuse pairs of which only one may be there, in updateConfig, nodeRepairConfig and warmPoolConfig.
+    """Reject mutually exclusive members of updateConfig, nodeRepairConfig, and warmPoolConfig.
 
     Source:
-        botocore eks, documentation of the three shapes; sentences unconfirmed.
+        botocore eks, documentation of the three shapes; messages unconfirmed.
     """
     pairs = (
         ("updateConfig", "maxUnavailable", "maxUnavailablePercentage"),
@@ -128,10 +128,10 @@ def check_settings(body: Json) -> None:
 
 
 def check_settings_update(body: Json) -> None:
-    """Refuse an updateConfig that says nothing of how many.
+    """Reject an updateConfig without maxUnavailable or maxUnavailablePercentage.
 
     Raises:
-        Refusal: 400 (botocore eks NodegroupUpdateConfig, "required to have a value"; sentence unconfirmed).
+        Refusal: 400 (botocore eks NodegroupUpdateConfig, "required to have a value"; message unconfirmed).
     """
     value = body.get("updateConfig")
     if isinstance(value, dict) and not {"maxUnavailable", "maxUnavailablePercentage"} & value.keys():
@@ -139,7 +139,7 @@ def check_settings_update(body: Json) -> None:
 
 
 def check_labels_update(body: Json) -> None:
-    """Refuse what an update of labels and taints may not have.
+    """Reject invalid updates of labels and taints.
 
     Raises:
         Refusal: 400.
@@ -153,11 +153,11 @@ def check_labels_update(body: Json) -> None:
 
 
 def _check_template(body: Json, data: Json | None) -> None:
-    """What a launch template may not hold, and what may not stand beside it.
+    """Reject forbidden members of a launch template, and members that exclude one.
 
     Source:
         docs: eks/launch-templates; crossplane-contrib/provider-upjet-aws#866 (disk), getmoto/moto (remote access),
-        terraform-aws-modules/terraform-aws-eks#1386 (instance types); other sentences unconfirmed.
+        terraform-aws-modules/terraform-aws-eks#1386 (instance types); other messages unconfirmed.
     """
     if data is None:
         if body.get("amiType") == "CUSTOM":
@@ -184,7 +184,7 @@ def _check_template(body: Json, data: Json | None) -> None:
 
 
 def _check_role(role: str, cluster: EksCluster) -> None:
-    """A role has an ARN, of the cluster's account (the first sentence is unconfirmed)."""
+    """Check that a role is an ARN of the cluster's account (the first message is unconfirmed)."""
     found = _ROLE.fullmatch(role)
     if not found:
         raise bad_parameter(f"Invalid node role {role}: it is not the ARN of an IAM role")
@@ -193,14 +193,14 @@ def _check_role(role: str, cluster: EksCluster) -> None:
 
 
 def _check_types(body: Json, data: Json | None, cluster: EksCluster) -> None:
-    """Known types of one architecture that the image is made for; a disk that holds the image's snapshot.
+    """Check for known types of one architecture that the image supports, and a disk large enough for its snapshot.
 
     Source:
-        eksctl-io/eksctl#7754 (pairing), cilium/cilium#43051 (disk); other sentences unconfirmed.
+        eksctl-io/eksctl#7754 (pairing), cilium/cilium#43051 (disk); other messages unconfirmed.
     """
     names = type_names(body, data)
-    if len(names) > _MOST_TYPES:
-        raise bad_parameter(f"instanceTypes has {len(names)} entries; at most {_MOST_TYPES} are allowed")
+    if len(names) > _MAX_TYPES:
+        raise bad_parameter(f"instanceTypes has {len(names)} entries; at most {_MAX_TYPES} are allowed")
     unknown = [name for name in names if name not in TYPES]
     if unknown:
         raise bad_parameter(f"The following supplied instance types do not exist: [{', '.join(unknown)}]")
@@ -217,10 +217,10 @@ def _check_types(body: Json, data: Json | None, cluster: EksCluster) -> None:
 
 
 def _check_capacity(body: Json, data: Json | None, cluster: EksCluster) -> None:
-    """A capacity block needs its market, its reservation and its one instance type in the template, and its zone.
+    """Check that a Capacity Block has its market, reservation, and one instance type in the template, and its zone.
 
     Source:
-        docs: eks/capacity-blocks-mng ("the request is rejected"); sentences unconfirmed.
+        docs: eks/capacity-blocks-mng ("the request is rejected"); messages unconfirmed.
     """
     if body.get("capacityType") != "CAPACITY_BLOCK":
         return
@@ -235,7 +235,7 @@ def _check_capacity(body: Json, data: Json | None, cluster: EksCluster) -> None:
 
 
 def _check_version(body: Json, data: Json | None, cluster: EksCluster) -> None:
-    """Only the cluster's version; a warm pool not with an image of one's own (sentences unconfirmed)."""
+    """Require the cluster's version, and no warm pool with a custom image (messages unconfirmed)."""
     version = body.get("version")
     if version is not None and version != cluster.version:
         raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")

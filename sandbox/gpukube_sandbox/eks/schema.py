@@ -1,9 +1,9 @@
-"""The bodies of EKS requests: types, choices and bounds of their members.
+"""Bodies of EKS requests: types, choices, and bounds of their members.
 
 In scope: the tables and the check of a body against them. Out of scope: rules across members (`rules`).
 
-Source: botocore eks/2017-11-01 service-2.json; choices and maxima are checked here because botocore checks only types,
-required members and minima before it sends.
+Source: botocore eks/2017-11-01 service-2.json; choices and maxima are checked here because botocore itself checks only
+types, required members, and minima before it sends.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _TYPES: dict[Kind, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One member of a body.
+    """A member of a body.
 
     Attributes:
         kind: JSON type.
         choices: Allowed values; () for any.
-        least: Smallest number; None for any.
-        most: Largest number; 0 for any.
+        minimum: Minimum; None for none.
+        maximum: Maximum; 0 for none.
         fields: Members of an object, or of each object of a list.
-        required: Must be there.
+        required: Whether the member is required.
     """
 
     kind: Kind
     choices: tuple[str, ...] = ()
-    least: int | None = None
-    most: int = 0
+    minimum: int | None = None
+    maximum: int = 0
     fields: tuple[tuple[str, Field], ...] = ()
     required: bool = False
 
 
-def _number(least: int, most: int = 0) -> Field:
-    return Field("integer", least=least, most=most)
+def _number(minimum: int, maximum: int = 0) -> Field:
+    return Field("integer", minimum=minimum, maximum=maximum)
 
 
 def _choice(*choices: str) -> Field:
@@ -63,7 +63,7 @@ _TAINT = (("key", _TEXT), ("value", _TEXT), ("effect", _choice("NO_SCHEDULE", "N
 _UPDATE = Field(
     "object",
     fields=(
-        ("maxUnavailable", _number(1, 100)),  # at most 100: botocore documentation of NodegroupUpdateConfig
+        ("maxUnavailable", _number(1, 100)),  # maximum 100: botocore documentation of NodegroupUpdateConfig
         ("maxUnavailablePercentage", _number(1, 100)),
         ("updateStrategy", _choice("DEFAULT", "MINIMAL")),
     ),
@@ -148,14 +148,14 @@ def check_shape(body: object, table: dict[str, Field]) -> Json:
 
     Args:
         body: Parsed JSON.
-        table: Member -> what it must be.
+        table: Member -> its definition.
 
     Returns:
-        The members that the service knows; others are ignored, as REST-JSON services do. Null is absence.
+        The members that the service has; others are ignored, as REST-JSON services do. Null is the same as absent.
 
     Raises:
         Refusal: 400 SerializationException for a wrong type, InvalidParameterException for a value out of bounds or a
-            missing one (sentences unconfirmed).
+            missing one (messages unconfirmed).
     """
     if not isinstance(body, dict):
         raise Refusal("SerializationException", "The request body is not a JSON object")
@@ -179,10 +179,10 @@ def _checked(value: object, field: Field, where: str) -> object:
         raise Refusal("SerializationException", f"{where} cannot be read as {field.kind}")
     if field.choices and value not in field.choices:
         raise bad_parameter(f"{value} is not a valid value for {where}; it must be one of [{', '.join(field.choices)}]")
-    if isinstance(value, int) and field.least is not None and value < field.least:
-        raise bad_parameter(f"{where} is {value}; it must be at least {field.least}")
-    if isinstance(value, int) and field.most and value > field.most:
-        raise bad_parameter(f"{where} is {value}; it must be at most {field.most}")
+    if isinstance(value, int) and field.minimum is not None and value < field.minimum:
+        raise bad_parameter(f"{where} is {value}; it must be at least {field.minimum}")
+    if isinstance(value, int) and field.maximum and value > field.maximum:
+        raise bad_parameter(f"{where} is {value}; it must be at most {field.maximum}")
     if isinstance(value, dict) and field.fields:
         return _object(value, dict(field.fields), f"{where}.")
     if isinstance(value, list) and field.kind == "objects":

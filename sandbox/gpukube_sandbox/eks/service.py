@@ -1,6 +1,6 @@
-"""Amazon EKS: what each call on clusters, node groups, updates and tags does.
+"""Amazon EKS: the calls on clusters, node groups, updates, and tags.
 
-In scope: the calls, as methods that give the answer's body or raise a `Refusal`. Out of scope: HTTP (`routes`),
+In scope: the calls, as methods that return the response body or raise a `Refusal`. Out of scope: HTTP (`routes`),
 rules, the work behind a state (`lifecycle`).
 """
 
@@ -65,13 +65,13 @@ class EksService:
     """All clusters of all accounts and regions, and their launch templates.
 
     Attributes:
-        plan: Asked at the start of each operation (cluster, group, kind) which fault strikes it. Kinds: "create",
-            "delete", "ConfigUpdate", "VersionUpdate".
-        lag: Asked at each creation (cluster, group) for how many seconds lists leave the group out.
-        page_size: Most names that a page has; the real service's is 100.
-        things: What exists by account and region; `known` makes an entry.
-        secret: Of all keys.
-        is_degraded_busy: A DEGRADED group refuses updates; reports of the real service conflict
+        plan: Returns the fault of an operation, if any, from cluster, group, and kind, called at its start. Kinds:
+            "create", "delete", "ConfigUpdate", "VersionUpdate".
+        lag: Returns the seconds for which lists omit a group, from cluster and group, called at creation.
+        page_size: Maximum of names per page; the real service's is 100.
+        things: Existing resources by account and region; `known` adds entries.
+        secret: Secret of all access keys.
+        is_degraded_busy: Whether a DEGRADED group rejects updates; reports about the real service conflict
             (aws/containers-roadmap#2204, #2326).
     """
 
@@ -88,11 +88,11 @@ class EksService:
     throttle: Buckets = field(init=False)
 
     def __post_init__(self) -> None:
-        """Fill the buckets."""
+        """Create the token buckets."""
         self.throttle = Buckets(self.clock, LIMITS)
 
     async def reset(self) -> None:
-        """Forget everything, stopping what runs."""
+        """Cancel running work and delete all state."""
         for cluster in self.clusters.values():
             for group in cluster.groups.values():
                 await stop_work(group)
@@ -103,28 +103,28 @@ class EksService:
         self.pace, self.page_size, self.is_degraded_busy = Pace(), 100, False
 
     def templates(self, account: str, region: str) -> TemplateStore:
-        """Launch templates of an account in a region."""
+        """Return the launch templates of an account in a region."""
         created_by = f"arn:aws:iam::{account}:user/sandbox"
         return self.stores.setdefault((account, region), TemplateStore(self.clock, created_by))
 
     def known(self, account: str, region: str) -> Known:
-        """What exists in an account, seen from a region: its roles are those of all regions."""
+        """Return the existing resources of an account, seen from a region; roles are those of all regions."""
         if (account, region) not in self.things:
             self.things[account, region] = Known(self.roles(account))
         return self.things[account, region]
 
     def roles(self, account: str) -> dict[str, Role]:
-        """The roles of an account by name."""
+        """Return the roles of an account by name."""
         return next((found.roles for (owner, _), found in self.things.items() if owner == account), {})
 
     # Clusters
 
     def in_region(self, account: str, region: str) -> list[EksCluster]:
-        """Clusters of an account in a region."""
+        """Return the clusters of an account in a region."""
         return [entry for entry in self.clusters.values() if (entry.account, entry.region) == (account, region)]
 
     def list_clusters(self, account: str, region: str, limit: str, token: str) -> Json:
-        """Names of the clusters."""
+        """Return the names of the clusters."""
         names = sorted(cluster.name for cluster in self.in_region(account, region))
         return self._page("clusters", names, limit, token)
 
@@ -138,7 +138,7 @@ class EksService:
     # Node groups
 
     def list_groups(self, cluster: EksCluster, limit: str, token: str) -> Json:
-        """Names of the node groups."""
+        """Return the names of the node groups."""
         now = self.clock.now()
         names = sorted(name for name, group in cluster.groups.items() if group.listed_from <= now)
         return self._page("nodegroups", names, limit, token)
@@ -152,11 +152,11 @@ class EksService:
         return found
 
     def describe_group(self, cluster: EksCluster, name: str) -> Json:
-        """One node group."""
+        """Return one node group."""
         return {"nodegroup": self.require_group(cluster, name).wire()}
 
     def create_group(self, cluster: EksCluster, body: object) -> Json:
-        """Make a node group, CREATING; the same token with the same members gives the one that is there."""
+        """Create a node group, CREATING; the same token with the same members returns the existing one."""
         sent = check_shape(body, CREATE)
         name = str(sent["nodegroupName"])
         known = cluster.groups.get(name)
@@ -188,19 +188,19 @@ class EksService:
     def find_template(
         self, cluster: EksCluster, identity: str, name: str, version: str
     ) -> tuple[LaunchTemplate, TemplateVersion] | None:
-        """The template and version that a request names (codes and sentences unconfirmed)."""
+        """Return the template and version in a request (codes and messages unconfirmed)."""
         if not identity and not name:
             return None
         found = self.templates(cluster.account, cluster.region).find(identity, name)
         if found is None:
             raise bad_request(f"Launch template {identity or name} could not be found.")
-        asked = found.find(version)
-        if asked is None:
+        numbered_version = found.find(version)
+        if numbered_version is None:
             raise bad_request(f"Launch template {identity or name} has no version {version}.")
-        return found, asked
+        return found, numbered_version
 
     def delete_group(self, cluster: EksCluster, name: str) -> Json:
-        """Delete a node group; one that is being worked on cannot be (which states refuse it is unconfirmed)."""
+        """Delete a node group unless an operation is running (which states reject it is unconfirmed)."""
         group = self.require_group(cluster, name)
         if group.status in {"CREATING", "UPDATING", "DELETING"}:
             message = f"Nodegroup cannot be deleted as it is currently in {group.status} State"
@@ -215,7 +215,7 @@ class EksService:
     # Updates
 
     def update_config(self, cluster: EksCluster, name: str, body: object) -> Json:
-        """Change labels, taints, sizes and settings."""
+        """Change labels, taints, sizes, and settings."""
         group, sent = self.require_group(cluster, name), check_shape(body, UPDATE_CONFIG)
         known = _known_update(group, sent)
         if known is not None:
@@ -234,7 +234,7 @@ class EksService:
         return self._begin_update(cluster, group, Update("ConfigUpdate", self.clock.now(), params), sent, members)
 
     def update_version(self, cluster: EksCluster, name: str, body: object) -> Json:
-        """Bring the instances to another release, Kubernetes version or version of the launch template."""
+        """Update the instances to another release, Kubernetes version, or version of the launch template."""
         group, sent = self.require_group(cluster, name), check_shape(body, UPDATE_VERSION)
         known = _known_update(group, sent)
         if known is not None:
@@ -254,15 +254,15 @@ class EksService:
         before = group.members.get("launchTemplate")
         template = self.find_template(cluster, *requested_template(sent))
         if template is not None:
-            data = _checked_template(before, template, group)
+            data = _updated_template(before, template, group)
             check_references({"template": data}, cluster)
-            members["launchTemplate"] = _read_back(*template)
+            members["launchTemplate"] = _template_member(*template)
             params.append(("LaunchTemplateVersion", str(template[1].number)))
         custom = bool((data or {}).get("ImageId"))
         if custom and ("version" in sent or "releaseVersion" in sent):
             raise bad_parameter("You cannot specify version or releaseVersion with a custom AMI.")
         version = str(sent.get("version") or cluster.version)
-        if version not in {cluster.version, str(group.members["version"])}:  # its own: unconfirmed, as the sentence
+        if version not in {cluster.version, str(group.members["version"])}:  # its own: unconfirmed, like the message
             raise bad_parameter(f"Requested Nodegroup version {version} is not the cluster's version {cluster.version}")
         if group.members["capacityType"] == "CAPACITY_BLOCK" and group.desired:  # docs: eks/capacity-blocks-mng
             raise bad_request("Set the desired size to 0 before updating a node group with a Capacity Block.")
@@ -286,12 +286,12 @@ class EksService:
         return {"update": update.wire()}
 
     def list_updates(self, cluster: EksCluster, group: str, limit: str, token: str) -> Json:
-        """Ids of a node group's updates; the cluster itself has none here."""
+        """Return the ids of a node group's updates; the cluster itself has none here."""
         ids = list(self.require_group(cluster, group).updates) if group else []
         return self._page("updateIds", ids, limit, token)
 
     def describe_update(self, cluster: EksCluster, group: str, identity: str) -> Json:
-        """One update; without the name of its node group it is not found."""
+        """Return one update; without the name of its node group it is not found."""
         found = self.require_group(cluster, group).updates.get(identity) if group else None
         if found is None:
             raise missing(f"No update found for ID: {identity}", clusterName=cluster.name)
@@ -300,10 +300,10 @@ class EksService:
     # Tags
 
     def tags_of(self, account: str, region: str, arn: str) -> dict[str, str]:
-        """The tags of a cluster or a node group, to read or to change.
+        """Return the tags of a cluster or a node group, to read or to change.
 
         Raises:
-            Refusal: 404 NotFoundException, 400 BadRequestException for what is no ARN of EKS.
+            Refusal: 404 NotFoundException, 400 BadRequestException for anything but an ARN of EKS.
         """
         if not arn.startswith("arn:aws:eks:"):
             raise Refusal("BadRequestException", f"Invalid resource ARN: {arn}")
@@ -319,16 +319,16 @@ class EksService:
         """Add or change tags."""
         found = self.tags_of(account, region, arn)
         given = check_shape(body, TAGS)["tags"]
-        wanted = {**found, **given} if isinstance(given, dict) else found
+        changed = {**found, **given} if isinstance(given, dict) else found
         try:
-            check_tags(wanted)
+            check_tags(changed)
         except Refusal as refusal:
             raise Refusal("BadRequestException", refusal.message) from None
-        found.update(wanted)
+        found.update(changed)
         return {}
 
     def untag(self, account: str, region: str, arn: str, keys: list[str]) -> Json:
-        """Take tags away; absent ones do not matter."""
+        """Remove tags; absent ones are ignored."""
         found = self.tags_of(account, region, arn)
         if not keys:
             raise Refusal("BadRequestException", "tagKeys is required")
@@ -336,13 +336,13 @@ class EksService:
             found.pop(key, None)
         return {}
 
-    # What they share
+    # Shared by the calls
 
     def _page(self, key: str, names: list[str], limit: str, token: str) -> Json:
-        """One page.
+        """Return one page.
 
         Raises:
-            Refusal: 400 InvalidParameterException for a size out of 1 to 100, or a token of another kind.
+            Refusal: 400 InvalidParameterException for a size outside 1 to 100, or an invalid token.
         """
         if limit and not (limit.isdigit() and 1 <= int(limit) <= 100):  # noqa: PLR2004 - botocore: min 1, max 100
             raise bad_parameter(f"maxResults {limit} must be between 1 and 100")
@@ -374,7 +374,7 @@ class EksService:
 def make_group(
     cluster: EksCluster, sent: Json, template: tuple[LaunchTemplate, TemplateVersion] | None, now: float
 ) -> NodeGroup:
-    """A node group that is about to come, from checked members."""
+    """Return a new node group in state CREATING, from checked members."""
     data = template[1].data if template else None
     name, identity = str(sent["nodegroupName"]), str(uuid.uuid4())
     tags = sent.get("tags")
@@ -383,7 +383,7 @@ def make_group(
         cluster=cluster.name,
         arn=f"arn:aws:eks:{cluster.region}:{cluster.account}:nodegroup/{cluster.name}/{name}/{identity}",
         asg=f"eks-{name}-{identity}",
-        members=with_defaults(sent, data, _read_back(*template) if template else None, cluster),
+        members=with_defaults(sent, data, _template_member(*template) if template else None, cluster),
         data=data,
         created=now,
         sent=json.loads(json.dumps(sent)),
@@ -399,20 +399,20 @@ def make_group(
 
 
 def eks_key(account: str, region: str, name: str) -> str:
-    """Key of a cluster in the service."""
+    """Return a cluster's key in the service."""
     return f"{account}/{region}/{name}"
 
 
-def _read_back(template: LaunchTemplate, version: TemplateVersion) -> Json:
-    """A template in an answer has id and name, and the number of its version whatever was asked for."""
+def _template_member(template: LaunchTemplate, version: TemplateVersion) -> Json:
+    """Return a template as in a response: id, name, and the number of its version, even for $Latest and $Default."""
     return {"id": template.id, "name": template.name, "version": str(version.number)}
 
 
-def _checked_template(before: object, template: tuple[LaunchTemplate, TemplateVersion], group: NodeGroup) -> Json:
-    """A group keeps its template, its instance types' place, and whether the template names an image.
+def _updated_template(before: object, template: tuple[LaunchTemplate, TemplateVersion], group: NodeGroup) -> Json:
+    """Check that a group keeps its template, where its instance types are set, and whether the template has an image.
 
     Source:
-        docs: eks/launch-templates; sentences unconfirmed.
+        docs: eks/launch-templates; messages unconfirmed.
     """
     data, had = template[1].data, group.data or {}
     if not isinstance(before, dict):

@@ -1,6 +1,6 @@
-"""The calls of Service Quotas: what an account's quotas are, and what they are by default.
+"""The calls of Service Quotas: an account's quotas and their defaults.
 
-In scope: the operations. Out of scope: HTTP (`routes`), which quotas there are and what counts (`quotas`).
+In scope: the operations. Out of scope: HTTP (`routes`), the quotas and their usage (`quotas`).
 
 Source: botocore service-quotas/2019-06-24.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.wire.identity import Caller
 
 TARGET = "ServiceQuotasV20190624."
-"""What stands before the operation in X-Amz-Target."""
+"""Prefix of the operation in X-Amz-Target."""
 _SERVICES = {
     "ec2": "Amazon Elastic Compute Cloud (Amazon EC2)",
     "eks": "Amazon Elastic Kubernetes Service (Amazon EKS)",
@@ -41,11 +41,11 @@ def _missing() -> Refusal:
 
 
 def _applied(known: Known, quota: Quota) -> float | None:
-    """The value that an account has: of EC2 always one, of other quotas only where it was set.
+    """Return the account's value: always one for EC2, for other services only if it was set.
 
     Source:
         docs: API_GetServiceQuota ("if the applied quota value is not available ..."); aws/aws-cli#6629: such a quota is
-        neither got nor listed.
+        neither returned nor listed.
     """
     return known.quotas.get(quota.code, quota.default if quota.service == "ec2" else None)
 

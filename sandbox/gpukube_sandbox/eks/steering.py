@@ -1,6 +1,6 @@
-"""What the sandbox's own control API may do with the emulated AWS.
+"""The emulated AWS in the sandbox's own control API.
 
-In scope: reading its documents, showing status, changes behind the user's back. Out of scope: its HTTP
+In scope: parsing its documents, reporting status, changes from outside EKS. Out of scope: its HTTP
 (`gpukube_sandbox.control`).
 """
 
@@ -50,7 +50,7 @@ _CLUSTER = Keys(
     {"provider": str, "account": str, "region": str, "name": str}, {"kubernetesVersion": str, "options": dict}
 )
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-"""ClusterName in botocore's model of EKS."""
+"""ClusterName in botocore's EKS model."""
 _ACCOUNT_DIGITS = 12
 _RESERVATION = Keys({"id": str, "type": str, "zone": str}, {"count": int, "block": bool, "state": str, "groups": [str]})
 _THINGS = Keys(
@@ -67,7 +67,7 @@ _THINGS = Keys(
 
 
 def cluster_request(body: Json) -> EksRequest:
-    """Read POST /_sandbox/clusters.
+    """Parse POST /_sandbox/clusters.
 
     Raises:
         ValueError: An unknown or missing key, an unknown option, a value of the wrong type, or no account id.
@@ -92,30 +92,30 @@ def cluster_request(body: Json) -> EksRequest:
 
 
 def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
-    """Let things of an account exist; gives those that did not yet, in words.
+    """Declare resources of an account; return a description of each new one.
 
     Args:
-        service: Where.
+        service: Service that gets the resources.
         body: `{"account", "region", "roles"?: [{"arn" or "name", "trust"?: [service]}], "keyPairs"?: [name],
-            "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?, "taken"?}], "reservations"?: [as
-            `read_reservations` takes them], "quotas"?: {code: vCPUs}}`.
+            "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?, "taken"?}], "reservations"?: [in
+                the form of `read_reservations`], "quotas"?: {code: vCPUs}}`.
 
     Raises:
-        WrongEntry: An unknown or missing key, a value of the wrong type, or something that AWS does not have.
+        WrongEntry: An unknown or missing key, a value of the wrong type, or a resource that AWS does not have.
     """
     check_entry(body, _THINGS)
     check_known(body["region"], REGIONS, "region")
     account, region = _account(body), str(body["region"])
-    known, made = service.known(account, region), []
+    known, new = service.known(account, region), []
     _check_things(service, body, account, region)
     for given in objects_in(body.get("roles")):
         arn = str(given.get("arn") or f"arn:aws:iam::{account}:role/{given['name']}")
         trust = tuple(strings_in(given["trust"])) if "trust" in given else (NODES,)
         if known.add_role(Role(arn, service.clock.now(), trust)):
-            made.append(f"role {arn}")
-    for key, there, what in (("keyPairs", known.keys, "key pair"), ("securityGroups", known.groups, "security group")):
-        made += [f"{what} {name}" for name in strings_in(body.get(key)) if name not in there]
-        there.update(strings_in(body.get(key)))
+            new.append(f"role {arn}")
+    for key, names, what in (("keyPairs", known.keys, "key pair"), ("securityGroups", known.groups, "security group")):
+        new += [f"{what} {name}" for name in strings_in(body.get(key)) if name not in names]
+        names.update(strings_in(body.get(key)))
     for given in objects_in(body.get("subnets")):
         cluster = service.clusters[eks_key(account, region, str(given["cluster"]))]
         if not cluster.zone(str(given["id"])):
@@ -123,14 +123,14 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
             zone = str(given["zone"])[-1:]
             taken, cidr = int(str(given.get("taken", 0))), f"10.1.{number}.0/24"
             cluster.subnets.append(Subnet(str(given["id"]), zone, public, cidr, listed=False, taken=taken))
-            made.append(f"subnet {given['id']}")
+            new.append(f"subnet {given['id']}")
     for code, value in _inside(dict(body), "quotas").items():
         if known.quotas.get(code) != value:
             known.quotas[code] = float(str(value))
-            made.append(f"quota {code} of {value}")
+            new.append(f"quota {code} of {value}")
     found = read_reservations(body.get("reservations"))
-    made += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
-    return made
+    new += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
+    return new
 
 
 def _account(body: Mapping[str, object]) -> str:
@@ -141,7 +141,7 @@ def _account(body: Mapping[str, object]) -> str:
 
 
 def _check_things(service: EksService, body: Mapping[str, object], account: str, region: str) -> None:
-    """Refuse things that AWS does not have, before any of them is made."""
+    """Reject resources that AWS does not have, before any is created."""
     for at, given in enumerate(objects_in(body.get("roles"))):
         if "arn" not in given and "name" not in given:
             raise WrongEntry("a role has a name or an arn", "roles", at)
@@ -157,19 +157,19 @@ def _check_things(service: EksService, body: Mapping[str, object], account: str,
 
 
 def _check_zone(given: Json, region: str, *at: str | int) -> None:
-    """A zone is written whole or as its letter."""
+    """Check a zone, given as a full name or as its letter."""
     zones = [f"{region}{letter}" for letter in ZONES]
     if given["zone"] not in [*ZONES, *zones]:
         raise WrongEntry(f"there is no zone {given['zone']}; there are {', '.join(zones)}", *at, "zone")
 
 
 def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:
-    """Let exist what the request of a group names; as `declare`.
+    """Declare the resources that a request for a group names, like `declare`.
 
     Args:
-        service: Where.
+        service: Service that gets the resources.
         body: `{"account", "region", "cluster", "request", "zones"?}`: the arguments of CreateNodegroup and
-            CreateLaunchTemplate as gpukube keeps them, and the names of the zones that the group shall be in.
+            CreateLaunchTemplate as gpukube stores them, and the names of the group's zones.
     """
     request = body["request"]
     given = request if isinstance(request, dict) else {}
@@ -185,7 +185,7 @@ def _inside(body: Json, key: str) -> Json:
 
 
 async def cluster_status(cluster: EksCluster) -> Json:
-    """A cluster as the status shows it."""
+    """Return a cluster in the form of the status."""
     pools = [
         {
             "name": group.name,
@@ -212,12 +212,12 @@ async def cluster_status(cluster: EksCluster) -> Json:
 
 
 def named(service: EksService, name: str) -> list[EksCluster]:
-    """Clusters by name or ARN; all for ""."""
+    """Return clusters by name or ARN; all for ""."""
     return [cluster for cluster in service.clusters.values() if name in {"", cluster.name, cluster.arn}]
 
 
 def add_context(document: Json, cluster: EksCluster) -> None:
-    """Add a cluster to a kubeconfig, called as `aws eks update-kubeconfig` does: by its ARN."""
+    """Add a cluster to a kubeconfig under its ARN, as `aws eks update-kubeconfig` does."""
     authority = base64.b64encode(cluster.ca_pem).decode()
     server: Json = {"server": cluster.kube_url, "certificate-authority-data": authority}
     entries: dict[str, Json] = {
@@ -235,7 +235,7 @@ def set_pace(service: EksService, pace: Mapping[str, float]) -> None:
     """Set durations of `lifecycle.Pace`, in sandbox seconds.
 
     Raises:
-        ValueError: There is no such duration.
+        ValueError: Unknown duration.
     """
     for name, seconds in pace.items():
         if not hasattr(service.pace, name):
@@ -250,15 +250,15 @@ async def tamper_group(
     """Delete a node group, or set members of it; a value of None removes one.
 
     Args:
-        service: Its clock.
-        cluster: Where.
+        service: Service with the clock.
+        cluster: Cluster of the group.
         name: Node group.
-        changes: Members of the wire form; `status`, `tags` and `issues` (of its health) too. Labels, taints and sizes
-            reach the nodes at once.
-        delete: Take the group and its nodes away.
+        changes: Members of the wire form, and `status`, `tags`, and `issues` (of its health). Labels, taints, and sizes
+            take effect on the nodes at once.
+        delete: Whether to delete the group and its nodes.
 
     Raises:
-        KeyError: There is no such group.
+        KeyError: The group does not exist.
     """
     group = cluster.groups[name]
     if delete:

@@ -1,7 +1,7 @@
-"""The members of LaunchTemplateData: their names in requests and in answers.
+"""Members of LaunchTemplateData: their names in requests and in responses.
 
-In scope: the table. Out of scope: rules (`templates`). InstanceRequirements and what no node group needs are
-not in it, and are refused.
+In scope: the table. Out of scope: rules (`templates`). InstanceRequirements and members that no node group needs are
+not in it, and are rejected.
 
 Source: botocore ec2/2016-11-15 RequestLaunchTemplateData and ResponseLaunchTemplateData.
 """

@@ -1,8 +1,8 @@
-"""EC2 launch templates: versions, names, what may stand in them.
+"""EC2 launch templates: versions, names, allowed contents.
 
-In scope: their state and the rules of EC2. Out of scope: the XML (`ec2`), what EKS wants of them (`rules`).
+In scope: their state and the rules of EC2. Out of scope: the XML (`ec2`), rules of EKS (`rules`).
 
-Sources: botocore ec2/2016-11-15; docs: AWSEC2/APIReference CreateLaunchTemplate and errors-overview. A sentence without
+Sources: botocore ec2/2016-11-15; docs: AWSEC2/APIReference CreateLaunchTemplate and errors-overview. A message without
 a source is unconfirmed.
 """
 
@@ -28,11 +28,11 @@ _HOPS = (1, 64)
 
 @dataclass(frozen=True, slots=True)
 class TemplateVersion:
-    """One version; never changes.
+    """One immutable version of a template.
 
     Attributes:
-        data: LaunchTemplateData, members named as in the SDK; numbers and booleans are strings, as the query protocol
-            brings them.
+        data: LaunchTemplateData, members named as in the SDK; numbers and booleans are strings, as in the query
+            protocol.
     """
 
     number: int
@@ -43,12 +43,12 @@ class TemplateVersion:
 
 @dataclass(slots=True)
 class LaunchTemplate:
-    """One launch template.
+    """A launch template with its versions.
 
     Attributes:
         default: Number of the default version.
-        token: ClientToken of the call that made it.
-        made: Number of the last version that was made; one that is deleted leaves its number unused.
+        token: ClientToken of the call that created it.
+        last_number: Number of the last created version; the number of a deleted version is not reused.
     """
 
     id: str
@@ -59,19 +59,19 @@ class LaunchTemplate:
     default: int = 1
     tags: dict[str, str] = field(default_factory=dict)
     token: str = ""
-    made: int = 1
+    last_number: int = 1
     tokens: dict[str, int] = field(default_factory=dict)
 
     @property
     def latest(self) -> int:
-        """Number of the newest version."""
+        """Return the number of the newest version."""
         return self.versions[-1].number
 
-    def find(self, asked: str) -> TemplateVersion | None:
-        """A version by its number, $Latest, or $Default (also for "")."""
-        number = {"": self.default, "$Default": self.default, "$Latest": self.latest}.get(asked)
-        wanted = str(number) if number else asked
-        return next((version for version in self.versions if str(version.number) == wanted), None)
+    def find(self, requested: str) -> TemplateVersion | None:
+        """Return a version by its number, $Latest, or $Default (also for "")."""
+        number = {"": self.default, "$Default": self.default, "$Latest": self.latest}.get(requested)
+        chosen = str(number) if number else requested
+        return next((version for version in self.versions if str(version.number) == chosen), None)
 
 
 class TemplateStore:
@@ -88,10 +88,10 @@ class TemplateStore:
         self.templates: dict[str, LaunchTemplate] = {}
 
     def create(self, name: str, description: str, data: Json, tags: dict[str, str], token: str) -> LaunchTemplate:
-        """Make a template with its version 1; the same ClientToken gives the one that is there.
+        """Create a template with its version 1; the same ClientToken returns the existing one.
 
         Raises:
-            Refusal: 400; a name that is taken is InvalidLaunchTemplateName.AlreadyExistsException, a token that was
+            Refusal: 400; for an existing name InvalidLaunchTemplateName.AlreadyExistsException, for a token that was
                 used with other parameters IdempotentParameterMismatch.
         """
         if not _NAME.fullmatch(name):
@@ -110,34 +110,34 @@ class TemplateStore:
             message = "Launch template name already in use."
             raise Refusal("InvalidLaunchTemplateName.AlreadyExistsException", message)
         _check_data(data)
-        made = LaunchTemplate(f"lt-0{secrets.token_hex(8)}", name, self._clock.now(), self._created_by, token=token)
-        made.tags = dict(tags)
-        made.versions.append(TemplateVersion(1, description, data, made.created))
-        self.templates[made.id] = made
-        return made
+        template = LaunchTemplate(f"lt-0{secrets.token_hex(8)}", name, self._clock.now(), self._created_by, token=token)
+        template.tags = dict(tags)
+        template.versions.append(TemplateVersion(1, description, data, template.created))
+        self.templates[template.id] = template
+        return template
 
     def add_version(self, template: LaunchTemplate, description: str, data: Json, token: str) -> TemplateVersion:
-        """Add a version; the same ClientToken gives the one that is there. The default stays as it is."""
+        """Add a version; the same ClientToken returns the existing one. The default version does not change."""
         if token and token in template.tokens:
             found = template.find(str(template.tokens[token]))
             if found is not None:
                 return found
         _check_data(data)
-        template.made += 1
-        version = TemplateVersion(template.made, description, data, self._clock.now())
+        template.last_number += 1
+        version = TemplateVersion(template.last_number, description, data, self._clock.now())
         template.versions.append(version)
         if token:
             template.tokens[token] = version.number
         return version
 
     def require(self, identity: str, name: str) -> LaunchTemplate:
-        """Find a template by id or name; exactly one of them is given.
+        """Find a template by id or name; exactly one of them is required.
 
         Raises:
             Refusal: 400 InvalidLaunchTemplateId.Malformed or .NotFound, InvalidLaunchTemplateName.NotFoundException, or
-                the two of giving none or both.
+                the errors for neither or both.
         """
-        if identity and not identity.startswith("lt-"):  # errors-overview; the sentence as EC2's of other ids
+        if identity and not identity.startswith("lt-"):  # errors-overview; the message is like EC2's for other ids
             raise Refusal("InvalidLaunchTemplateId.Malformed", f'Invalid id: "{identity}" (expecting "lt-...")')
         if identity and name:
             message = "Launch template ID and launch template name cannot both be specified."
@@ -154,18 +154,18 @@ class TemplateStore:
         raise Refusal("InvalidLaunchTemplateName.NotFoundException", message)
 
     def find(self, identity: str, name: str) -> LaunchTemplate | None:
-        """A template by its id or its name."""
+        """Return a template by its id or its name."""
         if identity:
             return self.templates.get(identity)
         return next((found for found in self.templates.values() if found.name == name), None)
 
     def delete(self, template: LaunchTemplate) -> None:
-        """Take a template away; who uses it is not looked at (EC2 does not know)."""
+        """Delete a template even if it is used, which EC2 does not know."""
         del self.templates[template.id]
 
 
 def _check_data(data: Json) -> None:
-    """Refuse what EC2 refuses in the data of a template.
+    """Reject template data that EC2 rejects.
 
     Raises:
         Refusal: 400.

@@ -1,6 +1,6 @@
-"""Things of an account that others than EKS make: roles and reservations.
+"""Resources of an account that are created outside EKS: roles and reservations.
 
-In scope: what each of them is. Out of scope: rules (`references`, `reservations`), wire forms.
+In scope: their values. Out of scope: rules (`references`, `reservations`), wire forms.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ NODES, CONTROL_PLANE = "ec2.amazonaws.com", "eks.amazonaws.com"
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One IAM role.
+    """An IAM role.
 
     Attributes:
-        services: Principals that its trust policy lets assume it.
+        services: Principals that its trust policy allows to assume it.
     """
 
     arn: str
@@ -24,21 +24,21 @@ class Role:
 
     @property
     def name(self) -> str:
-        """Its name, which no other role of the account has, whatever its path."""
+        """Return the role's name, unique in the account whatever its path."""
         return self.arn.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """One reservation.
+    """A capacity reservation.
 
     Attributes:
         type: Instance type.
         zone: Letter of its Availability Zone.
-        count: Machines that it holds; None for as many as are asked for.
-        block: It is a Capacity Block.
-        state: As EC2 calls it: active, scheduled, expired ...
-        groups: ARNs of resource groups that it is in.
+        count: Number of its machines; None for unlimited.
+        block: Whether it is a Capacity Block.
+        state: State in EC2's spelling: active, scheduled, expired ...
+        groups: ARNs of its resource groups.
     """
 
     id: str

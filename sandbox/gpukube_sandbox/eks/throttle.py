@@ -1,10 +1,10 @@
-"""Token buckets of the EC2 API, of which a node group's launch templates and machine types need a few calls.
+"""Token buckets of the EC2 API, which launch templates and instance types of node groups use.
 
-In scope: their sizes and their refusal. Out of scope: the buckets themselves, faults that throttle on demand.
+In scope: their sizes and their errors. Out of scope: the buckets themselves, faults that throttle on demand.
 
-EKS has none here: AWS publishes no rates of its API.
+EKS has none here: AWS publishes no rates for its API.
 
-Source: docs: ec2/latest/devguide/ec2-api-throttling, per account, region and action; botocore _retry.json (503).
+Source: docs: ec2/latest/devguide/ec2-api-throttling, per account, region, and action; botocore _retry.json (503).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN = {
 
 
 def take_token(buckets: Buckets, caller: Caller, action: str) -> None:
-    """Take a token of an action.
+    """Take a token for an action.
 
     Raises:
         Refusal: 503 RequestLimitExceeded.

@@ -1,6 +1,6 @@
-"""UpdateNodegroupConfig: from a request to the group's new members and the update's parameters.
+"""UpdateNodegroupConfig: a group's new members and the update's parameters.
 
-In scope: those two pure functions. Out of scope: rules, work.
+In scope: those two pure functions. Out of scope: rules, the work (`lifecycle`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SETTINGS = {
 
 
 def config_params(sent: Json) -> list[tuple[str, str]]:
-    """What DescribeUpdate shows of a change (types: botocore eks UpdateParamType; forms of values unconfirmed)."""
+    """Return a change as in DescribeUpdate (types: botocore eks UpdateParamType; forms of values unconfirmed)."""
     found: list[tuple[str, str]] = []
     labels, taints = _object(sent, "labels"), _object(sent, "taints")
     pairs = (
@@ -38,11 +38,11 @@ def config_params(sent: Json) -> list[tuple[str, str]]:
 
 
 def apply_config(members: Json, sent: Json) -> Json:
-    """The members after an update.
+    """Return the members after an update.
 
-    Labels go by key, taints by key and effect; sizes are merged ("any or none of the properties": botocore eks
-    NodegroupScalingConfig). What happens to members of a structure that are left out is not documented: here they are
-    lost, so that a client that relies on them finds out.
+    Labels are changed by key, taints by key and effect; sizes are merged ("any or none of the properties": botocore eks
+    NodegroupScalingConfig). The effect on omitted members of a structure is undocumented: here they are lost, so that a
+    client that relies on them notices.
     """
     found = copy.deepcopy(members)
     found["labels"] = _labels(members, _object(sent, "labels"))

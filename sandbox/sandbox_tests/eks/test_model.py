@@ -55,7 +55,7 @@ def assert_same(shape: StructureShape, table: dict[str, Field], left_out: frozen
             assert isinstance(member, StringShape)
             assert set(member.enum) == set(field.choices), name
         if field.kind == "integer":
-            assert member.metadata.get("min") == field.least, name
+            assert member.metadata.get("min") == field.minimum, name
         below = member.member if isinstance(member, ListShape) else member
         if field.fields:
             assert isinstance(below, StructureShape)
@@ -116,8 +116,8 @@ def assert_names(members: tuple[Member, ...], asked: StructureShape, answered: S
     for member in members:
         there, back = asked.members[member.name], answered.members[member.name]
         query = there.serialization.get("queryName") or str(there.serialization.get("name", member.name))
-        assert member.asked == query[0].upper() + query[1:], member.name
-        assert member.answered == back.serialization["name"], member.name
+        assert member.request_name == query[0].upper() + query[1:], member.name
+        assert member.response_name == back.serialization["name"], member.name
         if isinstance(there, ListShape) and isinstance(back, ListShape):
             assert member.item == back.member.serialization.get("name", "member"), member.name
             there, back = there.member, back.member

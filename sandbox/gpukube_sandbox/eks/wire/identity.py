@@ -1,10 +1,10 @@
-"""Who is asking: the dummy access keys of the sandbox, and signatures of version 4.
+"""Authentication: the sandbox's dummy access keys, and signatures of version 4.
 
-In scope: keys, the account behind a key, the check of signed requests, of presigned addresses and of a cluster's
-bearer token. Out of scope: anything that could take a real credential for good.
+In scope: keys, the account of a key, the check of signed requests, of presigned URLs, and of a cluster's bearer token.
+Out of scope: anything that could accept a real credential.
 
-Every account has keys of its own: `AKIAGPUK` (or `ASIAGPUK`, from AssumeRole) and the twelve digits of the account,
-twenty characters as real ones; the secret is the same for all, and another in each sandbox.
+Every account has its own keys: `AKIAGPUK` (or `ASIAGPUK`, from AssumeRole) and the twelve digits of the account, twenty
+characters like real ones; the secret is the same for all accounts, and different in each sandbox.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SESSION = "gpukube-sandbox-session"
 
 _KEY = re.compile(r"(AKIA|ASIA)GPUK(\d{12})")
 _SCOPE = re.compile(r"Credential=([^/,\s]+)/(\d{8})/([a-z0-9-]+)/([a-z0-9-]+)/aws4_request")
-_TOKEN_PREFIX = "k8s-aws-v1."  # noqa: S105 - the public beginning of every token
+_TOKEN_PREFIX = "k8s-aws-v1."  # noqa: S105 - the public prefix of every token
 _TOKEN_LIMIT = 4096
 _TOKEN_AGE_S = 15 * 60
 _CLOCK_SKEW_S = 5 * 60
@@ -41,17 +41,17 @@ _TOKEN_KEYS = frozenset(
         "x-amz-signedheaders", "x-amz-security-token", "x-amz-user-agent",
     }
 )  # fmt: skip
-"""Query keys that the verifier lets through (kubernetes-sigs/aws-iam-authenticator pkg/token/token.go)."""
+"""Query keys that the verifier allows (kubernetes-sigs/aws-iam-authenticator pkg/token/token.go)."""
 _CLUSTER_HEADER = "x-k8s-aws-id"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who signed a request.
+    """The signer of a request.
 
     Attributes:
         account: Twelve digits.
-        region: Of the signature's scope.
+        region: Region in the signature's scope.
         service: Signing name: eks, ec2, sts, iam, autoscaling.
         role: Name of the assumed role; "" for the user.
     """
@@ -64,27 +64,27 @@ class Caller:
 
     @property
     def arn(self) -> str:
-        """As GetCallerIdentity gives it."""
+        """Return the ARN as GetCallerIdentity returns it."""
         if self.role:
             return f"arn:aws:sts::{self.account}:assumed-role/{self.role}/gpukube"
         return f"arn:aws:iam::{self.account}:user/sandbox"
 
     @property
     def user_id(self) -> str:
-        """Unique id of the principal."""
+        """Return the unique id of the principal."""
         return f"AROAGPUK{self.account}:gpukube" if self.role else f"AIDAGPUK{self.account}"
 
 
 def access_key(account: str, *, session: bool = False) -> str:
-    """Access key id of an account."""
+    """Return the access key id of an account."""
     return f"{'ASIA' if session else 'AKIA'}GPUK{account}"
 
 
 def read_caller(headers: Mapping[str, str], query: Mapping[str, str]) -> Caller:
-    """Who signed a request, by its Authorization header or its presigned address.
+    """Return the signer of a request, from its Authorization header or presigned URL.
 
-    Keys that are not the sandbox's are refused, so that a real one never seems to work; the signature is for
-    `check_signed` and `check_presigned`.
+    Keys that are not the sandbox's are rejected, so that a real one never seems to work; the signature itself is
+    checked by `check_signed` and `check_presigned`.
 
     Raises:
         Refusal: 403 MissingAuthenticationToken or UnrecognizedClientException.
@@ -109,12 +109,12 @@ def _caller(key: str, token: str, region: str, service: str) -> Caller:
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What of a request is signed.
+    """The signed parts of a request.
 
     Attributes:
         path: As sent, with its escapes.
         query: As sent.
-        headers: Names in lower case.
+        headers: Lowercase name -> value.
     """
 
     method: str
@@ -128,7 +128,7 @@ def check_signed(request: Signed, secret: str) -> None:
     """Check the signature in the Authorization header of a request.
 
     Raises:
-        Refusal: 403 InvalidSignatureException; the secret or the request is another than what was signed.
+        Refusal: 403 InvalidSignatureException; the secret or the request differs from what was signed.
 
     Source:
         docs: IAM/latest/UserGuide/reference_sigv-create-signed-request; botocore auth.py SigV4Auth.
@@ -142,7 +142,7 @@ def check_signed(request: Signed, secret: str) -> None:
     canonical = "\n".join(
         (
             request.method,
-            quote(request.path or "/", safe="/~"),  # its escapes are escaped once more, as everywhere but at S3
+            quote(request.path or "/", safe="/~"),  # its escapes are escaped once more, except for S3
             _canonical_query(parse_qsl(request.query, keep_blank_values=True)),
             *(f"{name}:{' '.join(request.headers[name].split())}" for name in names),
             "",
@@ -169,12 +169,12 @@ def check_presigned(address: str, headers: Mapping[str, str], secret: str) -> Ca
     """Check a presigned GET as STS does.
 
     Args:
-        address: Scheme, host and query.
-        headers: Names in lower case -> value of the headers that were signed, besides the host.
-        secret: Of the sandbox.
+        address: URL with scheme, host, and query.
+        headers: Lowercase name -> value of the signed headers other than the host.
+        secret: The sandbox's secret.
 
     Raises:
-        Refusal: 403 InvalidSignatureException, or as `read_caller`.
+        Refusal: 403 InvalidSignatureException, or see `read_caller`.
     """
     parts = urlsplit(address)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -218,17 +218,18 @@ def _sign(secret: str, scope: str, text: str) -> str:
 
 
 def is_bearer_for(token: str, cluster: str, account: str, secret: str) -> bool:
-    """Whether a bearer token is a presigned GetCallerIdentity of that account for that cluster.
+    """Return whether a bearer token is a presigned GetCallerIdentity of an account for a cluster.
 
     Args:
-        token: `k8s-aws-v1.` and the address in URL-safe base64 without padding.
-        cluster: Name, as it must have been signed in `x-k8s-aws-id`.
-        account: Whose principals are let in.
-        secret: Of the sandbox.
+        token: `k8s-aws-v1.` and the URL in URL-safe base64 without padding.
+        cluster: Name that must be signed in `x-k8s-aws-id`.
+        account: Account whose principals have access.
+        secret: The sandbox's secret.
 
     Source:
-        kubernetes-sigs/aws-iam-authenticator pkg/token/token.go. An address on loopback over http is taken too: clients
-        that are led to an endpoint of the sandbox presign that.
+        kubernetes-sigs/aws-iam-authenticator pkg/token/token.go. A loopback URL over http is also valid: clients that
+        are
+        configured with the sandbox's endpoint presign that.
     """
     signed = _signed_for(token, cluster, secret)
     if signed is None:
@@ -239,7 +240,7 @@ def is_bearer_for(token: str, cluster: str, account: str, secret: str) -> bool:
 
 @lru_cache(200)
 def _signed_for(token: str, cluster: str, secret: str) -> tuple[Caller, str] | None:
-    """Who signed a token for that cluster, and when; None for what is no such token. Every request brings its own."""
+    """Return the signer of a token for a cluster, and the time; None if invalid. Called for every request."""
     if not token.startswith(_TOKEN_PREFIX) or len(token) > _TOKEN_LIMIT or "=" in token:
         return None
     encoded = token.removeprefix(_TOKEN_PREFIX)
@@ -275,7 +276,7 @@ def _number(text: str) -> int:
 
 
 def _is_fresh(moment: str) -> bool:
-    """Fifteen minutes from X-Amz-Date, by the clock on the wall: clients sign with theirs."""
+    """Return whether X-Amz-Date is at most fifteen minutes ago by the wall clock, which clients sign with."""
     try:
         signed = datetime.strptime(moment, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
     except ValueError:

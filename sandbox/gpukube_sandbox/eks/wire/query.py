@@ -1,6 +1,6 @@
-"""The query protocols of AWS: flat form parameters in, XML out.
+"""The query protocols of AWS: flat form parameters as input, XML as output.
 
-In scope: both directions, and the shapes of errors. Out of scope: what any action does.
+In scope: both directions, and the shapes of errors. Out of scope: the actions themselves.
 
 Sources: botocore serializers and parsers for `ec2` and `query`; docs: AWSEC2 query requests.
 """
@@ -28,14 +28,14 @@ _NAMESPACES = {
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a structure that comes in by query and goes out as XML.
+    """A structure's member, parsed from query parameters and written as XML.
 
     Attributes:
-        name: As the SDK calls it.
+        name: Name in the SDK.
         kind: A text (numbers and booleans too), a structure, a list of structures, a list of texts.
-        query: Name in a request; the SDK's when empty.
-        xml: Name in an answer; the SDK's with a small first letter when empty.
-        item: Tag of a list's items in an answer.
+        query: Name in a request; the SDK's if empty.
+        xml: Name in a response; the SDK's with a lowercase first letter if empty.
+        item: Tag of list items in a response.
     """
 
     name: str
@@ -46,38 +46,38 @@ class Member:
     members: tuple[Member, ...] = ()
 
     @property
-    def asked(self) -> str:
-        """Name in a request."""
+    def request_name(self) -> str:
+        """Return the name in a request."""
         return self.query or self.name
 
     @property
-    def answered(self) -> str:
-        """Name in an answer."""
+    def response_name(self) -> str:
+        """Return the name in a response."""
         return self.xml or self.name[0].lower() + self.name[1:]
 
 
 def read_members(params: Mapping[str, str], prefix: str, members: tuple[Member, ...]) -> Json:
-    """Read a structure from flat parameters.
+    """Parse a structure from flat parameters.
 
     Args:
         params: All parameters of the request.
-        prefix: Where it begins, such as "LaunchTemplateData.".
-        members: What it may have.
+        prefix: Prefix of its parameters, such as "LaunchTemplateData.".
+        members: Allowed members.
 
     Raises:
         Refusal: 400 UnknownParameter for a member that is not in the table.
     """
     found: Json = {}
     below = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
-    known = {member.asked: member for member in members}
+    known = {member.request_name: member for member in members}
     for key in below:
         if key.partition(".")[0] not in known:
             raise Refusal("UnknownParameter", f"The parameter {prefix}{key} is not recognized")
-    for asked, member in known.items():
-        start = f"{prefix}{asked}"
-        if member.kind == "text" and asked in below:
-            found[member.name] = below[asked]
-        elif member.kind == "structure" and any(key.startswith(f"{asked}.") for key in below):
+    for request_name, member in known.items():
+        start = f"{prefix}{request_name}"
+        if member.kind == "text" and request_name in below:
+            found[member.name] = below[request_name]
+        elif member.kind == "structure" and any(key.startswith(f"{request_name}.") for key in below):
             found[member.name] = read_members(params, f"{start}.", member.members)
         elif member.kind == "texts" and numbered(params, start):
             found[member.name] = numbered(params, start)
@@ -89,38 +89,38 @@ def read_members(params: Mapping[str, str], prefix: str, members: tuple[Member, 
 
 
 def numbered(params: Mapping[str, str], start: str) -> list[str]:
-    """Texts of a list: `<start>.1`, `<start>.2`, in order."""
+    """Return the texts of a list: `<start>.1`, `<start>.2`, in order."""
     pattern = re.compile(rf"{re.escape(start)}\.(\d+)")
     found = [(int(match[1]), value) for key, value in params.items() if (match := pattern.fullmatch(key))]
     return [value for _, value in sorted(found)]
 
 
 def structures(params: Mapping[str, str], start: str) -> list[str]:
-    """Prefixes of a list's structures: `<start>.1.`, `<start>.2.`, in order."""
+    """Return the prefixes of a list's structures: `<start>.1.`, `<start>.2.`, in order."""
     pattern = re.compile(rf"{re.escape(start)}\.(\d+)\.")
     numbers = sorted({int(match[1]) for key in params if (match := pattern.match(key))})
     return [f"{start}.{number}." for number in numbers]
 
 
 def xml_members(value: Json, members: tuple[Member, ...]) -> Json:
-    """Turn a structure into what `to_xml` writes, with the names of an answer."""
+    """Return a structure in the form of `to_xml`, with the names of a response."""
     found: Json = {}
     for member in members:
         inner = value.get(member.name)
         if isinstance(inner, list) and member.kind == "list":
             items = [xml_members(item, member.members) for item in inner if isinstance(item, dict)]
-            found[member.answered] = {member.item: items}
+            found[member.response_name] = {member.item: items}
         elif isinstance(inner, list):
-            found[member.answered] = {member.item: inner}
+            found[member.response_name] = {member.item: inner}
         elif isinstance(inner, dict):
-            found[member.answered] = xml_members(inner, member.members)
+            found[member.response_name] = xml_members(inner, member.members)
         elif inner is not None:
-            found[member.answered] = inner
+            found[member.response_name] = inner
     return found
 
 
 def to_xml(name: str, value: object) -> str:
-    """Write an element: objects nest, lists repeat the element, None is left out."""
+    """Return an element: objects nest, lists repeat the element, None is omitted."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -132,12 +132,12 @@ def to_xml(name: str, value: object) -> str:
 
 
 def when(moment: float) -> str:
-    """A moment as the query protocols write it."""
+    """Return a time in the form of the query protocols."""
     return timestamp(moment).replace("Z", ".000Z")
 
 
 def xml_answer(service: str, action: str, result: Json, request_id: str) -> bytes:
-    """The whole answer of an action."""
+    """Return the whole response of an action."""
     if service == "ec2":
         inside = to_xml("requestId", request_id) + "".join(to_xml(key, value) for key, value in result.items())
     else:
@@ -146,11 +146,11 @@ def xml_answer(service: str, action: str, result: Json, request_id: str) -> byte
 
 
 def xml_error(service: str, code: str, message: str, status: int, request_id: str) -> bytes:
-    """The whole answer of a refusal."""
+    """Return the whole response of an error."""
     if service == "ec2":
         error = to_xml("Errors", {"Error": {"Code": code, "Message": message}}) + to_xml("RequestID", request_id)
         return _document(f"<Response>{error}</Response>")
-    kind = "Sender" if status < 500 else "Receiver"  # noqa: PLR2004 - whose fault, by HTTP's classes
+    kind = "Sender" if status < 500 else "Receiver"  # noqa: PLR2004 - cause of the error, by HTTP status class
     error = to_xml("Error", {"Type": kind, "Code": code, "Message": message}) + to_xml("RequestId", request_id)
     namespace = _NAMESPACES.get(service, _NAMESPACES["sts"])
     return _document(f'<ErrorResponse xmlns="{namespace}">{error}</ErrorResponse>')
