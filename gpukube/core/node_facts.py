@@ -1,7 +1,7 @@
-"""What a cloud's nodes are like for pods, before there is one: a provider gives one `NodeFacts` as its member `nodes`.
+"""What pods find on a cloud's nodes, known before a node exists.
 
-Pure. In scope: its shape, and the arithmetic that all clouds share. Out of scope: any cloud's numbers, and what
-pods make of it (gpukube.workload).
+Pure. A provider has one `NodeFacts` as its member `nodes`. In scope: its shape, and the arithmetic that all clouds
+share. Out of scope: any cloud's numbers, and fitting pods to them (gpukube.workload).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ GIB: Final = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a node has for pods of users: its allocatable, less what the cloud's own DaemonSets request.
+    """A node's room for user pods: its allocatable resources minus the requests of the cloud's own DaemonSets.
 
     Attributes:
         cpu: Millicores.
         memory: Bytes.
-        pods: How many more pods it takes.
+        pods: Number of additional pods.
     """
 
     cpu: int
@@ -36,18 +36,18 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What a cloud's nodes are like for pods.
+    """What pods find on a cloud's nodes.
 
     Attributes:
-        room: What a node of a pool has for pods; None where the catalog does not know the machine's processors or
-            memory. An estimate on the safe side: it is never more than a real node has.
-        labels: Labels that each node has at its creation, those of the pool included, and that the cloud's autoscaler
-            knows while the pool is empty. Zone and host name are not among them: they differ from node to node.
-        selector: The labels that choose the nodes of this pool and of no other, safe while the pool is empty.
-        on_request: What makes nodes come, where a pending pod alone does not: "a ProvisioningRequest"; "" elsewhere.
-        provisioning: There the class and more of what a ProvisioningRequestConfig of Kueue has; {} elsewhere.
+        room: Returns a node's room for pods; None if the catalog does not know the machine's processors or
+            memory. A conservative estimate: never more than on a real node.
+        labels: Returns the labels that each node has at creation, including those of the pool, and that the cloud's
+            autoscaler knows while the pool is empty. Zone and host name are not included: they differ between nodes.
+        selector: Returns labels that select exactly the nodes of this pool, also while the pool is empty.
+        on_request: What triggers new nodes if a pending pod alone does not: "a ProvisioningRequest"; "" otherwise.
+        provisioning: In that case, the class and other fields of Kueue's ProvisioningRequestConfig; {} otherwise.
 
-    What the autoscaler expects of an empty pool's devices is in the provider's `diagnosis`.
+    The devices that the autoscaler expects of an empty pool are in the provider's `diagnosis`.
     """
 
     room: Callable[[Target], Room | None]
@@ -59,13 +59,13 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserved:
-    """What pods of users cannot have of a node.
+    """What is reserved on a node.
 
     Attributes:
-        cpu: Millicores that the kubelet keeps.
-        memory: Bytes that the kubelet keeps, the eviction threshold included.
-        kernel: Part of the machine's nominal memory that the node does not show as its capacity.
-        pods: What the cloud's own DaemonSets, and NVIDIA's, request.
+        cpu: Millicores reserved for the kubelet.
+        memory: Bytes reserved for the kubelet, including the eviction threshold.
+        kernel: Share of the machine's nominal memory that is not part of the node's capacity.
+        pods: Requests of the cloud's own DaemonSets and NVIDIA's.
     """
 
     cpu: int
@@ -75,7 +75,7 @@ class Reserved:
 
 
 def room_left(machine: Machine, most_pods: int, reserved: Reserved) -> Room | None:
-    """Return what is left for pods of users; None where the catalog does not know processors or memory."""
+    """Return the room left for user pods; None if the catalog does not know processors or memory."""
     if machine.vcpus is None or machine.memory_gib is None:
         return None
     memory = int(machine.memory_gib * GIB * (1 - reserved.kernel)) - reserved.memory - reserved.pods.memory
@@ -87,10 +87,10 @@ def room_left(machine: Machine, most_pods: int, reserved: Reserved) -> Room | No
 
 
 def in_steps(amount: float, steps: Sequence[tuple[float, float]]) -> float:
-    """Add up shares of an amount that differ by steps: 25 % of the first 4 GiB, 20 % of the next 4, ...
+    """Return the sum of stepwise shares of an amount: 25 % of the first 4 GiB, 20 % of the next 4, ...
 
     Args:
-        amount: Of which shares are taken.
+        amount: The amount.
         steps: Size of each step and its share, in order.
     """
     total, rest = 0.0, amount
@@ -101,15 +101,15 @@ def in_steps(amount: float, steps: Sequence[tuple[float, float]]) -> float:
 
 
 CPU_STEPS: Final = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (float("inf"), 0.0025))
-"""Millicores that EKS and GKE reserve alike (docs: kubernetes-engine/concepts/plan-node-sizes; awslabs/amazon-eks-ami
+"""Millicores that both EKS and GKE reserve (docs: kubernetes-engine/concepts/plan-node-sizes; awslabs/amazon-eks-ami
 nodeadm/internal/kubelet/config.go)."""
 
 
 def common_labels(machine: Machine, region: str = "") -> dict[str, str]:
-    """Return the labels that every node has, with older names that kubelets still write; the region's where known.
+    """Return the labels of every node, including deprecated names that kubelets still set, and the region if known.
 
     Source:
-        docs: kubernetes.io/docs/reference/labels-annotations-taints. Autoscalers put them on their template nodes too
+        docs: kubernetes.io/docs/reference/labels-annotations-taints. Autoscalers set them on their template nodes too
         (kubernetes/autoscaler cloudprovider/{aws,azure,gce}: buildGenericLabels).
     """
     return {

@@ -1,7 +1,7 @@
-"""The permissions that gpukube needs, as values: what one allows and why, and the policies that clouds take.
+"""The permissions that gpukube needs: what each one allows and why, and the policies for clouds.
 
-In scope: the values, and choosing rows of a table. Out of scope: any cloud's permissions (its
-`facts.permissions`), those inside a cluster (engine.permissions).
+In scope: the values, and selecting rows of a table. Out of scope: any cloud's permissions (its `facts.permissions`),
+and those inside a cluster (engine.permissions).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ EXTRAS: Final[Mapping[Extra, str]] = {
     "migrate-release": "with --migrate-release",
     "catalog": "for gpukube catalog refresh",
 }
-"""What only some command lines need -> the words for it in `Permission.when`."""
+"""Options and commands that need more permissions -> their wording in `Permission.when`."""
 PRINT_POLICY: Final = "gpukube doctor -f SPEC --print-policy apply"
-"""The command that prints all that a spec needs, for messages about one thing that is missing."""
+"""Command that prints everything a spec needs, for messages about one missing permission."""
 
 
 def permission_fix(text: str, form: re.Pattern[str]) -> str:
-    """Name the permission that a cloud's refusal names last, and the command that prints all; "" where it names none.
+    """Return a fix with the last permission in a cloud's refusal; "" if there is none.
 
     Args:
         text: The refusal.
-        form: Finds the permission in it, as its group.
+        form: Pattern with the permission as its group.
     """
     named = form.findall(text)
     return f"allow {named[-1]}; {PRINT_POLICY} prints all that is needed" if named else ""
@@ -46,14 +46,14 @@ class Permission:
     """One permission, and the calls that need it.
 
     Attributes:
-        name: As the cloud writes it: "eks:DescribeCluster".
-        purpose: What gpukube does with it, in plain words.
+        name: The cloud's name: "eks:DescribeCluster".
+        purpose: What gpukube uses it for.
         source: Public source that these calls need it.
-        scope: Which resources it is granted on, in the terms of its provider.
-        calls: Operations that need it, as the cloud's API names them.
-        level: "plan" for what only reads.
-        when: Which specs or command lines need it; "" for all. Also by what rows are chosen.
-        without: What is different without it; "" where the command fails.
+        scope: Resources on which it is granted, in its provider's terms.
+        calls: Operations that need it, as named in the cloud's API.
+        level: "plan" if it only reads.
+        when: Specs or command lines that need it, "" for all; rows are selected by it.
+        without: What changes without it; "" if the command fails.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPools:
-    """A cluster, and the pools that the specs declare on it."""
+    """A cluster and the pools that the specs declare on it."""
 
     cluster: ClusterRef
     desired: tuple[Desired, ...]
@@ -77,12 +77,12 @@ class ClusterPools:
 
 @dataclass(frozen=True, slots=True)
 class PolicyScope:
-    """What a policy has to allow.
+    """What a policy must allow.
 
     Attributes:
-        level: Reading only, or changes too.
-        extras: Further command lines.
-        clusters: All of one cloud.
+        level: Only reads, or changes too.
+        extras: Additional options and commands.
+        clusters: All clusters of one cloud.
     """
 
     level: PolicyLevel
@@ -90,18 +90,18 @@ class PolicyScope:
     clusters: tuple[ClusterPools, ...]
 
     def by(self, field: str) -> dict[str, list[ClusterPools]]:
-        """Group the clusters by a field that identifies them: their account, subscription or project."""
+        """Group the clusters by an identifying field: account, subscription, or project."""
         found: dict[str, list[ClusterPools]] = {}
         for item in self.clusters:
             found.setdefault(item.cluster.identity[field], []).append(item)
         return dict(sorted(found.items()))
 
     def choose(self, table: Iterable[Permission], circumstances: Collection[str] = ()) -> tuple[Permission, ...]:
-        """Choose what is needed of a table.
+        """Return the required permissions of a table.
 
         Args:
             table: All permissions of a cloud.
-            circumstances: The `when` of rows that these specs need, beside the extras.
+            circumstances: The `when` of rows that these specs need, in addition to the extras.
         """
         holding = {"", *circumstances, *(EXTRAS[extra] for extra in self.extras)}
         levels = ("plan", "apply") if self.level == "apply" else ("plan",)
@@ -110,16 +110,16 @@ class PolicyScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudPolicy:
-    """One policy: the document that a cloud takes, and the command that gives it to the cloud.
+    """One policy: its document, and the commands that create and grant it.
 
     Attributes:
-        title: What it is and where it belongs: "IAM policy for account 111122223333".
-        place: Account, subscription, project or cluster: "111122223333".
+        title: Kind and place: "IAM policy for account 111122223333".
+        place: Account, subscription, project, or cluster: "111122223333".
         clusters: Keys of the clusters that it covers.
-        file: Name for its file; the ending tells JSON from YAML.
-        documents: What stands in it: one document in JSON, one or several in YAML.
-        commands: What hands the file to the cloud, and grants it: lines of a shell, with IDENTITY for whom.
-        permissions: The rows that it is made of.
+        file: File name; the extension distinguishes JSON from YAML.
+        documents: Contents: one document in JSON, one or several in YAML.
+        commands: Shell lines that create the policy from the file and grant it to IDENTITY.
+        permissions: The rows that it contains.
         notes: What it does not cover, or grants more widely than gpukube needs.
     """
 

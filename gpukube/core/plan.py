@@ -1,7 +1,7 @@
-"""Desired and observed pools -> what will happen to each, and why.
+"""Plans what happens to each pool, and why, from desired and observed pools.
 
-Pure: no cloud is asked and nothing is sent. A live pool is matched by our marks (owner, pool) first, then by their
-second copy, then by its cloud name; what is not ours is never changed.
+Pure: makes no calls. A live pool matches by its marks (owner, pool) first, then by their second copy, then by its cloud
+name; pools that gpukube does not own never change.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     )
 
 RELEASED_BEFORE = "true"
-"""What the label of a release was on GKE before it named the pool."""
+"""Former value of the release label on GKE, before it contained the pool's name."""
 RELEASED = label(RELEASED_LABEL)
 
 PROTECTED_WHY = "its live label gpukube.io/protect is true"
 
 
 class PoolCalls(Protocol):
-    """What a plan takes of a cloud: these members of `gpukube.provider.Provider`, which is above this room."""
+    """The members of `gpukube.provider.Provider`, which is above this package, that a plan uses."""
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
         """As Provider.desired."""
@@ -81,20 +81,20 @@ class PoolCalls(Protocol):
 
 
 def match_live(desired: Desired, live: Sequence[Observed], taken: Collection[str] = ()) -> tuple[Observed, ...]:
-    """Find the live pools that are this one: by (owner, pool) mark, else by the copy of the marks, else by cloud name.
+    """Return the live pools that match: by (owner, pool) mark, else by the copy of the marks, else by cloud name.
 
-    A released pool of this name in its spec is found under both its names, any other by the declared one alone. No name
-    that another pool of the spec has (`taken`) is this one's.
+    A released pool with this name in its spec matches by either of its names, any other only by the declared one. Names
+    of the spec's other pools (`taken`) never match.
 
     Returns:
-        None, one, or several: two pools with one mark are a replacement under way. Pools whose labels lost the marks
-        are no part of one: of several, the one of the declared name is meant. Beside one that has the marks and no copy
-        they stay among the matches.
+        None, one, or several pools: two pools with the same mark are a replacement in progress. Pools whose labels lost
+        the marks are not part of one: of several, the one with the declared name matches. Next to a pool that has the
+        marks and no copy, they stay in the result.
     """
     target = desired.target
     names = {target.name, alternate_name(target.name)}
     copied = desired.copy.pool if desired.copy else None
-    # One cheap look at each pool of the cluster: this is asked for every declared pool, so its cost is quadratic.
+    # One cheap check per pool of the cluster: this runs for every declared pool, so its cost is quadratic.
     live = [o for o in live if o.pool == target.pool or o.name in names or (o.copy and o.copy.pool == copied)]
     named = tuple(o for o in live if o.name == target.name)
     lost = tuple(o for o in live if has_lost_marks(desired, o))
@@ -106,7 +106,7 @@ def match_live(desired: Desired, live: Sequence[Observed], taken: Collection[str
     return marked or tuple(o for o in lost if o in named) or lost or named or tuple(released[:1])
 
 
-def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
+def plan_pool(  # noqa: PLR0913 - the context of a pool, and what is requested
     provider: PoolCalls,
     desired: Desired,
     live: Sequence[Observed],
@@ -121,13 +121,13 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
 
     Args:
         provider: The cloud's pure half.
-        desired: The pool, under the name that the spec gives it.
+        desired: The pool, under its declared name.
         live: All pools of its cluster.
-        adopt: Give our marks to a pool of this name that nobody owns; nothing else of it is changed.
-        adopt_from: Owners whose pools may be adopted where only the copy of the marks names them.
-        adopt_managed: Like adopt, also for a pool that something else manages.
-        form: Gives the pool under another name in the cloud; by default as the provider alone translates it.
-        taken: Names in the cloud of the spec's other pools on this cluster.
+        adopt: Add the marks to a pool of this name without an owner, and change nothing else.
+        adopt_from: Owners whose pools may be adopted if only the copy of the marks names them.
+        adopt_managed: Like adopt, also for a pool that another tool manages.
+        form: Returns the pool under another cloud name; by default as the provider translates it.
+        taken: Cloud names of the spec's other pools on this cluster.
     """
     declared = desired.target.name
     form = form or partial(renamed, provider.desired, desired)
@@ -144,7 +144,7 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
         if desired.copy_is_fixed:
             if not adopt:
                 return _marks_lost(desired, observed)
-        else:  # an adoption that was cut off between the copy and the labels is ended by the same command
+        else:  # the same command completes an adoption interrupted between the copy and the labels
             may_be_adopted = requested and not observed.owner and observed.state == "ready"
             if not (may_be_adopted and (adopt_managed or not provider.extras.managers(observed))):
                 return _lost(provider, desired, observed, changes)
@@ -160,9 +160,9 @@ def plan_pool(  # noqa: PLR0913 - the world of a pool, and what is asked for
     plan = _ours(provider, desired, observed, changes)
     if plan.action != "replace":
         return plan
-    if observed.name != declared:  # deleted first, it is made again under the name that the spec gives it
-        anew = form(declared)
-        plan = replace(plan, desired=anew, requests=(*plan.requests[:-1], anew.create))
+    if observed.name != declared:  # deleted first, it is recreated under the declared name
+        recreated = form(declared)
+        plan = replace(plan, desired=recreated, requests=(*plan.requests[:-1], recreated.create))
     return _with_successor(provider, form, declared, plan, taken)
 
 
@@ -176,9 +176,9 @@ def _created(desired: Desired, live: Sequence[Observed], taken: Collection[str])
 def _with_successor(
     provider: PoolCalls, form: Callable[[str], Desired], declared: str, plan: PoolPlan, taken: Collection[str]
 ) -> PoolPlan:
-    """Add to a replace what a second pool beside the live one would take."""
+    """Add the successor, created next to the live pool, to the plan of a replacement."""
     name = successor_name(declared, plan.name)
-    assert plan.observed is not None  # noqa: S101 - what is replaced is there
+    assert plan.observed is not None  # noqa: S101 - a replaced pool is live
     copy = None
     if doubt := surge_doubt(declared, plan.observed, form, taken):
         is_named = plan.name in (declared, alternate_name(declared)) and alternate_name(declared) not in taken
@@ -189,7 +189,7 @@ def _with_successor(
             return replace(plan, replacement=Replacement(name, None, obstacles=(problem,)))
     try:
         successor = form(name)
-    except GpukubeError as error:  # the cloud cannot place a pool of this name: the live one can still be made again
+    except GpukubeError as error:  # a successor is impossible under its name, but the live pool can still be recreated
         return replace(plan, replacement=Replacement(name, None, obstacles=tuple(error.diagnostics)))
     calls = _calls_left(provider, (successor.create,), plan.cluster, plan.observed, copy)
     return replace(plan, replacement=Replacement(name, successor, requests=calls))
@@ -211,8 +211,8 @@ def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
         why = f"is being deleted ({observed.status}); created again afterwards"
         return _plan(desired, observed, "create", why, requests=(desired.create,))
     if observed.state == "failed":
-        return _remade(provider, desired, observed, changes)
-    if changes and observed.fields:  # without fields it is what a killed run left of a pool: made again
+        return _recreated(provider, desired, observed, changes)
+    if changes and observed.fields:  # a pool without fields is left over from a killed run: recreated
         return _changed(provider, desired, observed, changes)
     if observed.state == "busy":
         return _plan(desired, observed, "no-op", f"matches; the cloud is still working on it ({observed.status})")
@@ -220,9 +220,9 @@ def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
 
 
 def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
-    """Give a pool of ours its marks back, whose labels were replaced by somebody.
+    """Restore the marks of a pool whose labels were replaced.
 
-    Until it has them it is neither deleted nor replaced: what needs that is left for a later plan.
+    Until then the pool is neither deleted nor replaced; such changes wait for a later plan.
     """
     target = desired.target
     if observed.state == "deleting":
@@ -247,7 +247,7 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
 
 
 def _marks_lost(desired: Desired, observed: Observed) -> PoolPlan:
-    """Leave a pool alone whose labels were replaced, where the copy cannot change: it outlives a release."""
+    """Refuse a pool whose labels were replaced if its copy cannot change: such a copy survives a release."""
     problem = Finding(
         "marks-lost",
         desired.target.where,
@@ -262,31 +262,31 @@ def _marks_lost(desired: Desired, observed: Observed) -> PoolPlan:
 def duplicate_pools(
     cluster: ClusterRef, pool: str, live: Sequence[Observed], doubt: tuple[str, str], *, where: Where | None = None
 ) -> Finding:
-    """Refuse live pools of one mark that are no unfinished replacement; `doubt` is as `doubt_among` gives it."""
+    """Refuse live pools of one mark that are not an unfinished replacement; `doubt` comes from `doubt_among`."""
     strange, why = doubt
     names = " and ".join(one.name for one in live)
     return Finding(
         "two-pools",
         where or Where(f"{cluster.key}/{pool}"),
         f"{names} have the labels of pool {pool}, and {why}",
-        fix=_take_labels_off(cluster, strange),
+        fix=_release_fix(cluster, strange),
         why="gpukube changes only pools that it made or adopted; labels can be copied",
     )
 
 
 def copied_pool(cluster: ClusterRef, observed: Observed) -> Finding:
-    """Refuse a live pool that was made from another one, with its labels and tags."""
+    """Refuse a live pool that was copied from another one with its labels and tags."""
     return Finding(
         "copied-marks",
         Where(f"{cluster.key}/{observed.pool or observed.name}"),
         f'"{observed.name}" has the labels of pool {observed.pool}, and its tags were written for another pool',
-        fix=_take_labels_off(cluster, observed.name),
+        fix=_release_fix(cluster, observed.name),
         why="gpukube changes only pools that it made or adopted, and this one was copied from such a pool",
     )
 
 
 def half_marked(cluster: ClusterRef, observed: Observed) -> Finding:
-    """Refuse a live pool with an owner and no name of a pool, which gpukube never writes."""
+    """Refuse a live pool with an owner label and no pool label, which gpukube never writes."""
     return Finding(
         "half-marks",
         Where(f"{cluster.key}/{observed.name}"),
@@ -296,9 +296,9 @@ def half_marked(cluster: ClusterRef, observed: Observed) -> Finding:
     )
 
 
-def _take_labels_off(cluster: ClusterRef, name: str) -> str:
-    """Return the command that makes a live pool nobody's, which changes nothing else of it."""
-    return f"take the labels off the pool that gpukube did not make: gpukube pool release {cluster.key}/{name} -f FILE"
+def _release_fix(cluster: ClusterRef, name: str) -> str:
+    """Return the fix that removes only the marks of a live pool."""
+    return f"release the pool that gpukube did not create: gpukube pool release {cluster.key}/{name} -f FILE"
 
 
 def _alternate_taken(desired: Desired, other: Observed) -> Finding:
@@ -324,7 +324,7 @@ def _for_later(where: Where, later: Sequence[ClassifiedChange]) -> Finding:
 
 
 def _problems(desired: Desired, observed: Observed) -> list[Finding]:
-    """Pass on what the cloud says is wrong with a pool that it calls usable: an update that failed half-way."""
+    """Return the problem that the cloud reports for a usable pool: an update that failed halfway."""
     if not observed.failure:
         return []
     message = f"the cloud reports a problem: {observed.failure}"
@@ -356,10 +356,10 @@ def plan_removal(
 
 
 def doubtful(cluster: ClusterRef, observed: Observed, live: Sequence[Observed]) -> Finding | None:
-    """Explain why a live pool with marks may not be changed, declared or not: the marks may be a copy.
+    """Return why a live pool with marks, declared or not, must not change: its marks may be copied.
 
     Args:
-        cluster: Where it is.
+        cluster: Its cluster.
         observed: The pool.
         live: All pools of its cluster.
     """
@@ -382,7 +382,7 @@ def doubtful(cluster: ClusterRef, observed: Observed, live: Sequence[Observed]) 
 
 
 def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed) -> PoolPlan:
-    """Plan to take our marks off a live pool, which stays as it is."""
+    """Plan the removal of the marks from a live pool, which otherwise stays unchanged."""
     where = Where(f"{cluster.key}/{observed.pool or observed.name}")
     problems = [_protected(where, "released")] if observed.protected else []
     if observed.state in ("deleting", "failed"):
@@ -411,7 +411,7 @@ def plan_releasing(provider: PoolCalls, cluster: ClusterRef, observed: Observed)
 
 
 def plan_as_it_is(cluster: ClusterRef, pool: Observed) -> PoolPlan:
-    """Plan nothing for a live pool that was named: its cloud is asked for no change of it."""
+    """Plan no change for a live pool that was requested by name."""
     return PoolPlan(
         cluster=cluster,
         pool=pool.pool or pool.name,
@@ -424,9 +424,9 @@ def plan_as_it_is(cluster: ClusterRef, pool: Observed) -> PoolPlan:
 
 
 def keep_failed_pool(provider: PoolCalls, plan: PoolPlan) -> PoolPlan:
-    """Take back the plan to make a failed pool again: it has nodes, so it worked once, and its pods may still run.
+    """Withdraw the plan to recreate a failed pool with nodes: it worked before, and its pods may still run.
 
-    Where the cloud repairs a failed pool without deleting it, the plan stays.
+    If the cloud repairs a failed pool without deleting it, the plan stays.
     """
     desired, observed = plan.desired, plan.observed
     if plan.action != "create" or desired is None or observed is None or observed.state != "failed":
@@ -474,8 +474,8 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
 def find_changes(desired: Desired, observed: Observed) -> tuple[Change, ...]:
     """Compare a declared pool with a live one, field by field.
 
-    Where labels lost the marks, the copy tells whether the pool was protected. The label of a release goes with the
-    marks that come.
+    If the labels lost the marks, the copy shows whether the pool was protected. Writing the marks removes the release
+    label.
     """
     fields = {**observed.fields, **{path: v for path, v in observed.moving.items() if path in desired.fields}}
     if not observed.released:
@@ -492,10 +492,10 @@ def _classified(provider: PoolCalls, desired: Desired, observed: Observed) -> tu
     return tuple(ClassifiedChange(change, provider.update_row(change, changes, observed)) for change in changes)
 
 
-def _remade(
+def _recreated(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
-    """Make a pool again that the cloud keeps but cannot use."""
+    """Recreate a pool that exists but is unusable."""
     repair = provider.requests.recreate(desired, observed)
     requests = (repair,) if repair else (provider.requests.delete(desired.target.cluster, observed), desired.create)
     why = f"exists but is {observed.status}: {observed.failure or 'the cloud gives no reason'}; created again"
@@ -505,6 +505,7 @@ def _remade(
 def _changed(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
+    calls: tuple[Request, ...]
     kinds = {c.row.kind for c in changes}
     problems = [_refused(desired.target.where, c) for c in changes if c.row.kind == "refused"]
     fields = ", ".join(str(c.change.field) for c in changes)
@@ -512,9 +513,9 @@ def _changed(
         requested = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
         why = f"differs in {fields}; {requested} cannot change on a live pool"
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
-        anew = (provider.requests.delete(desired.target.cluster, observed), desired.create)
-        return _plan(desired, observed, "replace", why, changes=changes, requests=anew, diagnostics=tuple(problems))
-    calls: tuple[Request, ...] = ()
+        calls = (provider.requests.delete(desired.target.cluster, observed), desired.create)
+        return _plan(desired, observed, "replace", why, changes=changes, requests=calls, diagnostics=tuple(problems))
+    calls = ()
     if not problems:
         try:
             calls = _updates(provider, desired, observed, changes)
@@ -553,7 +554,7 @@ def _protected(where: Where, what: str) -> Finding:
 def _refused_adoption(
     desired: Desired, observed: Observed, *, requested: bool, adopt_from: Collection[str]
 ) -> PoolPlan | None:
-    """Leave a pool alone that is not ours and may not be adopted; None where it may."""
+    """Plan a conflict for a pool without this owner that must not be adopted; return None if it may be adopted."""
     if observed.owner and not observed.pool:
         problem = half_marked(desired.target.cluster, observed)
         return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
@@ -568,7 +569,7 @@ def _refused_adoption(
 def _adopted(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
-    """Adopt a pool that nobody owns, or whose owner was named."""
+    """Plan the adoption of a pool without an owner, or of one whose owner was named."""
     target = desired.target
     if observed.state != "ready":
         return _not_adoptable(desired, observed)
@@ -592,10 +593,10 @@ def _adopted(
 
 
 def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> tuple[ClassifiedChange, ...]:
-    """Choose what adopting a pool changes of it.
+    """Return the changes that an adoption makes.
 
-    Of a pool that matches but for labels of gpukube, these, where no pod notices. They tell which plugin serves the
-    nodes: of a pool that differs in anything else, whose devices may not be those declared yet, the marks alone.
+    If the pool differs only in gpukube's labels and no pod is affected, the adoption sets all of them. They select the
+    plugin for the nodes, so if anything else differs (devices may not match the spec yet), it sets only the marks.
     """
     added = desired.labels.keys() - desired.target.labels.keys()
     ours = {label(key) for key in added} | {PROTECTION}
@@ -611,7 +612,7 @@ def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> t
 
 
 def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
-    """Leave a pool alone that nobody owns while its cloud is not done with it."""
+    """Plan a conflict for a pool without an owner that is not ready."""
     passing = observed.state in ("busy", "deleting")
     another = f"choose another name for the pool (names: {{{desired.target.cluster.provider}: ...}})"
     problem = Finding(
@@ -646,7 +647,7 @@ def _conflict(desired: Desired, observed: Observed) -> PoolPlan:
 
 
 def _managed_conflict(desired: Desired, observed: Observed, managers: Sequence[Manager]) -> PoolPlan:
-    """Leave a pool alone that nobody owns, and that something else manages."""
+    """Plan a conflict for a pool without an owner that another tool manages."""
     target = desired.target
     problem = Finding(
         "managed-pool",
@@ -660,7 +661,7 @@ def _managed_conflict(desired: Desired, observed: Observed, managers: Sequence[M
 
 
 def _with_managers(plan: PoolPlan, managers: Sequence[Manager]) -> PoolPlan:
-    """Name what else manages a pool that is adopted all the same."""
+    """Add a warning about other tools that manage an adopted pool."""
     if plan.action != "adopt" or not managers:
         return plan
     problem = Finding(
@@ -675,7 +676,7 @@ def _with_managers(plan: PoolPlan, managers: Sequence[Manager]) -> PoolPlan:
 
 
 def _copied_conflict(desired: Desired, observed: Observed) -> PoolPlan:
-    """Leave a pool alone whose labels have no marks, and whose copy of them names another owner or pool."""
+    """Plan a conflict for a pool without marks in its labels whose copy names another owner or pool."""
     target, copy = desired.target, observed.copy
     owner, pool = (copy.owner, copy.pool) if copy else ("", "")
     another = f"choose another name for the pool (names: {{{target.cluster.provider}: ...}})"
@@ -697,7 +698,7 @@ def _two_pools(
     matches: tuple[Observed, ...],
     taken: Collection[str],
 ) -> PoolPlan:
-    """Go on with a replacement that was begun; where it cannot be told which pool is the old one, leave both alone."""
+    """Resume a replacement; plan a conflict if it is unclear which of the two pools is the old one."""
     desired = form(declared)
     target = desired.target
     names = " and ".join(o.name for o in matches)
@@ -711,24 +712,24 @@ def _two_pools(
         )
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
-    if doubt := _of_lost(desired, matches) or doubt_among(declared, matches, form, taken):
+    if doubt := _doubt_about_lost(desired, matches) or doubt_among(declared, matches, form, taken):
         problem = duplicate_pools(target.cluster, target.pool, matches, doubt)
         return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
     def fits(live: Observed) -> bool:
         return all(c.row.kind not in ("replace", "refused") for c in _classified(provider, form(live.name), live))
 
-    told = tell_apart(matches, fits)
-    if isinstance(told, Pair):
-        return _under_way(provider, form(told.new.name), told)
-    going = next((o.name for o in matches if o.state == "deleting"), "")
+    pair = tell_apart(matches, fits)
+    if isinstance(pair, Pair):
+        return _in_progress(provider, form(pair.new.name), pair)
+    deleting = next((o.name for o in matches if o.state == "deleting"), "")
     other = next((o.name for o in matches if o.name != declared), alternate_name(declared))
     problem = Finding(
         "two-pools",
         target.where,
-        f"{names} both have the labels of this pool, and {told}",
-        fix=f"wait until {going} is deleted, then plan again"
-        if going
+        f"{names} both have the labels of this pool, and {pair}",
+        fix=f"wait until {deleting} is deleted, then plan again"
+        if deleting
         else f"delete the one that is not needed: gpukube pool delete -f FILE --cluster {target.cluster.key} {other}, "
         "or with the cloud's own tool",
         why="while a pool is replaced, the new one is the one that matches the spec",
@@ -736,14 +737,14 @@ def _two_pools(
     return _plan(desired, matches[0], "conflict", problem.seen, diagnostics=(problem,))
 
 
-def _of_lost(desired: Desired, matches: Sequence[Observed]) -> tuple[str, str] | None:
-    """Tell of a pool that lost its labels beside one that has them and no copy: a copy of the first, perhaps."""
+def _doubt_about_lost(desired: Desired, matches: Sequence[Observed]) -> tuple[str, str] | None:
+    """Return the doubt about a pool with labels and no copy next to one that lost them: it may be copied from it."""
     lost = next((pool.name for pool in matches if has_lost_marks(desired, pool)), "")
     return (matches[0].name, f"{lost} has lost them: its tags name this pool") if lost else None
 
 
-def _under_way(provider: PoolCalls, desired: Desired, pair: Pair) -> PoolPlan:
-    """Plan what is left of a replacement: of two pools, the old one is to go."""
+def _in_progress(provider: PoolCalls, desired: Desired, pair: Pair) -> PoolPlan:
+    """Plan the remaining steps of a replacement, which end with deleting the old pool."""
     old, new = pair.old, pair.new
     changes = _classified(provider, desired, old) if old.fields else ()
     made = _ours(provider, desired, new, _classified(provider, desired, new))

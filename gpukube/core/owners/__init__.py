@@ -1,8 +1,8 @@
-"""The solver: who owns the driver and who advertises nvidia.com/* on the nodes of a pool.
+"""The solver: decides who owns the driver and who advertises nvidia.com/* on the nodes of a pool.
 
-Exactly one advertiser per node. The rules are rows of data (`table`), the look-up is `solver`, what the answers put on
-nodes is `labels`. Two plugins on one node make the kubelet keep the last registration, and removing either leaves 0
-GPUs (NVIDIA/k8s-device-plugin#255, #455). docs/device-plugin.md shows the rows and the reasons.
+Each node has exactly one advertiser. The rules are rows of data (`table`), the lookup is `solver`, and the resulting
+node labels are `labels`. With two plugins on one node, the kubelet keeps the last registration, and removing either
+leaves 0 GPUs (NVIDIA/k8s-device-plugin#255, #455). docs/device-plugin.md shows the rows and the reasons.
 """
 
 from __future__ import annotations

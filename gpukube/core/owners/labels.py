@@ -1,6 +1,6 @@
-"""The node labels that make an answer of the solver so, and what a spec may write of them.
+"""The node labels that enforce the solver's result, and the limits on them in a spec.
 
-In scope: their keys, and the rule on labels of a spec. Out of scope: which pool gets which (`solver`).
+In scope: their keys, and the rule on labels of a spec. Out of scope: which pool gets which label (`solver`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from gpukube.core.values import Ownership, Target
 
 ADVERTISER_LABEL: Final = "gpukube.io/advertiser"
-"""Constant node label that our release's affinity asks for, so that no foreign node is ever touched."""
+"""Constant node label that the affinity of gpukube's release requires, so that it never runs on other nodes."""
 CONFIG_LABEL: Final = "nvidia.com/device-plugin.config"
-"""Node label that chooses an entry of the plugin's configuration (NVIDIA/k8s-device-plugin README)."""
+"""Node label that selects an entry of the plugin's config (NVIDIA/k8s-device-plugin README)."""
 PRESENT_LABEL: Final = "nvidia.com/gpu.present"
-"""Node label by which NVIDIA's charts know a GPU node without NFD (default affinity in values.yaml, v0.20.0); the
-affinity that we give our release asks for ADVERTISER_LABEL alone."""
+"""Node label by which NVIDIA's charts recognize a GPU node without NFD (default affinity in values.yaml, v0.20.0); the
+affinity of gpukube's release requires only ADVERTISER_LABEL."""
 MIG_CONFIG_LABEL: Final = "nvidia.com/mig.config"
-"""Node label that the GPU Operator's MIG manager cuts by (NVIDIA GPU Operator documentation, gpu-operator-mig)."""
+"""Node label with the layout for the GPU Operator's MIG manager (NVIDIA GPU Operator docs, gpu-operator-mig)."""
 OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
-"""Node label whose "false" keeps all operands of the GPU Operator off (gpu-operator controllers/state_manager.go)."""
+"""Node label whose value "false" excludes all operands of the GPU Operator (gpu-operator
+controllers/state_manager.go)."""
 
 LABEL_REASONS: Final = {
     ADVERTISER_LABEL: "gpukube's release runs on nodes with this label only",
@@ -34,7 +35,7 @@ LABEL_REASONS: Final = {
     MIG_CONFIG_LABEL: "the MIG layout for the GPU Operator's MIG manager",
     OPERANDS_LABEL: "excludes these nodes from the GPU Operator, which serves every NVIDIA node by default",
 }
-"""What each is for, for people."""
+"""Human-readable purpose of each label."""
 
 _OURS: Final = {
     PRESENT_LABEL: "it is set where gpukube's plugin advertises",
@@ -44,10 +45,10 @@ _OURS: Final = {
 
 
 def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Finding]:
-    """Find labels of a spec that gpukube sets on this pool, or whose readers it installs.
+    """Report labels of a spec that gpukube sets on this pool, or that components installed by gpukube read.
 
-    Where neither the chart nor the operator of gpukube serves the pool, they are the user's: an operator of his own
-    cuts by nvidia.com/mig.config too.
+    If gpukube's chart or operator does not serve the pool, the user may set them: their own operator reads
+    nvidia.com/mig.config too.
     """
     if ownership.advertiser not in ("chart", "operator"):
         return

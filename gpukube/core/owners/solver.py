@@ -1,6 +1,6 @@
-"""Looks up who owns driver and plugin: facts of a pool -> the row that answers, and what that puts on the nodes.
+"""Decides who owns driver and plugin: facts of a pool -> the matching row, and the resulting node labels.
 
-Pure. Out of scope: the rules (table), what is found in a cluster (gpukube.cluster).
+Pure. Out of scope: the rules (table), reading a cluster (gpukube.cluster).
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from gpukube.gpu.sharing import Sharing
 
 OWNER_REFUSED: Final = "owner"
-"""Code of the refusals: `explain owner` shows the rows instead of them."""
+"""Code of the refusals; `explain owner` shows the rows instead."""
 
-_NOT_OURS = ("none", "dra", "cloud")
+_NOT_GPUKUBE = ("none", "dra", "cloud")
 _DRIVER_VALUES: Final[Mapping[str, object]] = {
     "driver.enabled": True,
     "toolkit.enabled": True,
     "toolkit.env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}],
 }
-"""Values of the operator's chart where it brings driver and toolkit.
+"""Values of the operator's chart if it installs driver and toolkit.
 
-By itself the toolkit writes a file that containerd 2 refuses to start with: it reads the merged configuration, whose
-version is newer than that of the file on the host (NVIDIA/aicr#1688; NVIDIA/cloud-native-docs gpu-operator/google-gke).
+By default the toolkit writes a file with which containerd 2 does not start: it reads the merged config, whose version
+is newer than that of the file on the host (NVIDIA/aicr#1688; NVIDIA/cloud-native-docs gpu-operator/google-gke).
 """
 _USUAL_RUNTIME = "nvidia"
-"""What the operator's chart names by itself (NVIDIA/gpu-operator v26.7.0, values operator.runtimeClass)."""
+"""Default of the operator's chart (NVIDIA/gpu-operator v26.7.0, values operator.runtimeClass)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoice:
-    """Which release a cluster has, or shall have.
+    """The release of a cluster.
 
     Attributes:
-        release: Of our two.
+        release: The chart or the operator.
         row: Name of the row that chose it.
-        because: The reason, for people.
-        driver: Who brings the driver to the nodes that the operator serves.
+        because: Human-readable reason.
+        driver: Who installs the driver on the nodes that the operator serves.
     """
 
     release: Literal["chart", "operator"] = "chart"
@@ -74,11 +74,11 @@ _FOR_OTHERS = ReleaseChoice("operator", "cut-by-operator", "another pool of the 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The solver's answer with the rows that gave it.
+    """The solver's result with the matching rows.
 
     Attributes:
         target: The pool.
-        stack: What its nodes bring.
+        stack: What its nodes include.
         choice: The cluster's release.
         driver: Row of the driver.
         plugin: Row of the plugin.
@@ -94,30 +94,30 @@ class Decision:
 
     @property
     def said(self) -> str:
-        """What the plugin's row says of this pool."""
+        """Message of the plugin's row for this pool."""
         return self.plugin.message.format(**_words(self.target, self.stack, self.choice))
 
     @property
     def driver_reason(self) -> str:
-        """What the driver's row says of this pool."""
+        """Message of the driver's row for this pool."""
         return self.driver.message.format(**_words(self.target, self.stack, self.choice))
 
 
 def needs_operator(target: Target, stack: NodeStack) -> bool:
-    """Return whether a pool's MIG instances can only be made by the GPU Operator's MIG manager, ours to install."""
-    return cut_of(target, stack) == "operator" and target.plugin_owner not in _NOT_OURS
+    """Return whether only the MIG manager of gpukube's GPU Operator can create a pool's MIG instances."""
+    return cut_of(target, stack) == "operator" and target.plugin_owner not in _NOT_GPUKUBE
 
 
 def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: bool = False) -> ReleaseChoice:
     """Choose the one release of a cluster.
 
     Args:
-        pools: All declared pools of one cluster, with what their nodes bring.
-        operator_live: Whether a release of gpukube's GPU Operator is there, for whichever spec.
+        pools: All declared pools of one cluster, with what their nodes include.
+        operator_live: Whether a release of gpukube's GPU Operator exists, for any spec.
     """
     requested = list(pools)
     ours = [(target, stack) for target, stack in requested if stack.advertiser == "none"]
-    served = [(t, stack) for t, stack in ours if t.plugin_owner not in _NOT_OURS]
+    served = [(t, stack) for t, stack in ours if t.plugin_owner not in _NOT_GPUKUBE]
     driven = [t.pool for t, stack in served if _driver_row(t, stack).answer == "operator"]
     deciding = {
         "driver-by-operator": next(iter(driven), None),
@@ -131,7 +131,7 @@ def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: 
 
 
 def with_live(choice: ReleaseChoice, *, operator_live: bool) -> ReleaseChoice:
-    """Choose again in view of the cluster: an operator that is there stays, unless pools say otherwise."""
+    """Adjust the choice to the cluster: an installed operator stays, unless pools require otherwise."""
     if not operator_live or choice.row != RELEASE_ROWS[-1].name:
         return choice
     return _choice(next(row for row in RELEASE_ROWS if row.name == "operator-live"))
@@ -142,11 +142,11 @@ def solve_ownership(target: Target, stack: NodeStack, *, operator: bool = False)
 
     Args:
         target: The pool; its driver, devicePlugin and sharing are read.
-        stack: What its nodes bring, from the provider.
-        operator: Whether the cluster's one release is the GPU Operator for the sake of others.
+        stack: What its nodes include, from the provider.
+        operator: Whether other pools require the GPU Operator as the cluster's one release.
 
     Returns:
-        The ownership with the node labels to set at birth, or the refusal with its two ways out.
+        The ownership with the node labels to set at creation, or the refusal with two ways to resolve it.
     """
     own = choose_release([(target, stack)])
     return decide_owner(target, stack, _FOR_OTHERS if operator and not own.operator else own).outcome
@@ -157,7 +157,7 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
 
     Args:
         target: The pool; its driver, devicePlugin and sharing are read.
-        stack: What its nodes bring, from the provider.
+        stack: What its nodes include, from the provider.
         choice: The release of its cluster.
     """
     driver = _driver_row(target, stack)
@@ -173,11 +173,11 @@ def decide_owner(target: Target, stack: NodeStack, choice: ReleaseChoice) -> Dec
 
 
 def check_kubernetes(cluster: ClusterRef, version: str) -> list[Finding]:
-    """Warn where the GPU Operator is to serve a cluster whose version it is not supported on.
+    """Warn if the GPU Operator does not support the Kubernetes version of a cluster that needs it.
 
     Args:
-        cluster: Which.
-        version: Of its control plane, "1.34.2" or "1.34"; what cannot be read is not judged.
+        cluster: The cluster.
+        version: Version of its control plane, "1.34.2" or "1.34"; an unparsable one is ignored.
     """
     oldest, newest = OPERATOR_KUBERNETES
     words = version.removeprefix("v").split(".")[:2]
@@ -198,7 +198,7 @@ def check_kubernetes(cluster: ClusterRef, version: str) -> list[Finding]:
 
 
 def cut_of(target: Target, stack: NodeStack) -> Cut:
-    """Say who makes the MIG instances of a pool."""
+    """Return who creates the MIG instances of a pool."""
     if target.sharing.mig is None:
         return "none"
     return "nobody" if stack.cut_by == "none" else stack.cut_by
@@ -277,7 +277,7 @@ def _ownership(
     )
 
 
-@lru_cache(maxsize=256)  # a hash of JSON for every pool, and pools share in few ways
+@lru_cache(maxsize=256)  # a JSON hash per pool, and pools share GPUs in few ways
 def _config_key(sharing: Sharing) -> str:
     return config_key(plugin_config(sharing))
 

@@ -1,11 +1,11 @@
-"""The rules of the solver as rows: what is there and what is asked -> who owns it, or a refusal with two ways out.
+"""The rules of the solver as rows: facts and request -> the owner, or a refusal with two ways to resolve it.
 
-In scope: data, each row with its source. Out of scope: the look-up (solver), and what one cloud's nodes bring
-(`Provider.stack`). The first row of a table that matches answers; docs/device-plugin.md shows them.
+In scope: data, each row with its source. Out of scope: the lookup (solver), and what one cloud's nodes include
+(`Provider.stack`). The first matching row of a table applies; docs/device-plugin.md shows them.
 
-In texts, {asked} is the devicePlugin.owner of the spec and {driver} its driver.owner, {image} the nodes' image,
-{because} why the cluster has the GPU Operator; {no_operator}, {no_driver} and {without_plugin} are of the nodes' cloud
-(core.values.NodeStack).
+In texts, {asked} is the devicePlugin.owner of the spec, {driver} its driver.owner, {image} the nodes' image, and
+{because} why the cluster has the GPU Operator; {no_operator}, {no_driver}, and {without_plugin} come from the nodes'
+cloud (core.values.NodeStack).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gpukube.core.values import Advertiser
 
 OPERATOR_KUBERNETES: Final = ((1, 33), (1, 36))
-"""Oldest and newest Kubernetes that the GPU Operator v26.7 is supported on (NVIDIA/cloud-native-docs, gpu-operator
+"""Oldest and newest Kubernetes version that the GPU Operator v26.7 supports (NVIDIA/cloud-native-docs, gpu-operator
 platform-support)."""
 
 Cut = Literal["none", "cloud", "operator", "nobody"]
-"""Who makes the MIG instances of a pool: "none" when it asks for no MIG, "nobody" when it does and nobody would."""
+"""Who creates the MIG instances of a pool: "none" if it does not use MIG, "nobody" if it does and nothing can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class ReleaseRow:
     """Why a cluster's one release is the chart or the operator.
 
     Attributes:
-        name: Stable.
-        release: Which one.
-        message: The reason, for people; {pool} is the pool that decides.
+        name: Stable name.
+        release: The release.
+        message: Human-readable reason; {pool} is the deciding pool.
         source: Public source.
     """
 
@@ -79,7 +79,7 @@ RELEASE_ROWS: Final = (
         "NVIDIA/k8s-device-plugin README",
     ),
 )
-"""In order of strength: what a pool cannot do without, what pools ask for, what is there."""
+"""In order of precedence: what a pool requires, what pools request, what is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ class DriverRow:
     """Who owns the driver.
 
     Attributes:
-        name: Stable.
+        name: Stable name.
         requested: driver.owner is one of these.
-        brings: Whether the image or the cloud installs a driver; "any".
-        operable: Whether the GPU Operator has a driver for the nodes; "any".
+        brings: Whether the image or the cloud installs a driver, or "any".
+        operable: Whether the GPU Operator has a driver for the nodes, or "any".
         answer: The owner; None is a refusal.
-        message: What is so, or what is wrong.
-        fixes: Two ways out of a refusal.
+        message: The situation, or the problem.
+        fixes: Two ways to resolve a refusal.
         source: Public source.
     """
 
@@ -153,7 +153,7 @@ DRIVER_ROWS: Final = (
         ("write driver.owner: auto", "use another image, without the driver"),
     ),
 )  # fmt: skip
-"""In order: the first row that matches answers."""
+"""In order: the first matching row applies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +161,19 @@ class PluginRow:
     """Who advertises nvidia.com/*.
 
     Attributes:
-        name: Stable.
+        name: Stable name.
         requested: devicePlugin.owner is one of these.
-        brings: Whether the cloud runs a plugin on these nodes by itself; "any".
-        driver: Who brings the driver, by the driver's row; "any".
-        release: The cluster's one release; "any".
-        mixed: Whether the cluster's operator brings a driver to its nodes and these have another, or the other way
-            round; "any".
-        cut: Who makes the pool's MIG instances; empty for any.
-        operable: Whether the GPU Operator can serve the nodes; "any".
+        brings: Whether the cloud runs its own plugin on these nodes, or "any".
+        driver: Owner of the driver, by the driver's row, or "any".
+        release: The cluster's one release, or "any".
+        mixed: Whether the cluster's operator installs a driver on its nodes and these have another, or vice versa, or
+            "any".
+        cut: Who creates the pool's MIG instances; empty for any.
+        operable: Whether the GPU Operator can serve the nodes, or "any".
         answer: The advertiser; None is a refusal.
-        kept_off: Whether the nodes are labeled so that the GPU Operator stays away.
-        message: What is so, or what is wrong.
-        fixes: Two ways out of a refusal.
+        kept_off: Whether node labels exclude the nodes from the GPU Operator.
+        message: The situation, or the problem.
+        fixes: Two ways to resolve a refusal.
         source: Public source.
     """
 
@@ -321,4 +321,4 @@ PLUGIN_ROWS: Final = (
         brings="none", driver="cloud", release="chart", cut=("none", "cloud"),
     ),
 )  # fmt: skip
-"""In order: the first row that matches answers. Some row matches always (tested)."""
+"""In order: the first matching row applies. A test ensures that one always matches."""
