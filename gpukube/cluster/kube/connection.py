@@ -94,7 +94,7 @@ class Connection:
         """Get other credentials; return False if there are none.
 
         Other threads may be in the middle of a call with the same client: it stays open until the connection is closed.
-            A thread whose client another thread has already replaced changes nothing.
+            If another thread has already replaced the client, nothing changes.
 
         Raises:
             AccessError, CloudError: Raised by whatever creates the kubeconfig.

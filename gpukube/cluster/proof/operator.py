@@ -101,7 +101,7 @@ def operator_findings(seen: Snapshot, *, nodes: int) -> list[Finding]:
     return [missing(where, "placement", severity, "the GPU Operator itself is not running", means, fix)]
 
 
-def taken_up_findings(node: NodeView) -> list[Finding]:
+def missing_labels(node: NodeView) -> list[Finding]:
     """Return why the operator does not run its plugin on a node yet."""
     if node.labels.get(_OPERANDS_LABEL) == "false":
         means = "the label excludes the node from the GPU Operator"

@@ -17,8 +17,8 @@ from gpukube.cluster.proof.operator import (
     STATE_LABEL,
     cut_findings,
     driver_findings,
+    missing_labels,
     operator_findings,
-    taken_up_findings,
 )
 from gpukube.cluster.proof.outcome import NodeProof, PoolProof, missing, step_of
 from gpukube.cluster.proof.pods import pod_findings
@@ -218,7 +218,7 @@ def _steps_before_count(desired: Desired, node: NodeView, seen: Snapshot, kind: 
         *_label_findings(desired, node, seen, kind),
         *begun,  # while it applies a layout, the manager removes the plugin's pod
         *_part_findings(desired, node, seen),
-        *(taken_up_findings(node) if operated else ()),
+        *(missing_labels(node) if operated else ()),
         *(driver_findings(desired, node, seen.pods) if operated else ()),
         *(_placement_findings(desired, node, plugin) if plugin else ()),
         *pod_findings(desired, node, seen, kind),

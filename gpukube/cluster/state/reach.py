@@ -3,7 +3,7 @@
 In scope: places (live nodes, or those a pool will have) and DaemonSets (live, rendered, or from values) -> Reach; pure.
 Out of scope: the predicates themselves (scheduling), identifying a DaemonSet (components), wording of findings.
 
-A future node is given the labels that components will write to it, but only if such a component itself runs there: a
+A future node gets the labels that components will write to it, but only if such a component itself runs there: a
     node without an NFD worker gets no feature labels, so nothing that requires one runs either. That is how a taint of
     a pool leaves it without devices (NVIDIA/k8s-device-plugin#734).
 """

@@ -48,7 +48,7 @@ def render_raycluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> list[dict[s
     """Return a RayCluster.
 
     Raises:
-        SpecError: A command is given.
+        SpecError: A command is set.
     """
     if fitted.intent.command:
         refuse("COMMAND", "a RayCluster runs no command", "submit a job to it, or render a rayjob")
