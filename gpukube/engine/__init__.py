@@ -1,1 +1,1 @@
-"""Orders, retries, waits and reports. Talks to clouds and clusters only through their protocols."""
+"""Orders, retries, waits, and reports. Calls clouds and clusters only through their protocols."""

@@ -1,7 +1,7 @@
 """The commands on pools, from a prepared spec to plans and reports.
 
-In scope: what each command puts together, and the exit codes of plans. Out of scope: how a command line says it
-(cli), and what is examined (doctor).
+In scope: the steps of each command, and the exit codes of plans. Out of scope: command-line syntax (cli), and the
+doctor's checks (doctor).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gpukube.engine.saved import SavedPlan
 
 
-def create(  # noqa: PLR0913 - what a creation is made of
+def create(  # noqa: PLR0913 - the options of a creation
     prepared: Prepared,
     run: Run,
     *,
@@ -55,16 +55,16 @@ def create(  # noqa: PLR0913 - what a creation is made of
     ignore_quota: bool = False,
     note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[ClusterReport, ...]:
-    """Create what is missing, install the device plugin, prove the devices.
+    """Create what is missing, install the device plugin, verify the devices.
 
     Args:
-        prepared: What is declared.
-        run: How the clouds are reached.
-        adopt: As of Scope.
-        adopt_from: As of Scope.
-        adopt_managed: As of Scope.
-        ignore_quota: As of Scope.
-        note: Told what could not be checked.
+        prepared: The declared pools.
+        run: The run.
+        adopt: See Scope.
+        adopt_from: See Scope.
+        adopt_managed: See Scope.
+        ignore_quota: See Scope.
+        note: Called with a line on what could not be checked.
     """
     prepared = prepared.narrowed()
     adopting = Scope(adopt=adopt, adopt_from=tuple(adopt_from), adopt_managed=adopt_managed)
@@ -96,7 +96,7 @@ def _carry_out(
     work: Callable[[tuple[ClusterPlan, ...], Mapping[str, Session]], tuple[ClusterReport, ...]],
     reads: QuotaReads | None = None,
 ) -> tuple[ClusterReport, ...]:
-    """Plan, then work; a run that is stopped while it plans has a report too, in which nothing was begun."""
+    """Plan, then work; a run stopped while it plans also returns a report, in which nothing was started."""
     outside_known = reads.begin if reads else nothing_to_read
     with open_sessions(prepared.clusters.values(), run) as sessions:
         try:
@@ -106,7 +106,7 @@ def _carry_out(
         return nothing_begun(prepared, run) if run.clock.stopped else work(plans, sessions)
 
 
-def apply(  # noqa: PLR0913 - what an apply is made of
+def apply(  # noqa: PLR0913 - the options of an apply
     prepared: Prepared,
     run: Run,
     scope: Scope = Scope(),
@@ -116,24 +116,24 @@ def apply(  # noqa: PLR0913 - what an apply is made of
     confirm: Callable[[Sequence[ClusterPlan]], None] = lambda _plans: None,
     note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[ClusterReport, ...]:
-    """Bring the live pools to what is declared.
+    """Bring the live pools to their declared state.
 
     Args:
-        prepared: What is declared; of a saved plan its own specs.
-        run: How the clouds are reached.
-        scope: How far the plan reaches.
-        consent: What is allowed beyond creating and harmless updates.
-        saved: The plan that this must turn out to be.
-        confirm: Shown the plans before anything is changed; raises to stop.
-        note: Told what could not be checked.
+        prepared: The declared pools; for a saved plan those of its own specs.
+        run: The run.
+        scope: Scope of the plan.
+        consent: What is allowed in addition to creates and harmless updates.
+        saved: The saved plan that the new plan must match.
+        confirm: Called with the plans before anything changes; raises to stop.
+        note: Called with a line on what could not be checked.
 
     Raises:
-        StalePlan: The world is not the one that the saved plan saw; nothing was changed.
-        SpecError: The saved plan was made for other clouds than this run reaches.
-        Conflict: Something would be done that was not consented to; nothing was changed.
+        StalePlan: The live state is not the one that the saved plan was made from; nothing was changed.
+        SpecError: The saved plan was made for other clouds than those of this run.
+        Conflict: The plan contains something that was not allowed; nothing was changed.
     """
     prepared = prepared if scope.prune else prepared.narrowed()
-    scope = replace(scope, replace=consent.replace)  # the plan is made for the way that is consented to
+    scope = replace(scope, replace=consent.replace)  # plan for the way of replacing that is allowed
     if saved is not None:
         require_place(saved, provenance(run))
     reads = None if scope.ignore_quota else QuotaReads(GROWING, beside=consent.replace == "surge")
@@ -150,22 +150,22 @@ def apply(  # noqa: PLR0913 - what an apply is made of
 
 
 def wait(prepared: Prepared, run: Run, names: Sequence[str] = ()) -> tuple[ClusterReport, ...]:
-    """Wait until the clouds have finished with the declared pools, or those named, and prove the declared ones.
+    """Wait until the clouds have finished with the declared or the named pools, and verify the declared ones.
 
     Raises:
-        SpecError: There is no pool of some name.
+        SpecError: There is no pool of one of the names.
     """
     prepared, scope = prepared.narrowed(), Scope(skip_cluster=True)
     return _carry_out(prepared, run, scope, lambda plans, sessions: wait_for_pools(plans, sessions, run, names))
 
 
 def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tuple[ClusterReport, ...]:
-    """Compare the live nodes with the promise, waiting as long as the run's timeout says.
+    """Compare the live nodes with the spec, waiting up to the run's timeout.
 
     Args:
-        prepared: What is declared.
-        run: How the clouds are reached.
-        probing: Also run a pod with one device on each pool that is as promised.
+        prepared: The declared pools.
+        run: The run.
+        probing: Also run a pod with one device on each pool that matches.
     """
     prepared = prepared.narrowed()
     with open_sessions(prepared.clusters.values(), run) as sessions:
@@ -181,11 +181,11 @@ def delete(
     names: Sequence[str],
     confirm: Callable[[Deletion], None] = lambda _deletion: None,
 ) -> tuple[ClusterReport, ...]:
-    """Delete the live pools of these names, and wait for the end.
+    """Delete the live pools of these names, and wait until they are gone.
 
     Raises:
         SpecError: There is no such pool.
-        Conflict: One is not ours, or protected.
+        Conflict: A pool is not gpukube's, or is protected.
     """
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
@@ -202,11 +202,11 @@ def release(
     names: Sequence[str],
     confirm: Callable[[Releasing], None] = lambda _releasing: None,
 ) -> tuple[ClusterReport, ...]:
-    """Take the ownership marks off the live pools of these names, and leave the pools as they are.
+    """Remove the ownership labels from the live pools of these names, and leave the pools unchanged.
 
     Raises:
         SpecError: There is no such pool.
-        Conflict: One has another owner, or is protected, or cannot be changed now.
+        Conflict: A pool has another owner, is protected, or cannot be changed now.
     """
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
@@ -237,11 +237,11 @@ def scale(
     size: Size,
     confirm: Callable[[Scaling], None] = lambda _scaling: None,
 ) -> tuple[ClusterReport, ...]:
-    """Give the live pools of this name another size, and wait for the end.
+    """Set the size of the live pools of this name, and wait for the result.
 
     Raises:
         SpecError: There is no such pool, or it cannot have that size.
-        Conflict: One is not ours.
+        Conflict: A pool is not gpukube's.
     """
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
@@ -263,7 +263,7 @@ def drain(
 
     Raises:
         SpecError: There is no such pool.
-        Conflict: One is not ours, or protected.
+        Conflict: A pool is not gpukube's, or is protected.
     """
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
@@ -275,11 +275,11 @@ def drain(
 
 
 def undo_drain(prepared: Prepared, run: Run, name: str) -> tuple[ClusterReport, ...]:
-    """Uncordon the nodes of the live pools of this name that `drain` has cordoned.
+    """Uncordon the nodes that `drain` has cordoned in the live pools of this name.
 
     Raises:
         SpecError: There is no such pool.
-        Conflict: One is not ours.
+        Conflict: A pool is not gpukube's.
     """
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:

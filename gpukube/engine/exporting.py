@@ -1,7 +1,7 @@
-"""Pools of a spec, or live ones, written for another tool, with what is lost at the top.
+"""Writes pools of a spec, or live pools, for another tool, with what is lost at the top.
 
-In scope: choosing the cluster, what every target loses, and the head of the document. Out of scope: what one
-tool can hold (the providers' `exporters`).
+In scope: choosing the cluster, what every target loses, and the head of the document. Out of scope: what each tool
+supports (the providers' `exporters`).
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
 _WIDTH: Final = 110
 _MARKS: Final = (
     f"{OWNER_LABEL} and {POOL_LABEL} make a pool gpukube's: gpukube pool apply of its spec changes it, and deletes it "
-    "with --prune when it leaves the spec. Remove these labels if the pool shall belong to this tool alone"
+    "with --prune when it leaves the spec. Remove these labels if this tool should be the sole owner"
 )
 _PROOF: Final = "verification: gpukube pool verify -f SPEC compares the GPUs on the live nodes with the spec"
 
 
 def targets() -> tuple[str, ...]:
-    """List what pools of the installed clouds can be exported to."""
+    """List the targets to which pools of the installed clouds can be exported."""
     return tuple(sorted({target for name in provider_names() for target in load_provider(name).extras.exporters}))
 
 
 def exporter_of(provider: Provider, target: str) -> Exporter:
-    """Find how a cloud's pools are written for a target.
+    """Return the exporter of a cloud for a target.
 
     Raises:
-        SpecError: This cloud has no such target.
+        SpecError: The cloud has no such target.
     """
     if found := provider.extras.exporters.get(target):
         return found
     known = tuple(provider.extras.exporters)
-    message = f"pools of {provider.name} have no export to {target}"
-    fix = f"write one of {', '.join(known)}" if known else "pools of this cloud have no export"
+    message = f"pools of {provider.name} cannot be exported to {target}"
+    fix = f"use one of {', '.join(known)}" if known else "pools of this cloud cannot be exported"
     raise SpecError(message, where=Where("--to"), fix=fix, code="export-target")
 
 
 def require_live(exporter: Exporter, target: str, addresses: Sequence[str]) -> None:
-    """Refuse live pools for what is made of a spec: whatever no spec can say would be lost without a word.
+    """Reject live pools for a target that needs a spec: what a spec cannot express would be lost silently.
 
     Raises:
-        SpecError: The target does not take live pools.
+        SpecError: The target does not support live pools.
     """
     if exporter.resource is not None:
         return
@@ -69,36 +69,36 @@ def require_live(exporter: Exporter, target: str, addresses: Sequence[str]) -> N
         f"live pools are not exported to {target}",
         where=Where("--to"),
         fix=f"gpukube pool import {cluster} > pools.yaml; compare it with the pools; then "
-        f"gpukube pool export -f pools.yaml --to {target}. Or --to terraform, which takes the pools themselves over",
-        why=f"{target} makes new pools, and what a spec cannot say of these would be missing",
+        f"gpukube pool export -f pools.yaml --to {target}. Or --to terraform, which imports the live pools",
+        why=f"{target} creates new pools, and would lose what a spec cannot express",
         code="export-target",
     )
 
 
 def exported_cluster(prepared: Prepared) -> ClusterRef:
-    """Choose the cluster whose pools are exported.
+    """Return the cluster whose pools are exported.
 
     Raises:
-        SpecError: Pools are on several.
+        SpecError: The spec has pools on several clusters.
     """
     found = [key for key, pools in prepared.desired.items() if pools or prepared.addressed]
     if len(found) == 1:
         return prepared.clusters[found[0]]
-    message = f"the spec has pools on {len(found)} clusters; an export is of one"
+    message = f"the spec has pools on {len(found)} clusters; an export covers one"
     fix = f"add --cluster {found[0]}" if found else "add a pool"
     where = f": {', '.join(found)}" if found else ""
     raise SpecError(message + where, where=Where("--cluster"), fix=fix, code="export-clusters")
 
 
 def live_pools(session: Session, pools: Sequence[tuple[Observed, Desired]]) -> tuple[ExportedPool, ...]:
-    """Give live pools as they are exported: with the marks that they have, or none."""
+    """Return live pools for export, with the ownership labels that they have, if any."""
     return tuple(ExportedPool(_as_marked(session.provider, desired, live), live) for live, desired in pools)
 
 
 def _as_marked(provider: Provider, desired: Desired, live: Observed) -> Desired:
-    """Translate once more with the live marks; labels by which gpukube's release would serve the nodes go too.
+    """Translate again with the live labels, also those by which gpukube's release serves the nodes.
 
-    Which release serves them is what the nodes say, not what a spec made of the pool would choose.
+    The nodes determine which release serves them, not what a spec would choose.
     """
     protect = live.labels.get(PROTECT_LABEL) == "true"
     target = replace(desired.target, owner=live.owner, pool=live.pool, protect=protect)
@@ -112,12 +112,12 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     """Write pools of one cluster for a target.
 
     Args:
-        cluster: Where they are.
+        cluster: Their cluster.
         target: A key of the provider's exporters.
-        pools: What is to be written.
+        pools: The pools to write.
 
     Raises:
-        SpecError: The target is unknown, or cannot hold some of the pools.
+        SpecError: The target is unknown, or does not support some of the pools.
     """
     exporter, losses = exporter_of(load_provider(cluster.provider), target), Losses()
     text = exporter.write(cluster, pools, losses)
@@ -128,23 +128,23 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     head = [exporter.head] if exporter.head else []
     count = f"{len(pools)} GPU pool{'' if len(pools) == 1 else 's'}"
     title = f"{count} of {cluster.name}, for {target}, by gpukube {__version__}"
-    comments = [title, "", "What this does not do, or does differently:"]
+    comments = [title, "", "Not included, or different:"]
     for note in notes:
         comments += wrap(visible(note), _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join([*head, *(f"# {line}".rstrip() for line in comments), "", text])
 
 
 def _require_visible(text: str, cluster: ClusterRef, pools: Sequence[ExportedPool]) -> None:
-    """Refuse characters that cannot be seen, or steer a terminal: labels and tags of live pools are anybody's.
+    """Reject invisible and control characters: anybody can set labels and tags of live pools.
 
     Raises:
-        SpecError: There is one, which the target has no way to spell out.
+        SpecError: There is one, and the target has no way to escape it.
     """
     found = next((char for char in text if not char.isprintable() and char != "\n"), None)
     if found is not None:
         names = ", ".join(pool.name for pool in pools)
         raise SpecError(
-            f"a label, tag or other value of {names} has the character U+{ord(found):04X}, which cannot be seen",
+            f"a label, tag or other value of {names} has the invisible character U+{ord(found):04X}",
             where=Where(cluster.key),
             fix="remove it, choose pools without it with --pool, or export to terraform",
             code="export-refused",
@@ -152,7 +152,7 @@ def _require_visible(text: str, cluster: ClusterRef, pools: Sequence[ExportedPoo
 
 
 def _notes(pools: Sequence[ExportedPool], *, is_pool: bool) -> Iterator[str]:
-    """Note what gpukube does beside the pool, whatever the target."""
+    """Yield notes on what gpukube does in addition to the pool, whatever the target."""
     for pool in pools:
         kind = kind_of(pool.desired.ownership.advertiser)
         if kind is not None:
@@ -163,7 +163,7 @@ def _notes(pools: Sequence[ExportedPool], *, is_pool: bool) -> Iterator[str]:
                 f"{how if is_pool else chart}"
             )
         if pool.desired.target.protect:
-            yield f"{pool.name}: deletionProtection is the label {PROTECT_LABEL}, which only gpukube honours"
+            yield f"{pool.name}: deletionProtection is the label {PROTECT_LABEL}, which only gpukube respects"
     if is_pool:
         if any(pool.desired.target.owner for pool in pools):
             yield _MARKS

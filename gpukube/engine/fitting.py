@@ -1,7 +1,7 @@
-"""What `gpukube workload fit` is made of beyond the pure rules: reading the files and the spec. Calls nothing.
+"""Reads the files and the spec for `gpukube workload fit`. Makes no calls.
 
-In scope: manifests and pools, as they are placed. Out of scope: placing (gpukube.workload.fit), live clusters
-(`live_fitting`), what is shown.
+In scope: manifests and pools as input of placement. Out of scope: placement (gpukube.workload.fit), live clusters
+(`live_fitting`), output.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_workloads(paths: Sequence[str]) -> Workloads:
     Args:
         paths: Files, directories, patterns, or "-" for stdin.
 
-    Raises:
+    SpecError: A file cannot be read, or no file contains an object.
         SpecError: What cannot be read, or none of them has an object.
     """
     sources, unreadable = read_manifest_files(paths)
@@ -49,7 +49,7 @@ def read_workloads(paths: Sequence[str]) -> Workloads:
 
 
 def declared_clusters(prepared: Prepared) -> tuple[ClusterView, ...]:
-    """Describe the clusters of a spec as they are before anything runs there; calls nothing."""
+    """Describe the clusters of a spec before anything runs there; makes no calls."""
     return tuple(
         ClusterView(key=key, offers=make_offers(pools, load_provider), region=region_of(prepared.clusters[key]))
         for key, pools in prepared.desired.items()
@@ -58,7 +58,7 @@ def declared_clusters(prepared: Prepared) -> tuple[ClusterView, ...]:
 
 
 def with_prices(view: ClusterView, prices: PriceBook) -> ClusterView:
-    """Put prices to the pools of a cluster: they choose which pool starts a node, and are shown."""
+    """Add prices to the pools of a cluster; they decide which pool starts a node, and are shown."""
     offers = {
         offer.name: replace(offer, price=target_side(offer.desired).node(prices, view.region)) for offer in view.offers
     }

@@ -1,6 +1,6 @@
-"""Live pools -> a commented spec whose plan with --adopt adds our marks and changes nothing else.
+"""Converts live pools to a commented spec whose plan with --adopt adds gpukube's labels and changes nothing else.
 
-In scope: the text, and its check by the loader, the rules and the diff: what they refuse or find different is said in
+In scope: the text, and checking it with the loader, the rules, and the diff; what they reject or find different becomes
 a comment. Out of scope: which fields a person chose (core.importing and the providers).
 """
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 110
 _ROUNDS: Final = 4
+"""Maximum number of comparisons: fields written after one may change the next."""
 _MIXED: Final = "nvidia.com/mig-"
-"""Comparisons at most: what is written after one may decide what the next finds."""
 _OWNER: Final = FieldPath("devicePlugin", "owner")
 _OWNERS: Final = {"chart": "helm", "operator": "operator"}
 _OPTIONS: Final = ("renameByDefault", "failRequestsGreaterThanOne")
-"""Options of a plugin's sharing that a spec has by the same names."""
+"""Options of a plugin's sharing that have the same names in a spec."""
 _NOT_NAME: Final = re.compile(r"[^a-z0-9-]+")
 
 
@@ -54,9 +54,9 @@ class Imported:
 
     Attributes:
         text: The spec, with its comments.
-        pools: How many pools it has.
-        left_out: Names of GPU pools that no spec can say -> why.
-        differing: Names of pools -> fields that a spec says otherwise than they are.
+        pools: Number of pools in it.
+        left_out: Names of GPU pools that a spec cannot express -> why.
+        differing: Names of pools -> fields that differ between spec and live pool.
     """
 
     text: str
@@ -67,7 +67,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A live pool, what a spec says of it, and what it cannot."""
+    """A live pool, its fields in a spec, and what a spec cannot express."""
 
     observed: Observed
     imported: ImportedPool
@@ -80,9 +80,9 @@ def import_cluster(plan: ClusterPlan, session: Session, pools: Sequence[Observed
     """Write the spec of a cluster's pools.
 
     Args:
-        plan: The cluster as it was looked at; its inside too, where that is known.
-        session: Of that cluster: what a spec leaves open is filled in by its cloud.
-        pools: Those to write.
+        plan: The cluster as read, including its state inside if known.
+        session: Session of that cluster; its cloud fills in what a spec leaves open.
+        pools: The pools to write.
         owner: metadata.name of the spec.
     """
     found = _checked([_first(pool, plan, session, owner) for pool in pools], plan, session, owner)
@@ -97,16 +97,16 @@ def import_cluster(plan: ClusterPlan, session: Session, pools: Sequence[Observed
 def import_desired(
     plan: ClusterPlan, session: Session, pools: Sequence[Observed], owner: str
 ) -> tuple[tuple[tuple[Observed, Desired], ...], Mapping[str, str]]:
-    """Return what a spec says of a cluster's pools, translated and completed.
+    """Return the spec's view of a cluster's pools, translated and completed.
 
     Args:
-        plan: As of `import_cluster`.
-        session: Of that cluster.
-        pools: Those to import.
+        plan: See `import_cluster`.
+        session: Session of that cluster.
+        pools: The pools to import.
         owner: metadata.name of the spec.
 
     Returns:
-        Each pool with what is desired of it, and the names of pools that no spec can say -> why.
+        Each pool with its desired state, and the names of pools that a spec cannot express -> why.
     """
     found = _checked([_first(pool, plan, session, owner) for pool in pools], plan, session, owner)
     said = [one for one in found if not one.refusal]
@@ -118,7 +118,7 @@ def import_desired(
 
 
 def chosen_pools(plan: ClusterPlan, globs: Sequence[str]) -> list[Observed]:
-    """Choose the live pools with GPUs whose names match, by name.
+    """Return the live GPU pools whose names match, sorted by name.
 
     Raises:
         SpecError: Globs are given, and no such pool matches.
@@ -135,7 +135,7 @@ def chosen_pools(plan: ClusterPlan, globs: Sequence[str]) -> list[Observed]:
 
 
 def spec_name(cluster: str) -> str:
-    """Make a spec's name of a cluster's."""
+    """Derive the name of a spec from a cluster's."""
     return _NOT_NAME.sub("-", cluster.lower()).strip("-")[:63].rstrip("-") or "imported"
 
 
@@ -146,7 +146,7 @@ def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) 
     served = ours or observed.fields.get(PLUGIN) == "cloud"
     imported = import_pool(observed, chosen, facts, served=served)
     managed = tuple(
-        f"{one.name} manages it ({one.sign}); to adopt it all the same: --adopt-managed --pool {observed.name}"
+        f"{one.name} manages it ({one.sign}); to adopt it anyway: --adopt-managed --pool {observed.name}"
         for one in session.provider.extras.managers(observed)
     )
     found = _Found(observed, imported, (*imported.comments, *managed))
@@ -160,14 +160,14 @@ def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) 
     imported = found.imported
     by_cloud = replace(found, imported=imported.without("devicePlugin"))
     if _refused(found, plan.cluster, owner).refusal and not _refused(by_cloud, plan.cluster, owner).refusal:
-        return by_cloud  # the image runs a plugin of its own, as Bottlerocket does
+        return by_cloud  # the image runs its own plugin, like Bottlerocket
     return replace(found, comments=(*found.comments, _who_serves(by_cloud, plan, owner)))
 
 
 def _with_strategy(data: Mapping[str, object], observed: Observed, plan: ClusterPlan) -> dict[str, object]:
-    """Add the MIG strategy that another plugin follows on the nodes, where it is not the default one.
+    """Add the MIG strategy that another plugin uses on the nodes, if it is not the default.
 
-    The resource names say it: under `mixed` they are those of the instances (NVIDIA/k8s-device-plugin README).
+    The resource names show it: with `mixed` they are those of the instances (NVIDIA/k8s-device-plugin README).
     """
     nodes = nodes_of_pool(plan.seen, observed) if plan.seen else ()
     mixed = any(name.startswith(_MIXED) for node in nodes for name in node.devices)
@@ -178,7 +178,7 @@ def _with_strategy(data: Mapping[str, object], observed: Observed, plan: Cluster
 
 
 def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
-    """Return which other component advertises the devices, and how gpukube could.
+    """Return a comment on which other component advertises the devices, and how to switch to gpukube.
 
     Args:
         found: The pool as if gpukube served it.
@@ -186,16 +186,16 @@ def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
         owner: metadata.name of the spec.
     """
     if plan.seen is None:
-        return f"who advertises its devices is not known: {plan.unknown or 'the cluster was not read'}"
+        return f"the component that advertises its devices is unknown: {plan.unknown or 'the cluster was not read'}"
     try:
         (served,) = _load([found], plan.cluster, owner)
     except SpecError:
-        return "its devices are advertised by something else than gpukube"
+        return "another component than gpukube advertises its devices"
     others = [one for one in find_advertisers(plan.seen, (served,)) if one.lands_on]
     if not others:
         return (
-            "nothing that gpukube knows advertises its devices; remove devicePlugin.owner and apply with "
-            "--allow-disruption, and gpukube does"
+            "no component known to gpukube advertises its devices; to let gpukube do so, remove devicePlugin.owner and "
+            "apply with --allow-disruption"
         )
     names = " and ".join(one.title for one in others)
     return (
@@ -205,7 +205,7 @@ def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
 
 
 def _sharing(observed: Observed, plan: ClusterPlan) -> dict[str, object]:
-    """Read the sharing of a pool's entry in the configuration of gpukube's release."""
+    """Read the sharing from a pool's entry in the configuration of gpukube's release."""
     key = observed.labels.get(CONFIG_LABEL, "")
     entries = {**(plan.seen.config_map or {}), **(plan.seen.operator_config_map or {})} if plan.seen else {}
     config = parse_yaml(entries[key]) if key in entries else None
@@ -222,7 +222,7 @@ def _sharing(observed: Observed, plan: ClusterPlan) -> dict[str, object]:
 
 
 def _cut(observed: Observed, provider: str) -> dict[str, object]:
-    """Read how the GPU Operator's MIG manager cuts the GPUs, where a label says it."""
+    """Read the MIG layout of the GPU Operator's MIG manager from its label, if there is one."""
     machine = live_machine(provider, observed)
     instances = read_cut(observed.labels.get(MIG_CONFIG_LABEL, ""), machine.model) if machine else ()
     if len(instances) == 1:
@@ -231,23 +231,23 @@ def _cut(observed: Observed, provider: str) -> dict[str, object]:
 
 
 def _joined(live: Mapping[str, object], sharing: Mapping[str, object]) -> dict[str, object]:
-    """Add what the release says to what the pool says: the strategy to its profile."""
+    """Merge the sharing of the release into that of the pool: the strategy into its profile."""
     mig = {**tree(live, "mig"), **tree(sharing, "mig")}
     others = {name: value for name, value in {**live, **sharing}.items() if name != "mig"}
     return {"mig": mig, **others} if mig else others
 
 
 def _checked(found: Sequence[_Found], plan: ClusterPlan, session: Session, owner: str) -> list[_Found]:
-    """Load the pools as a spec and compare them with the live ones; what differs is written, where a spec can say it.
+    """Load the pools as a spec and compare them with the live ones; write what differs if a spec can express it.
 
-    Together, since the pools of a cluster share one release, which decides what their nodes are labeled.
+    All pools together, since those of a cluster share one release, which affects their node labels.
     """
     said = [_refused(one, plan.cluster, owner) for one in found]
     differing: Mapping[str, tuple[Change, ...]] = {}
     for _ in range(_ROUNDS):
         try:
             differing = _differences([one for one in said if not one.refusal], plan, session, owner)
-        except SpecError as error:  # each is right, and together they are not: two strategies for one operator
+        except SpecError as error:  # each is valid, but not together: two strategies for one operator
             return [one if one.refusal else replace(one, differs=_errors(error)) for one in said]
         written = [_with_missing(one, differing.get(one.observed.name, ())) for one in said]
         if written == said:
@@ -271,7 +271,7 @@ def _refused(found: _Found, cluster: ClusterRef, owner: str) -> _Found:
 def _differences(
     found: Sequence[_Found], plan: ClusterPlan, session: Session, owner: str
 ) -> dict[str, tuple[Change, ...]]:
-    """Compare, by name, what the spec asks for with what is live; what adopting brings along is no difference."""
+    """Compare spec and live pools by name; what adopting adds is not a difference."""
     live = {one.observed.name: replace(one.observed, owner="", pool="") for one in found}
     differing = {}
     for desired in _load(found, plan.cluster, owner) if found else ():
@@ -284,7 +284,7 @@ def _differences(
 
 
 def _with_missing(found: _Found, differing: Sequence[Change]) -> _Found:
-    """Write what is live and not in the spec yet; who serves the nodes, where the spec would choose another."""
+    """Add live fields that the spec lacks, and the owner of the plugin if the spec would choose another."""
     fields: dict[FieldPath, object] = {}
     for change in differing:
         if change.field == label(ADVERTISER_LABEL):
@@ -295,7 +295,7 @@ def _with_missing(found: _Found, differing: Sequence[Change]) -> _Found:
 
 
 def _change(change: Change) -> str:
-    return f"{change.field} is {change.old}, and would be {change.new}"
+    return f"{change.field} is {change.old}, and would become {change.new}"
 
 
 def _load(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> tuple[Desired, ...]:
@@ -313,8 +313,8 @@ def _spec(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> SpecData:
 
 def _lines(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> Iterator[str]:
     pools, they, them = ("pool", "it is", "it") if len(found) == 1 else ("pools", "they are", "them")
-    yield f"# {len(found)} GPU {pools} of {cluster.name}, as {they} live. What the cloud gives by itself is left out."
-    yield f"# To take {them} over: gpukube pool plan -f FILE --adopt, then gpukube pool apply -f FILE --adopt."
+    yield f"# {len(found)} GPU {pools} of {cluster.name}, as {they} live. Cloud defaults are left out."
+    yield f"# To adopt {them}: gpukube pool plan -f FILE --adopt, then gpukube pool apply -f FILE --adopt."
     said = [one for one in found if not one.refusal]
     spec = _spec(said, cluster, owner)
     written = cast("list[SpecData]", spec.pop("pools"))
@@ -333,7 +333,7 @@ def _lines(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> Iterator
 
 
 def _comment(text: str) -> Iterator[str]:
-    # An option stays beside its value, and whole: what stands in a comment is copied too.
+    # Keep an option and its value on one line, as commands in comments are copied too.
     glued = re.sub(r"(--[\w-]+) (?=[^-\s])", "\\1\0", text)
     for line in wrap(glued, _WIDTH, break_on_hyphens=False, break_long_words=False):
         yield "  # " + line.replace("\0", " ")

@@ -1,6 +1,6 @@
-"""Clusters as they are, for `gpukube workload fit --live`: pools, nodes, and the room that running pods leave.
+"""Reads live clusters for `gpukube workload fit --live`: pools, nodes, and free resources next to running pods.
 
-In scope: reading. Out of scope: placing (gpukube.workload.fit), what is declared (`fitting`).
+In scope: reading. Out of scope: placement (gpukube.workload.fit), declared clusters (`fitting`).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 _NAMESPACES: Final = ApiType("", "v1", "Namespace", "namespaces", namespaced=False)
 _REGION: Final = "topology.kubernetes.io/region"
 _ENDED: Final = ("Succeeded", "Failed")
-"""Phases in which a pod has given its room back (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
+"""Phases in which a pod has released its resources (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
 _RAY_CLUSTER: Final = "ray.io/cluster"
 """Label of the pods of a Ray cluster (KubeRay ray-operator/controllers/ray/utils/constant.go)."""
 
 
 def live_clusters(prepared: Prepared, run: Run, demands: Sequence[Demand]) -> tuple[ClusterView, ...]:
-    """Read the clusters of a spec: their pools, nodes, and what runs there.
+    """Read the clusters of a spec: their pools, nodes, and running pods.
 
     Args:
         prepared: The spec.
-        run: How the clouds are reached.
-        demands: What will be placed: their own pods that run already are left out.
+        run: The run.
+        demands: The workloads to place; their own running pods are left out.
 
     Raises:
         GpukubeError: A cluster could not be read.
@@ -103,7 +103,7 @@ def _pool_of(node: Tree, offers: Sequence[PoolOffer]) -> PoolOffer | None:
 
 
 def _belongs(pod: Tree, workload: Manifest) -> bool:
-    """Return whether a live pod is one of a workload's: who fits it anew must not count it twice.
+    """Return whether a live pod belongs to a workload, so that fitting it again does not count it twice.
 
     A Deployment's pods belong to a ReplicaSet of its name, those of a RayJob or RayService to a RayCluster of its name.
     """

@@ -1,7 +1,7 @@
-"""Looks at the clusters and plans each; and the commands that do no more than that, with their exit codes.
+"""Reads and plans the clusters; contains the commands that do no more, with their exit codes.
 
-Nothing is changed here. Clusters are looked at in parallel; one that fails does not stop the others. Out of scope: the
-commands that change something (commands).
+Changes nothing. Clusters are read in parallel; one that fails does not stop the others. Out of scope: commands that
+make changes (commands).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 def nothing_to_read(plan: ClusterPlan, session: Session) -> None:
-    """Read nothing beside a cluster."""
+    """Read nothing in addition to a cluster."""
 
 
 def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterPlan, ...]:
-    """Look at the clusters that pools are on, with `scope.prune` at all, and say what would happen; changes nothing."""
+    """Plan the clusters of the run's pools, with `scope.prune` all clusters; changes nothing."""
     prepared = prepared if scope.prune else prepared.narrowed()
     with open_sessions(prepared.clusters.values(), run) as sessions:
         plans = plan_clusters(prepared, sessions, run, scope)
         if not scope.quotas:
             return plans
-        from gpukube.engine.plan.quotas import with_quotas  # noqa: PLC0415 - for a plan, not for its differences
+        from gpukube.engine.plan.quotas import with_quotas  # noqa: PLC0415 - for plans, not for diffs
 
         return with_quotas(plans, sessions, scope, run.parallelism)
 
@@ -48,11 +48,10 @@ def plan(prepared: Prepared, run: Run, scope: Scope = Scope()) -> tuple[ClusterP
 def survey(
     prepared: Prepared, run: Run, *, skip_cluster: bool = False
 ) -> tuple[tuple[ClusterPlan, ...], dict[str, dict[str, dict[str, int]]]]:
-    """Look at all clusters for a listing.
+    """Read all clusters for a listing.
 
     Returns:
-        The plans, and per cluster key and node the devices that pods request; clusters that could not be asked are left
-        out.
+        The plans, and per cluster key and node the devices that pods request; without clusters that could not be read.
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
@@ -63,9 +62,9 @@ def survey(
 
 
 def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
-    """0 when every cluster could be read, inside too where that was meant; else the cause's own code, or 1 of several.
+    """Return 0 if every cluster was read, also inside if requested; else the only cause's code, or 1 for several.
 
-    Part of a plan is no plan: who applies it, or posts it, must notice.
+    Part of a plan is not a plan: whoever applies it, or posts it, must notice.
     """
     errors = [error for plan in plans if (error := plan.error or plan.unreachable) is not None]
     codes = {error.exit_code for error in errors} or {ExitCode.DONE}
@@ -73,7 +72,7 @@ def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
 
 
 def survey_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
-    """0 when every cloud could be asked, 3 when some could, else the cause's own code."""
+    """Return 0 if every cloud could be read, 3 if some could, else the cause's own code."""
     errors = [plan.error for plan in plans if plan.error is not None]
     if errors and len(errors) < len(plans):
         return ExitCode.PARTLY_DONE
@@ -82,7 +81,7 @@ def survey_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:
 
 
 def diff_exit_code(plans: Sequence[ClusterPlan], *, skip_cluster: bool) -> ExitCode:
-    """0 the same, 2 differs; what `plan_exit_code` gives when a cluster could not be read."""
+    """Return 0 without differences, 2 with; if a cluster could not be read, the code of `plan_exit_code`."""
     read = [replace(plan, unreachable=None) if skip_cluster else plan for plan in plans]
     if (code := plan_exit_code(read)) is not ExitCode.DONE:
         return code
@@ -99,11 +98,11 @@ def plan_clusters(
     """Plan every cluster, in the order of the spec.
 
     Args:
-        prepared: What is declared.
-        sessions: Of the clusters, by key.
-        run: How they are reached.
-        scope: How far the plans reach.
-        outside_known: Told of each cluster what its cloud says, before its inside is read.
+        prepared: The declared pools.
+        sessions: Sessions of the clusters, by key.
+        run: The run.
+        scope: Scope of the plans.
+        outside_known: Called per cluster with the plan from its cloud, before its inside is read.
     """
     tasks = {
         key: partial(_plan_cluster, session, prepared, run, scope, outside_known) for key, session in sessions.items()
@@ -120,12 +119,12 @@ def plan_clusters(
 def _plan_cluster(
     session: Session, prepared: Prepared, run: Run, scope: Scope, outside_known: OutsideKnown
 ) -> ClusterPlan:
-    # Values of an answer are read long after it came: whatever is wrong with them stays at this cluster.
+    # Values of a response are used long after it arrived: attribute any problem with them to this cluster.
     with answers_of(session.provider.spec.title, session.cluster.key, "reading its pools"):
         plan = _look_at_cluster(session, prepared, run, scope, outside_known)
         if not any(pool.replacement for pool in plan.pools):
             return plan
-        from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - looks at nodes and quotas
+        from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - reads nodes and quotas
 
         return with_replacements(plan, session, scope)
 
@@ -138,19 +137,19 @@ def _look_at_cluster(
     if scope.skip_cluster:
         return replace(outside, pools=with_costs(outside.pools, None, None), unknown="skipped (--skip-cluster)")
     run.report("check", "reading the cluster", session.cluster.key)
-    from gpukube.engine.plan.inside import plan_inside  # noqa: PLC0415 - most of the room `cluster`
+    from gpukube.engine.plan.inside import plan_inside  # noqa: PLC0415 - loads most of the package `cluster`
 
     try:
         return plan_inside(outside, session, prepared, run, scope)
     except GpukubeError as error:
         pools = with_costs(outside.pools, None, None)
-        # The user's own mistake is a finding of the plan, with its fix; that a cluster is out of reach is its state.
+        # A user's mistake is a finding of the plan, with its fix; an unreachable cluster is a state.
         found = error.diagnostics if isinstance(error, ChartNotFound) else ()
         diagnostics = (*outside.diagnostics, *found)
         return replace(outside, pools=pools, unknown=_with_cause(error), unreachable=error, diagnostics=diagnostics)
 
 
 def _with_cause(error: GpukubeError) -> str:
-    """Describe what went wrong, and what lies behind it: a certificate, a name that does not resolve."""
+    """Describe an error with its cause: a certificate, a name that does not resolve."""
     why = error.diagnostics[0].why
     return f"{error}: {why}" if why else str(error)

@@ -1,11 +1,11 @@
-"""The documents of the shards of a fleet -> the document that one run over all clusters would have written. Pure.
+"""Merges the documents of a fleet's shards into the document of a single run over all clusters. Pure.
 
-In scope: which documents belong together, the order of their clusters, the sums, the exit code. Out of scope:
-reading files, formats (cli), which cluster is in which shard (`gpukube.core.shards`).
+In scope: which documents belong together, the order of their clusters, the sums, the exit code. Out of scope: reading
+files, formats (cli), which cluster is in which shard (`gpukube.core.shards`).
 
-What is in a cluster's part stays as it is. What runs sum up over clusters is summed up anew from the parts, by the code
-that a run uses; so that a merged document equals that of one run. Quotas are the exception among the parts: clusters of
-one account share them, so that each shard knows its own need alone.
+A cluster's part stays unchanged. Sums over clusters are computed again from the parts with the code of a run, so that a
+merged document equals that of one run. Quotas are the exception among the parts: clusters of one account share them, so
+each shard knows only its own needs.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 REPORTS: Final = ("Create", "Apply", "Wait", "Verify")
 KINDS: Final = ("Plan", "Diff", "PoolList", "Doctor", *REPORTS)
-"""Documents of the commands that take --shard."""
-_WHOLE: Final = "give the documents that `gpukube ... --shard I/N -o json` wrote, one of each shard"
+"""Documents of the commands with --shard."""
+_WHOLE: Final = "pass the documents that `gpukube ... --shard I/N -o json` wrote, one of each shard"
 _ONE_RUN: Final = "merge documents of one run: same command, same spec, same filters, same number of shards"
 
 
 def merge_documents(sources: Sequence[tuple[str, Document]]) -> dict[str, object]:
-    """Put the documents of shards together, in the order that the clusters have in the spec.
+    """Merge the documents of shards, with the clusters in the order of the spec.
 
-    Where shards are missing, it is a document of those that are there, marked as partial.
+    If shards are missing, the result covers the others and is marked as partial.
 
     Args:
-        sources: The documents as read, each with the name of its file; in any order.
+        sources: The documents as read, each with its file name; in any order.
 
     Raises:
-        SpecError: They are not of the shards of one run, or one shard is there twice.
+        SpecError: They are not from the shards of one run, or a shard occurs twice.
     """
     ordered = _belonging(sources)
     shards = [shard_of_document(document) for _, document in ordered]
@@ -77,12 +77,12 @@ def merge_documents(sources: Sequence[tuple[str, Document]]) -> dict[str, object
 
 
 def shard_of_document(document: Document) -> ShardPart:
-    """Return what a document tells of its shard."""
+    """Return a document's data on its shard."""
     return cast("ShardPart", document["shard"])
 
 
 def _belonging(sources: Sequence[tuple[str, Document]]) -> list[tuple[str, Document]]:
-    """Put documents in the order of their shards, once they are found to belong together."""
+    """Sort documents by shard, after checking that they belong together."""
     found: dict[int, tuple[str, Document]] = {}
     for file, document in sources:
         _require_shard(file, document)
@@ -94,7 +94,7 @@ def _belonging(sources: Sequence[tuple[str, Document]]) -> list[tuple[str, Docum
                 raise SpecError(message, where=file, fix=_ONE_RUN, code="merge-differs")
         if shard["index"] in found:
             message = f"it is shard {shard['index']}/{shard['total']}, and so is {found[shard['index']][0]}"
-            fix = "give one of them: of two runs of one shard, the later"
+            fix = "pass one of them: of two runs of one shard, the later"
             raise SpecError(message, where=file, fix=fix, code="merge-twice")
         found[shard["index"]] = (file, document)
     return [found[index] for index in sorted(found)]
@@ -103,18 +103,18 @@ def _belonging(sources: Sequence[tuple[str, Document]]) -> list[tuple[str, Docum
 def _require_shard(file: str, document: Document) -> None:
     kind = document["kind"]
     if kind not in KINDS:
-        message = f"documents of kind {kind} are not of shards"
+        message = f"documents of kind {kind} have no shards"
         raise SpecError(message, where=file, fix=f"merge one of {', '.join(KINDS)}", code="merge-kind")
     if "merged" in document:
-        raise SpecError("it is merged already", where=file, fix=_WHOLE, code="merge-whole")
+        raise SpecError("it is already merged", where=file, fix=_WHOLE, code="merge-whole")
     if "shard" not in document:
-        raise SpecError("it is of a run without --shard", where=file, fix=_WHOLE, code="merge-whole")
+        raise SpecError("it is from a run without --shard", where=file, fix=_WHOLE, code="merge-whole")
     shard = shard_of_document(document)
     keys = {cluster["cluster"] for cluster in cast("list[ClusterPart]", document["clusters"])}
     keys |= set(cast("list[str]", document.get("notRead", [])))
     if not 1 <= shard["index"] <= shard["total"] <= MOST or not keys <= shard["clusters"].keys():
         fix = "it was edited; run that shard again"
-        raise SpecError("what it tells of its shard contradicts itself", where=file, fix=fix, code="merge-differs")
+        raise SpecError("its shard data is inconsistent", where=file, fix=fix, code="merge-differs")
 
 
 def _identity(document: Document, known: Document) -> Iterable[tuple[str, object, object]]:
@@ -133,7 +133,7 @@ def _filters(document: Document) -> str:
 
 
 def _places(ordered: Sequence[tuple[str, Document]]) -> dict[str, int]:
-    """Return the places of all clusters; each is in one shard, and with all shards none is left out."""
+    """Return the positions of all clusters; each is in one shard, and all shards together have every cluster."""
     shards = [shard_of_document(document) for _, document in ordered]
     keys: dict[int, str] = {}
     for (file, _), shard in zip(ordered, shards, strict=True):
@@ -155,7 +155,7 @@ _SAME_VERSION: Final = "run all shards again, with one version of gpukube and on
 def _plan(
     documents: Sequence[PlanDocument], clusters: list[ClusterPart], places: Mapping[str, int]
 ) -> dict[str, object]:
-    from gpukube.core.prices import PriceBook  # noqa: PLC0415 - for plans alone, as the next
+    from gpukube.core.prices import PriceBook  # noqa: PLC0415 - only for plans, like the next
     from gpukube.engine.documents.plan import add_gpus, plan_totals  # noqa: PLC0415
 
     sums = [document["summary"]["gpus"] for document in documents]
@@ -172,7 +172,7 @@ def _plan(
         "differs": any(document["differs"] for document in documents),
         "summary": plan_totals(clusters, gpus, PriceBook(notes=tuple(notes))),
         "notRead": sorted((key for one in documents for key in one["notRead"]), key=places.__getitem__),
-        # Each shard judges the whole spec, so all have the same.
+        # Each shard checks the whole spec, so all have the same findings.
         "warnings": _each_once(found for document in documents for found in document["warnings"]),
         "silenced": _each_once(found for document in documents for found in document["silenced"]),
     }
@@ -183,7 +183,7 @@ def _each_once(parts: Iterable[object]) -> list[object]:
 
 
 def _share_quotas(documents: Sequence[PlanDocument], clusters: list[ClusterPart], places: Mapping[str, int]) -> None:
-    """Sum up what all shards need of a quota, in the parts of all clusters that share it."""
+    """Sum what all shards need of a quota, in the parts of all clusters that share it."""
     shares: dict[QuotaKey, list[Quota]] = {}
     for document in documents:
         # All clusters of a shard have the same numbers.
@@ -196,7 +196,7 @@ def _share_quotas(documents: Sequence[PlanDocument], clusters: list[ClusterPart]
             shares.setdefault(key, []).append(quota)
     if not shares:
         return
-    from gpukube.engine.documents.parts import diagnostic_document  # noqa: PLC0415 - for plans that need quotas alone
+    from gpukube.engine.documents.parts import diagnostic_document  # noqa: PLC0415 - only for plans that need quotas
     from gpukube.engine.documents.plan_parts import quota_part  # noqa: PLC0415 - as above
     from gpukube.engine.plan.quotas import shortfalls  # noqa: PLC0415 - as above
 
@@ -218,7 +218,7 @@ def _quota_key(cluster: ClusterPart, quota: Quota) -> QuotaKey:
 
 
 def _use(provider: str, shares: Sequence[Quota], places: Mapping[str, int]) -> QuotaUse:
-    """Add up what shards need of one quota, which each has read by itself: where they differ, the worse holds."""
+    """Sum what shards need of one quota, which each has read on its own; if their readings differ, use the worse."""
     from gpukube.core.quotas import CloudQuota, QuotaReading, QuotaUse  # noqa: PLC0415 - as above
 
     one = shares[0]
@@ -252,9 +252,9 @@ def _report(merged: ReportDocument) -> dict[str, object]:
 
 
 def _exit_code(kind: str, documents: Sequence[Document], merged: Document) -> ExitCode:
-    """Choose the code that one run would have had: as those of the commands, with what each shard ended with.
+    """Return the exit code that one run would have had, by the rules of the commands, from each shard's exit code.
 
-    A shard that was interrupted counts as failed with 1: what it was to do is not done.
+    An interrupted shard counts as failed with 1, as it did not finish.
     """
     codes = {_code(document) for document in documents}
     failed = codes - {ExitCode.DONE, ExitCode.DIFFERS}
@@ -275,12 +275,12 @@ def _code(document: Document) -> ExitCode:
 
 
 def _one_of(failed: set[ExitCode]) -> ExitCode | None:
-    """Return the one code of all failures, else 1; None where nothing failed."""
+    """Return the only code of all failures, or 1 if they differ; None if nothing failed."""
     return (next(iter(failed)) if len(failed) == 1 else ExitCode.ERROR) if failed else None
 
 
 def _is_failed(patient: PatientPart) -> bool:
-    """Return whether a cluster could not be examined, or not be fixed: that counts for more than what is found."""
+    """Return whether a cluster could not be checked or fixed, which outweighs findings."""
     unread = (skipped["reading"] in ("cloud", "nodes") for skipped in patient["skipped"])
     return bool(patient["unmended"]) or (not patient["made"] and bool(patient["errors"])) or any(unread)
 

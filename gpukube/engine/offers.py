@@ -1,6 +1,6 @@
 """What the pools of specs offer to pods, from files.
 
-Imported where a command is given a spec: it brings the models, and the rules of the clouds that the spec names.
+Imported only by commands that get a spec: it loads the models, and the rules of the clouds in the spec.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def spec_offers(
     Args:
         files: Specs.
         sets: Overrides, `path=value`.
-        clusters: Patterns of cluster keys; all where none is given.
+        clusters: Patterns of cluster keys; all if empty.
 
     Raises:
-        SpecError: What is wrong with the specs, or no cluster matches.
+        SpecError: The specs have errors, or no cluster matches.
     """
     prepared = prepare(offline.load(files, sets=sets), Filters(tuple(clusters)))
     return make_offers((pool for pools in prepared.desired.values() for pool in pools), load_provider)

@@ -1,7 +1,6 @@
-"""What needs no cloud: read specs, and say what is wrong with them.
+"""Reads and checks specs without any cloud.
 
-In scope: what `gpukube validate` and the beginning of each command are made of. Out of scope: whatever calls a
-cloud (commands).
+In scope: `gpukube validate` and the start of each command. Out of scope: anything that calls a cloud (commands).
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ def load(
     """Load specs from files, directories, patterns or "-" (stdin), with overrides `path=value`.
 
     Raises:
-        SpecError: Holds everything that is wrong in all files, also what the clouds refuse of the pools that are right
-            so far, so that one run tells it all.
+        SpecError: All errors in all files, including the clouds' errors on pools that are valid so far, so that one run
+            reports everything.
     """
     reading = _read(paths, sets, environ)
     if reading.is_right:
@@ -43,13 +42,13 @@ def validate(
     environ: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> Validation:
-    """Say everything that can be said about specs offline; raises nothing for what is wrong with them.
+    """Return all findings on specs that need no cloud; does not raise for invalid specs.
 
     Args:
-        paths: As those of `load`.
+        paths: See `load`.
         sets: Overrides, `path=value`.
-        environ: Variables for ${NAME}; the process's own when not given.
-        strict: Take warnings for errors.
+        environ: Variables for ${NAME}; the process's own if None.
+        strict: Treat warnings as errors.
     """
     return examine(_read(paths, sets, environ), strict=strict)
 

@@ -1,7 +1,7 @@
-"""A spec to begin with: a few answers -> commented YAML that the loader takes, or what stands against an answer.
+"""A starter spec: converts a few answers to commented YAML that validates, or reports what is wrong with an answer.
 
-In scope: the text, what it takes from the catalog, and its check by the loader and the providers. Out of scope:
-questions, flags and files (cli.init). Pure but for what `prepare` loads: the providers' rules.
+In scope: the text, its data from the catalog, and checking it with the loader and the providers. Out of scope:
+questions, flags, and files (cli.init). Pure except for what `prepare` loads: the providers' rules.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ _EXAMPLE_GPU: Final = "A100-40GB"
 _EXAMPLE_MIG: Final = "1g.5gb"
 _LONGEST_KEY: Final = 58
 _LONGEST_POOL: Final = 10
-"""AKS takes twelve characters, of which a replacement needs two."""
+"""AKS accepts twelve characters, of which a replacement needs two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a starter is made of; what is empty was not answered yet.
+    """Answers for a starter spec; empty ones are not answered yet.
 
     Attributes:
         providers: Clouds, each with one cluster.
         names: Provider -> name of the cluster.
         identity: Key of a cluster's field (account, region, ...) -> value; no key belongs to two clouds.
-        owner: metadata.name; the first cluster's name when empty.
+        owner: metadata.name; the first cluster's name if empty.
         gpu: Model.
-        count: GPUs per node; the fewest that all clouds offer when 0.
+        count: GPUs per node; 0 for the minimum that all clouds offer.
         nodes: Nodes of the pool.
         mig: Profile, or "".
         replicas: Shares of a GPU by time-slicing; 0 for none.
@@ -66,18 +66,18 @@ class Answers:
 
 
 def identity_fields(provider: str) -> tuple[FieldPage, ...]:
-    """List what besides its name says where a cluster of this cloud is: account and region, ...; () if unknown."""
+    """List the fields that identify a cluster in addition to its name: account and region, ...; () if unknown."""
     fields = explain_field("clusters").fields
     return tuple(page for page in fields if page.required and page.providers == (provider,))
 
 
 def flag_of(key: str) -> str:
-    """Name the flag of a field: resourceGroup -> --resource-group."""
+    """Return the flag of a field: resourceGroup -> --resource-group."""
     return "--" + re.sub("[A-Z]", lambda found: f"-{found.group().lower()}", key)
 
 
 def gpus_on(providers: Sequence[str]) -> tuple[str, ...]:
-    """List the models that all of these clouds offer whole, current ones only, in the catalog's order."""
+    """List the current models that all of these clouds offer as whole GPUs, in the catalog's order."""
     each = [
         {m.model.name for m in machines(provider) if m.status == "current" and m.gpus >= 1} for provider in providers
     ]
@@ -85,7 +85,7 @@ def gpus_on(providers: Sequence[str]) -> tuple[str, ...]:
 
 
 def gpus_for(answers: Answers) -> Iterator[str]:
-    """Find the models that nothing speaks against, given what else was answered; wherever the clusters are."""
+    """Yield the models that are compatible with the other answers, on all clouds of the clusters."""
     answers = replace(answers, names={}, identity={}, owner="")
     for gpu in gpus_on(answers.providers):
         fits_cut = not answers.mig or answers.mig in offered_profiles(gpu)
@@ -95,14 +95,14 @@ def gpus_for(answers: Answers) -> Iterator[str]:
 
 
 def cheapest_gpu(gpus: Sequence[str], providers: Sequence[str]) -> str:
-    """Choose the model whose smallest machine costs least on the first cloud, Arm aside; "" among none."""
+    """Return the model whose smallest machine without Arm is cheapest on the first cloud; "" if there is none."""
     ordinary = [m for m in machines(providers[0]) if m.gpus >= 1 and m.arch == "amd64"]
     prices = [(m.price_usd_h or inf, m.model.name) for m in ordinary]
     return min(((price, gpu) for price, gpu in prices if gpu in gpus), default=(inf, ""))[1]
 
 
 def offered_counts(gpu: str, providers: Sequence[str]) -> tuple[int, ...]:
-    """List the GPUs per node that all of these clouds offer of a model; () for an unknown one."""
+    """List the numbers of GPUs per node that all of these clouds offer for a model; () for an unknown one."""
     counts = {round(m.gpus) for m in machines() if m.gpus >= 1}
     return tuple(sorted(n for n in counts if providers and all(_is_offered(gpu, n, cloud) for cloud in providers)))
 
@@ -124,10 +124,9 @@ def offered_profiles(gpu: str) -> tuple[str, ...]:
 
 
 def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Finding, ...]:
-    """Find what the loader, the catalog and the clouds have against the answers so far.
+    """Return the errors of loader, catalog, and clouds for the answers so far.
 
-    What is not answered is filled with what the format gives as examples. Errors only; each is placed at the flag
-    that it is about.
+    Missing answers are filled with the format's examples. Each error is placed at the flag that it is about.
     """
     lines = list(_lines(_filled(answers)))
     text = "".join(f"{line}\n" for line, _ in lines)
@@ -139,12 +138,12 @@ def check_answers(answers: Answers, environ: Mapping[str, str]) -> tuple[Finding
 
 
 def render_starter(answers: Answers) -> str:
-    """Write the spec. Complete answers that `check_answers` has nothing against give one that validates."""
+    """Return the spec. Complete answers without findings from `check_answers` result in a valid one."""
     return "".join(f"{line}\n" for line, _ in _lines(_counted(answers)))
 
 
 def with_examples(answers: Answers) -> Answers:
-    """Answer what is open by examples, which the emulated clouds take: every cloud, and A100s that are cut by MIG."""
+    """Fill open answers with examples for the emulated clouds: every cloud, and A100s with MIG."""
     providers = answers.providers or PROVIDERS
     if not answers.gpu and not answers.mig and not answers.replicas:
         answers = replace(answers, gpu=_EXAMPLE_GPU, mig=_EXAMPLE_MIG)
@@ -152,7 +151,7 @@ def with_examples(answers: Answers) -> Answers:
 
 
 def _at_flag(found: Finding, lines: Sequence[tuple[str, str]]) -> Finding:
-    """Place a finding at the flag whose line it stands in, or whose field it names."""
+    """Place a finding at the flag whose line contains it, or whose field it names."""
     line = found.where.line if found.where.source == _FROM else 0
     flag = lines[line - 1][1] if 0 < line <= len(lines) else ""
     if named := _CLUSTER_FIELD.match(found.seen):
@@ -161,7 +160,7 @@ def _at_flag(found: Finding, lines: Sequence[tuple[str, str]]) -> Finding:
 
 
 def _filled(answers: Answers) -> Answers:
-    """Answer what was not answered with the examples of the format."""
+    """Fill missing answers with the format's examples."""
     providers = answers.providers or PROVIDERS[:1]
     pages = [page for provider in providers for page in identity_fields(provider)]
     examples = {page.path.rpartition(".")[2]: str(page.examples[0]) for page in pages if page.examples}
@@ -176,7 +175,7 @@ def _filled(answers: Answers) -> Answers:
 
 
 def _any_gpu(answers: Answers) -> str:
-    """Choose a model with which nothing speaks against the other answers; if there is none, one that can be cut."""
+    """Return a model that is compatible with the other answers; if there is none, one with MIG."""
     requested = Answers(answers.providers, mig=answers.mig, count=answers.count)
     cut = (gpu for gpu in gpus_on(PROVIDERS) if offered_profiles(gpu))
     return next(gpus_for(requested), "") or next(cut)
@@ -192,8 +191,8 @@ def _counted(answers: Answers) -> Answers:
 
 
 def _lines(answers: Answers) -> Iterator[tuple[str, str]]:
-    """Write line by line, each with the flag that it follows from."""
-    yield "# GPU node pools, made by: gpukube pool apply -f FILE", ""
+    """Yield the lines, each with the flag that determines it."""
+    yield "# GPU node pools, created with: gpukube pool apply -f FILE", ""
     yield "# What a field means: gpukube explain pools.gpu; for editors: gpukube schema", ""
     yield "apiVersion: gpukube.io/v1alpha1", ""
     yield "kind: GPUNodePools", ""
@@ -208,7 +207,7 @@ def _lines(answers: Answers) -> Iterator[tuple[str, str]]:
 
 
 def _cluster_lines(answers: Answers) -> Iterator[tuple[str, str]]:
-    yield "# The clusters, by keys that you choose, and the account of each, which is", ""
+    yield "# The clusters, by keys of your choice, and the account of each, which is", ""
     yield "# compared with your credentials before anything else.", ""
     yield "clusters:", "--provider"
     for provider in answers.providers:
@@ -268,14 +267,14 @@ def _sharing_lines(answers: Answers) -> Iterator[tuple[str, str]]:
 
 
 def _key(provider: str, answers: Answers) -> str:
-    """Make the key of a cluster: its name and its cloud, in the characters that keys may have."""
+    """Return the key of a cluster: its name and its cloud, in the characters that keys allow."""
     name = re.sub("[^A-Za-z0-9_-]", "-", answers.names[provider])[:_LONGEST_KEY].strip("-_")
     cloud = re.sub("[^a-z0-9]", "", provider)[:4]
     return f"{name or 'cluster'}-{cloud or 'x'}"
 
 
 def _pool_name(answers: Answers) -> str:
-    """Name the pool by its GPU, as every cloud takes it: a100, a100mig."""
+    """Name the pool by its GPU, in a form that every cloud accepts: a100, a100mig."""
     chip = re.sub("[^a-z0-9]", "", answers.gpu.casefold().split("-")[0]).lstrip("0123456789") or "gpu"
     ending = "mig" if answers.mig else ""
     return f"{chip[: _LONGEST_POOL - len(ending)]}{ending}"

@@ -1,6 +1,6 @@
-"""Manifests of workloads, read from files, judged and fixed: what `gpukube workload lint` does beyond the pure rules.
+"""Reads, checks, and fixes manifests of workloads: what `gpukube workload lint` does in addition to the pure rules.
 
-In scope: reading and writing. Out of scope: rules, what is shown; specs (`offers`).
+In scope: reading and writing. Out of scope: rules, output, specs (`offers`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 def read_manifest_files(paths: Sequence[str]) -> tuple[tuple[Source, ...], tuple[Finding, ...]]:
-    """Read manifests: files, directories, patterns, or "-" for stdin; and say what cannot be read."""
+    """Read manifests from files, directories, patterns, or "-" for stdin, with findings on what cannot be read."""
     return read_sources(paths, sys.stdin, most=LIMITS.size)
 
 
 def write_fixed(before: Sequence[Source], after: Sequence[Source]) -> tuple[str, ...]:
-    """Write the files whose text has changed, each in one step.
+    """Write the files whose text has changed, each atomically.
 
     Returns:
         Their names.
 
     Raises:
-        OSError: The machine refuses; files before it are written.
+        OSError: Writing fails; files before it are written.
     """
     changed = [new for old, new in zip(before, after, strict=True) if old.text != new.text]
     for source in changed:
-        place = Path(source.name).resolve()  # behind a link the file is changed, and the link stays
+        place = Path(source.name).resolve()  # change the target of a link, and keep the link
         mark = b"\xef\xbb\xbf" if place.read_bytes().startswith(b"\xef\xbb\xbf") else b""
         handle, draft = tempfile.mkstemp(prefix=f".{place.name[:100]}.", dir=place.parent)
         try:

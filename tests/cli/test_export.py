@@ -147,8 +147,11 @@ def test_plan_when_shown_as_terraforms_then_json_with_the_pools_as_resources(gpu
     [
         (("-f", SINGLE), "no target given"),
         (("-f", SINGLE, "--to", "bicep"), '"bicep" is not an export target'),
-        (("-f", SINGLE, "--to", "aws"), "pools of aks have no export to aws"),
-        (("-f", EXAMPLES / "three-clouds.yaml", "--to", "az"), "the spec has pools on 3 clusters; an export is of one"),
+        (("-f", SINGLE, "--to", "aws"), "pools of aks cannot be exported to aws"),
+        (
+            ("-f", EXAMPLES / "three-clouds.yaml", "--to", "az"),
+            "the spec has pools on 3 clusters; an export covers one",
+        ),
         (("-f", SINGLE, "--pool", "x*", "--to", "az"), "--pool x* matches no pool of the spec"),
         (("--to", "az"), "no spec given"),
         (("--cluster", ADDRESS, "--cluster", f"{ADDRESS}2", "--to", "az"), "pools on 2 clusters"),
@@ -160,7 +163,7 @@ def test_export_when_it_is_not_said_what_then_four(gpukube: Gpukube, words: tupl
 
 
 def test_cloud_when_it_exports_nothing_then_the_target_is_refused() -> None:
-    with pytest.raises(SpecError, match="pools of fake have no export to az"):
+    with pytest.raises(SpecError, match="pools of fake cannot be exported to az"):
         exporter_of(FakeProvider(), "az")
 
 

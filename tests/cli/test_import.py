@@ -75,7 +75,7 @@ def test_pool_when_something_else_manages_it_then_adopted_by_name_on_its_own_opt
     file = tmp_path / "imported.yaml"
     file.write_text(made("pool", "import", "--cluster", ADDRESS).out)
     text = file.read_text().replace("\n  # ", " ")
-    assert "(traced by yor) manages it (tag avm_yor_trace=e82d0232); to adopt it all the same: " in text
+    assert "(traced by yor) manages it (tag avm_yor_trace=e82d0232); to adopt it anyway: " in text
     for words in (("plan",), ("create",), ("apply", "--yes")):
         refused = made("pool", *words, "-f", file, "--adopt")
         assert (refused.code, made.writes()) == (0 if words == ("plan",) else 1, [])
