@@ -1,6 +1,6 @@
-"""Nimbus itself: what stands at the other end of a real cloud's SDK. It knows nothing of gpukube.
+"""Nimbus itself, which a real provider would reach through an SDK. It does not know gpukube.
 
-All clusters are kept in one file; a change is done after a few looks at it.
+One file stores all clusters; a change completes after a few reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEYS: Final = {"name", "machine", "size", "autoscale", "labels", "taints", "tag
 
 
 class NimbusError(Exception):
-    """A refusal, with its code."""
+    """An API error with its code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -28,14 +28,14 @@ class NimbusApi:
     """A client of the cloud.
 
     Args:
-        file: Where the cloud is kept.
+        file: The file that stores the cloud.
     """
 
     def __init__(self, file: str) -> None:
         self._file = Path(file)
 
     def make_cluster(self, site: str, cluster: str, kubernetes: str) -> None:
-        """Make an empty cluster, whose Kubernetes API is at that URL."""
+        """Create an empty cluster with the Kubernetes API at that URL."""
         world = self._read() if self._file.exists() else {}
         world[f"{site}/{cluster}"] = {"version": "1.34.2", "kubernetes": kubernetes, "pools": {}}
         self._write(world)
@@ -45,11 +45,11 @@ class NimbusApi:
         return self._cluster(self._read(), site, cluster)
 
     def list_pools(self, site: str, cluster: str) -> dict[str, Any]:
-        """Read all pools of a cluster by their names."""
+        """Return all pools of a cluster by name."""
         return dict(self.get_cluster(site, cluster)["pools"])
 
     def create_pool(self, site: str, cluster: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Start to make a pool.
+        """Start creating a pool.
 
         Raises:
             NimbusError: invalid, or exists.
@@ -60,7 +60,7 @@ class NimbusApi:
             world = self._read()
             pools = self._cluster(world, site, cluster)["pools"]
             if body["name"] in pools:
-                raise NimbusError("exists", f"there is a pool {body['name']}")
+                raise NimbusError("exists", f"pool {body['name']} already exists")
             nodes = body["autoscale"]["initial"] if "autoscale" in body else body["size"]
             made = {**copy.deepcopy(body), "nodes": nodes, "state": "CREATING", "looks": 0, "version": 1}
             pools[body["name"]] = {**made, "tags": {**made["tags"], "made-by": "nimbus"}}
@@ -68,16 +68,16 @@ class NimbusApi:
         return {}
 
     def update_pool(self, site: str, cluster: str, name: str, patch: dict[str, Any], version: str) -> dict[str, Any]:
-        """Change parts of a pool; null removes.
+        """Change parts of a pool; null removes a value.
 
         Raises:
-            NimbusError: not-found, or moved: it is of another version by now.
+            NimbusError: not-found, or moved: the pool's version has changed.
         """
         with _LOCK:
             world = self._read()
             pool = self._cluster(world, site, cluster)["pools"].get(name)
             if pool is None:
-                raise NimbusError("not-found", f"there is no pool {name}")
+                raise NimbusError("not-found", f"pool {name} does not exist")
             if str(pool["version"]) != version:
                 raise NimbusError("moved", f"{name} was changed since it was read")
             _merge(pool, patch)
@@ -87,7 +87,7 @@ class NimbusApi:
         return {}
 
     def delete_pool(self, site: str, cluster: str, name: str) -> dict[str, Any]:
-        """Delete a pool, if it is there."""
+        """Delete a pool, if it exists."""
         with _LOCK:
             world = self._read()
             self._cluster(world, site, cluster)["pools"].pop(name, None)
@@ -95,7 +95,7 @@ class NimbusApi:
         return {}
 
     def look_at_pool(self, site: str, cluster: str, name: str) -> dict[str, Any]:
-        """Read a pool, and let a little time pass for it; {} when it is not there."""
+        """Read a pool, and advance its time a little; {} if it does not exist."""
         with _LOCK:
             world = self._read()
             pool: dict[str, Any] = self._cluster(world, site, cluster)["pools"].get(name, {})
@@ -108,7 +108,7 @@ class NimbusApi:
 
     def _cluster(self, world: dict[str, Any], site: str, cluster: str) -> dict[str, Any]:
         if f"{site}/{cluster}" not in world:
-            raise NimbusError("not-found", f"there is no cluster {cluster} at {site}")
+            raise NimbusError("not-found", f"cluster {cluster} does not exist at {site}")
         found: dict[str, Any] = world[f"{site}/{cluster}"]
         return found
 

@@ -1,4 +1,4 @@
-"""The live half: calls of Nimbus's API, and its refusals as our errors."""
+"""The live half: calls to Nimbus's API, and its errors as gpukube's."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 _MEANINGS: Final[Mapping[str, tuple[type[GpukubeError], str]]] = {
     "not-found": (CloudError, "check site and name of the cluster"),
-    "exists": (Conflict, "run it again: what is there is observed first"),
-    "busy": (Busy, "wait, and run it again"),
-    "moved": (Moved, "run it again"),
-    "forbidden": (AccessError, "ask for the role pool-admin"),
-    "quota": (QuotaError, "ask for more GPUs at the site"),
+    "exists": (Conflict, "run the same command again: it reads the live state first"),
+    "busy": (Busy, "wait, then run the same command again"),
+    "moved": (Moved, "run the same command again"),
+    "forbidden": (AccessError, "request the role pool-admin"),
+    "quota": (QuotaError, "request more GPUs at the site"),
     "capacity": (CapacityError, "choose another site"),
 }
-"""Code of the API -> our class and what to do: gpukube acts by the class."""
+"""API error code -> gpukube's error class, which decides how gpukube reacts, and what to do."""
 
 
 def connect_cluster(cluster: ClusterRef, settings: Settings) -> Cloud:
-    """Connect to one cluster; the endpoint is the file that the cloud is kept in."""
+    """Connect to one cluster; the endpoint is the file that stores the cloud."""
     return NimbusCloud(cluster, NimbusApi(settings.endpoints.get("nimbus", "nimbus.json")))
 
 
@@ -44,12 +44,12 @@ class NimbusCloud(CloudExtras):
         self._at = {"site": cluster.identity["site"], "cluster": cluster.name}
 
     def identify(self) -> ClusterFacts:
-        """Check that the cluster is there."""
+        """Check that the cluster exists."""
         found = self._call("get_cluster")
         return ClusterFacts(self._at["site"], str(found["version"]), ready=True, status="ACTIVE")
 
     def pools(self) -> tuple[Observed, ...]:
-        """List all pools."""
+        """Return all pools."""
         return tuple(observe_pool(self._cluster, body) for body in self._call("list_pools").values())
 
     def pool(self, name: str) -> Observed | None:
@@ -58,26 +58,28 @@ class NimbusCloud(CloudExtras):
         return observe_pool(self._cluster, body) if body else None
 
     def send(self, request: Request) -> Operation:
-        """Start a change. Deleting a pool that is gone is done at once."""
+        """Start a change. Deleting a missing pool completes at once."""
         params = {key: value for key, value in request.params.items() if key not in self._at}
         self._call(request.operation, **params)
         body = params.get("body")
         name = body["name"] if isinstance(body, dict) else params["name"]
         verb = request.operation.removesuffix("_pool")
-        return Operation(str(name), verb)  # type: ignore[arg-type]  # create, update or delete, as our requests are
+        return Operation(str(name), verb)  # type: ignore[arg-type]  # create, update, or delete, like all requests of this provider
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once."""
+        """Check once."""
         body = self._call("look_at_pool", name=operation.pool)
         if not body:
             return Progress(done=operation.verb == "delete", status="gone")
         state, status = STATES.get(str(body["state"]), "busy"), str(body["state"])
         if state == "failed":
-            return Progress(done=False, status=status, error=_explain(NimbusError(str(body["error"]), "it failed")))
+            return Progress(
+                done=False, status=status, error=_explain(NimbusError(str(body["error"]), "the operation failed"))
+            )
         return Progress(done=state == "ready" and operation.verb != "delete", status=status, retry_after_s=0.0)
 
     def kube_access(self) -> KubeAccess:
-        """Make a kubeconfig."""
+        """Return a kubeconfig."""
         server = str(self._call("get_cluster")["kubernetes"])
         named = {"name": "nimbus"}
         document = {
@@ -91,7 +93,7 @@ class NimbusCloud(CloudExtras):
         return KubeAccess(json.dumps(document))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _call(self, operation: str, **params: object) -> dict[str, dict[str, object]]:
         try:
@@ -104,5 +106,5 @@ class NimbusCloud(CloudExtras):
 
 
 def _explain(error: NimbusError) -> GpukubeError:
-    kind, fix = _MEANINGS.get(error.code, (CloudError, "run it again"))
+    kind, fix = _MEANINGS.get(error.code, (CloudError, "run the same command again"))
     return kind(str(error), fix=fix)

@@ -1,4 +1,4 @@
-"""What Nimbus puts into its clusters: a label with the pool's name, and a device plugin in the node image."""
+"""Parts of Nimbus in its clusters: a label with the pool's name, and a device plugin in the node image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IN_CLUSTER: Final = InClusterFacts(
             title="the plugin in Nimbus's node image",
             os_image="NimbusOS",
             keep="let Nimbus advertise: write devicePlugin.owner: cloud",
-            remove="make the pool on another cloud: Nimbus has no image without it",
+            remove="create the pool on another cloud: Nimbus has no image without the plugin",
         ),
     ),
 )

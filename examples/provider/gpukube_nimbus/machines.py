@@ -1,4 +1,4 @@
-"""The machines that Nimbus sells; gpukube's embedded table has none of them."""
+"""Nimbus's machines; gpukube's embedded table has none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Nimbus's nodes are like for pods: the room on them, and their labels at creation."""
+"""Nimbus's nodes as pods see them: allocatable resources, and labels at creation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _PODS: Final = 110
 _SYSTEM_PODS: Final = Room(cpu=200, memory=GIB // 4, pods=4)
-"""Network, proxy, metrics and disks."""
+"""Requests of the system pods: network, proxy, metrics, and disks."""
 
 
 def _room(target: Target) -> Room | None:

@@ -1,6 +1,6 @@
-"""A pool as gpukube compares it, and as the API of Nimbus writes it. Pure.
+"""Converts a pool between gpukube's comparable fields and Nimbus's API. Pure.
 
-The body of the API: name, machine, size or autoscale, labels, taints, tags, mig, and rack, the one native field.
+The API's body: name, machine, size or autoscale, labels, taints, tags, mig, and rack, the only native field.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 SOURCE: Final = "docs: nimbus.example/api/pools"
 NATIVE: Final = ("rack",)
 COPY: Final = CopyForm("gpukube.io/", 200, re.compile(r"[\x20-\x7e]*"))
-"""The second copy of our marks, in the tags: labels can be replaced as a whole, and then the marks are gone."""
+"""Form of the copy of gpukube's labels in the tags: labels can be replaced as a whole, and would be lost."""
 STATES: Final[Mapping[str, PoolState]] = {
     "ACTIVE": "ready", "CREATING": "busy", "UPDATING": "busy", "FAILED": "failed", "DELETING": "deleting",
 }  # fmt: skip
 
 
 def place_of(cluster: ClusterRef, pool: str) -> str:
-    """Say where a pool is, so that a copied tag proves nothing."""
+    """Return a pool's place, so that a tag copied to another pool proves nothing."""
     return f"{cluster.identity['site']}/{cluster.name}/{pool}"
 
 
 def request_for(cluster: ClusterRef, operation: str, **params: object) -> Request:
-    """Make a call: the method of the API's client, and its arguments."""
+    """Return a request: the method of the API's client, and its arguments."""
     return Request("nimbus", operation, {"site": cluster.identity["site"], "cluster": cluster.name, **params})
 
 
@@ -104,14 +104,14 @@ def observe_pool(cluster: ClusterRef, body: Mapping[str, object]) -> Observed:
 
 
 def find_row(change: Change) -> UpdateRow:
-    """Describe what changing a field does: labels, tags, taints and size go in place, the rest is set at creation."""
+    """Return the effect of changing a field: labels, tags, taints, and size in place, the rest only at creation."""
     if change.field[0] in ("labels", "tags", "taints", "nodes"):
         return UpdateRow(change.field, "in-place", "Nimbus changes it at once", "update_pool", SOURCE)
-    return UpdateRow(change.field, "replace", "Nimbus sets it at creation only", "", SOURCE)
+    return UpdateRow(change.field, "replace", "Nimbus sets it only at creation", "", SOURCE)
 
 
 def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-    """Make one call for all changes; what is null in it is removed, and the version guards it."""
+    """Return one call for all changes; null removes a value, and the version guards the call."""
     target = desired.target
     patch: dict[str, object] = {}
     labels: dict[str, object] = {}
@@ -136,12 +136,12 @@ def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change])
 
 
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Make the call that sets size or bounds."""
+    """Return the call that sets size or bounds."""
     return request_for(cluster, "update_pool", name=observed.name, patch=_size(nodes), version=observed.etag)
 
 
 def write_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Write the second copy of the marks; None where it is there."""
+    """Return the call that copies gpukube's labels to the tags; None if the copy exists."""
     if observed.copy or not (observed.owner and observed.pool):
         return None
     marks = COPY.copy_of(observed.owner, observed.pool, protected=observed.protected)
@@ -150,7 +150,7 @@ def write_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
 
 
 def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-    """Take marks and copy off in one call; nothing where there are none."""
+    """Return the call that removes gpukube's labels and their copy; empty if there are none."""
     kept = released_labels(observed)
     labels: dict[str, str | None] = {key: None for key in observed.labels if key not in kept}
     labels |= {key: value for key, value in kept.items() if observed.labels.get(key) != value}
@@ -162,18 +162,18 @@ def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]
 
 
 def chosen_fields(observed: Observed) -> Mapping[FieldPath, object]:
-    """Leave out the tag that Nimbus gives to every pool."""
+    """Return the fields without the tag that Nimbus sets on every pool."""
     return {path: value for path, value in observed.fields.items() if path != tag("made-by")}
 
 
 def find_templates(observed: Observed) -> tuple[Manager, ...]:
-    """Find the template that made a pool."""
+    """Return the template that created a pool."""
     sign = Sign("Nimbus templates", "nimbus-template", "docs: nimbus.example/templates")
     return find_managers("tag", _texts(observed.native["tags"]), [sign])
 
 
 def freeze_pool(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Make the call that leaves the autoscaler no room; None where it has none."""
+    """Return the call that fixes the size; None if it is already fixed."""
     count = observed.nodes or 0
     if MOST not in observed.fields or observed.fields[LEAST] == observed.fields[MOST] == count:
         return None
@@ -181,7 +181,7 @@ def freeze_pool(cluster: ClusterRef, observed: Observed) -> Request | None:
 
 
 def delete_pool(cluster: ClusterRef, observed: Observed) -> Request:
-    """Delete by name."""
+    """Return the call that deletes a pool by name."""
     return request_for(cluster, "delete_pool", name=observed.name)
 
 
@@ -193,7 +193,7 @@ REQUESTS: Final = PoolRequests(
     copy=write_copy,
     freeze=freeze_pool,
 )
-"""No `recreate`: a pool that failed must be deleted first. No `follow_up`: the creation carries everything."""
+"""Nimbus's requests. No `recreate`: a failed pool must be deleted first. No `follow_up`: the creation is complete."""
 
 
 def _size(nodes: Nodes) -> dict[str, object]:
@@ -203,7 +203,7 @@ def _size(nodes: Nodes) -> dict[str, object]:
 
 
 def _fields(body: Mapping[str, object]) -> dict[FieldPath, object]:
-    """Flatten a body, declared or live, to what is compared; tags of our own bookkeeping are none of it."""
+    """Flatten a declared or live body to comparable fields, without gpukube's own tags."""
     fields: dict[FieldPath, object] = {INSTANCE_TYPE: body["machine"], TAINTS: tuple(cast("list[str]", body["taints"]))}
     fields |= {label(key): value for key, value in _texts(body["labels"]).items()}
     fields |= {tag(key): value for key, value in _texts(body["tags"]).items() if not COPY.is_own(key)}

@@ -1,6 +1,6 @@
-"""Nimbus for gpukube: the pure half.
+"""The pure half of the Nimbus provider.
 
-Loaded wherever clouds are listed, so what only some commands need is imported by the method that needs it.
+It is loaded wherever clouds are listed, so methods import what only some commands need.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
 _NAME_LENGTH: Final = 30
 _MISSING: Final = {
-    "capacity.spot": "Nimbus sells no spot machines",
-    "capacity.reserved": "Nimbus sells no reserved machines",
-    "sharing.mig.mixed": "its plugin shows nvidia.com/gpu only",
-    "sharing.mig.layout": "it cuts all GPUs of a pool alike",
+    "capacity.spot": "Nimbus has no spot machines",
+    "capacity.reserved": "Nimbus has no reserved machines",
+    "sharing.mig.mixed": "its plugin advertises only nvidia.com/gpu",
+    "sharing.mig.layout": "it partitions all GPUs of a pool the same way",
     "sharing.timeSlicing": "its plugin shares no GPUs",
     "sharing.mps": "its plugin shares no GPUs",
     "zones": "a site has no zones",
     "disk.size": "its disks have one size",
     "disk.type": "it has one type of disk",
     "image": "it has one node image",
-    "kubernetesVersion": "nodes have the version of their cluster",
+    "kubernetesVersion": "nodes have their cluster's version",
     "upgrade.maxSurge": "it replaces nodes one by one",
     "upgrade.maxUnavailable": "it replaces nodes one by one",
     "maxPodsPerNode": "the number is fixed",
-    "driver.version": "the driver is the one of its image",
+    "driver.version": "the driver is part of its image",
 }
 
 
 class NimbusExtras(Extras):
-    """What Nimbus has besides: no catalog, no quotas, no upgrades, nothing to export, nobody to grant anything to."""
+    """Nimbus's optional parts: no catalog, quotas, upgrades, exports, or policies."""
 
     pools_at_once = 4
     tolerates_resources = True
@@ -64,7 +64,7 @@ class NimbusExtras(Extras):
 
 
 class NimbusProvider:
-    """A made-up cloud: one file holds all its clusters."""
+    """A made-up cloud: one file stores all its clusters."""
 
     name = "nimbus"
     spec: CloudSpec = part(".spec:SPEC")
@@ -80,14 +80,14 @@ class NimbusProvider:
     )
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Everything that is not missing is exact."""
+        """Return the abilities: everything that is not missing is exact."""
         return {
             feature: Ability("missing", reason=_MISSING[feature]) if feature in _MISSING else Ability("exact")
             for feature in FEATURES
         }
 
     def check(self, target: Target) -> list[Finding]:
-        """Find what Nimbus would refuse."""
+        """Return what Nimbus would reject."""
         from gpukube_nimbus.pool import NATIVE
 
         found = []
@@ -101,7 +101,7 @@ class NimbusProvider:
         return found
 
     def stack(self, target: Target) -> NodeStack:
-        """Describe what nodes bring: driver and plugin are in the image, and it cuts by a field of the pool."""
+        """Return the nodes' components: the image has driver and plugin, and a field of the pool configures MIG."""
         return NodeStack(
             driver="cloud",
             advertiser="cloud",
@@ -117,14 +117,14 @@ class NimbusProvider:
         return translate_pool(target, ownership, promise)
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Describe what changing this field does."""
+        """Return the effect of changing this field."""
         from gpukube_nimbus.pool import find_row
 
         del beside, live
         return find_row(change)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
-        """Make the live half. A real cloud imports its SDK here, within `gpukube.provider.importing_sdk`."""
+        """Return the live half. A real cloud imports its SDK here, within `gpukube.provider.importing_sdk`."""
         from gpukube_nimbus.client import connect_cluster
 
         return connect_cluster(cluster, settings)

@@ -1,6 +1,6 @@
-"""What Nimbus adds to the spec: its clusters. It sells no reserved machines.
+"""Nimbus's additions to the spec: its clusters. It has no reserved machines.
 
-Loaded wherever a spec is read, so it imports nothing but the two modules that clouds build on.
+It is loaded wherever a spec is read, so it imports only the two modules that clouds build on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class NimbusCluster(ClusterModel):
     """A Nimbus cluster."""
 
     provider: Literal["nimbus"] = Field(description=PROVIDER_FIELD)
-    site: str = Field(pattern=SITE, examples=["valley-1"], description="Where the cluster is.")
+    site: str = Field(pattern=SITE, examples=["valley-1"], description="Location of the cluster.")
     name: Text = Field(examples=["train"], description="Name of the cluster in its cloud.")
 
 

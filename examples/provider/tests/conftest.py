@@ -1,4 +1,4 @@
-"""A Nimbus of one cluster, with its Kubernetes API on loopback."""
+"""A Nimbus cloud with one cluster, whose Kubernetes API is on loopback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the file of a cloud with the cluster valley-1/train, found by whoever asks for Nimbus."""
+    """Return the file of a cloud with the cluster valley-1/train, set as Nimbus's endpoint."""
     path = tmp_path / "nimbus.json"
     monkeypatch.setenv("GPUKUBE_NIMBUS_ENDPOINT", str(path))
     with KubernetesApi(NimbusApi(str(path)), "valley-1", "train") as kubernetes:

@@ -1,4 +1,4 @@
-"""The Kubernetes API of a Nimbus cluster, as far as gpukube reads it: nodes of the pools, and nothing else in it."""
+"""The part of a Nimbus cluster's Kubernetes API that gpukube reads: only the nodes of the pools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED: Final = re.compile(r"/namespaces/[^/]+/[a-z]+/[^/]+$")
 
 
 class KubernetesApi:
-    """Serves while it is entered."""
+    """Serves within its `with` block."""
 
     def __init__(self, api: NimbusApi, site: str, cluster: str) -> None:
         def nodes() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The commands as users have them: what is written for Nimbus is checked, planned, made and proven."""
+"""The commands as users run them: a spec for Nimbus is validated, planned, created, and verified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEC = Path(__file__).parents[1] / "pools.yaml"
 
 @pytest.fixture
 def gpukube(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
-    """Run a command; its exit code and what it printed, as JSON where it is a document."""
+    """Run a command; return its exit code and output, parsed if it is JSON."""
 
     def run(*words: str) -> tuple[int, Any]:
         code = main(list(words))

@@ -1,4 +1,4 @@
-"""Nimbus keeps the contract of a provider."""
+"""Nimbus meets the contract of a provider."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ AT = {"site": "valley-1", "cluster": "train"}
 
 
 class DisturbedApi(NimbusApi):
-    """Meets the next creation with a fault."""
+    """Fails the next creation."""
 
     fault: Fault | None = None
 
@@ -61,7 +61,7 @@ class DisturbedApi(NimbusApi):
         return done
 
     def edit(self, pool: str, **parts: object) -> None:
-        """Change a pool behind everybody's back."""
+        """Change a pool outside gpukube."""
         world = json.loads(self._file.read_text("utf-8"))
         world["valley-1/train"]["pools"][pool].update(parts)
         self._write(world)
@@ -71,7 +71,7 @@ class DisturbedApi(NimbusApi):
 
 
 class NimbusHarness:
-    """Nimbus, and the means to disturb it."""
+    """Nimbus, and ways to disturb it."""
 
     package = "gpukube_nimbus"
     sdk = ""
@@ -134,7 +134,7 @@ class NimbusHarness:
         return True
 
     def pause(self) -> None:
-        """Time here is looks."""
+        """Do nothing: time passes only when a pool is read."""
 
 
 class TestNimbus(ProviderContract):
