@@ -32,7 +32,7 @@ _NAME: Final = re.compile("[a-z][a-z0-9]*")
 
 def _spec_of(name: str) -> CloudSpec:
     if not _NAME.fullmatch(name):
-        raise unusable(name, "has a name that cannot be a key of a spec: lower-case letters and digits are needed")
+        raise unusable(name, "has a name that cannot be a key of a spec: expected lower-case letters and digits")
     return cast("CloudSpec", member_of(name, "spec"))
 
 

@@ -15,21 +15,21 @@ MOST_NAME: Final = 63
 MOST_PREFIX: Final = 253
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PREFIX: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_FORM: Final = 'letters, digits, "-", "_" or ".", starting and ending with a letter or digit,'
+_FORM: Final = 'letters, digits, "-", "_" or ".", starting and ending with a letter or digit'
 
 
 def explain_key(key: str) -> str:
     """Return the expected syntax of a key ([prefix/]name); "" if it is valid."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > MOST_PREFIX or not _PREFIX.fullmatch(prefix)):
-        return f'before the "/" a lower-case DNS name of at most {MOST_PREFIX} characters is needed'
+        return f'expected a lower-case DNS name of at most {MOST_PREFIX} characters before the "/"'
     if len(name) > MOST_NAME or not _NAME.fullmatch(name):
-        return f"1 to {MOST_NAME} {_FORM} are needed"
+        return f"expected 1 to {MOST_NAME} {_FORM}"
     return ""
 
 
 def explain_value(value: str) -> str:
     """Return the expected syntax of a value; "" if it is valid."""
     if value and (len(value) > MOST_NAME or not _NAME.fullmatch(value)):
-        return f"nothing, or at most {MOST_NAME} {_FORM} are needed"
+        return f"expected nothing, or at most {MOST_NAME} {_FORM}"
     return ""

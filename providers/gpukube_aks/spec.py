@@ -90,10 +90,10 @@ SPEC: Final = CloudSpec(
         "name": "unknown",
     },
     formats={
-        GROUP: "letters, digits, _ ( ) - and . are needed, at most 90, without . at the end",
-        NAME: "letters, digits, _ - and . are needed, a letter or digit first",
-        UUID: "an id such as 11111111-2222-3333-4444-555555555555 is needed",
-        RESERVATION_GROUP: "the ARM id of a capacity reservation group is needed",
+        GROUP: "expected at most 90 letters, digits, _ ( ) - and ., without . at the end",
+        NAME: "expected letters, digits, _ - and ., a letter or digit first",
+        UUID: "expected an id such as 11111111-2222-3333-4444-555555555555",
+        RESERVATION_GROUP: "expected the ARM id of a capacity reservation group",
     },
 )
 """Names of Azure keep the case that they were written in, but mean the same in any (docs:

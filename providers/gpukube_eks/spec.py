@@ -76,8 +76,8 @@ SPEC: Final = CloudSpec(
     cluster_words={"location": "region", "accountid": "account", "awsaccount": "account"},
     stand_ins={"account": "000000000000", "region": "us-east-1", "name": "unknown"},
     formats={
-        ACCOUNT: "twelve digits are needed",
-        CAPACITY_BLOCK: "the id of a Capacity Block is needed, cr- and hexadecimal digits",
-        CAPACITY_RESERVATION: "the id of a capacity reservation (cr-...) or the ARN of a resource group is needed",
+        ACCOUNT: "expected twelve digits",
+        CAPACITY_BLOCK: "expected the id of a Capacity Block, cr- and hexadecimal digits",
+        CAPACITY_RESERVATION: "expected the id of a capacity reservation (cr-...) or the ARN of a resource group",
     },
 )

@@ -100,7 +100,7 @@ SPEC: Final = CloudSpec(
     cluster_words={"region": "location", "zone": "location", "projectid": "project"},
     reserved_words=("reservationAffinity",),
     stand_ins={"project": "unknown", "location": "us-central1", "name": "unknown"},
-    formats={RESERVATION: "a reservation's name, or projects/OWNER/reservations/NAME is needed"},
+    formats={RESERVATION: "expected a reservation's name, or projects/OWNER/reservations/NAME"},
     judges_shares=True,
 )
 """Together: flex-start with queued provisioning (docs: kubernetes-engine/how-to/provisioningrequest, whose gcloud

@@ -187,7 +187,7 @@ def test_answer_when_wrong_then_asked_again_with_the_loader_s_own_words(init: Ru
     assert code == 0, err
     err = " ".join(err.split())  # a terminal breaks messages at words
     assert 'is "gcp"; it can be eks, aks or gke' in err
-    assert 'is "1"; twelve digits are needed' in err
+    assert 'is "1"; expected twelve digits' in err
     assert '"H9" is not a GPU model in the catalog' in err
     assert "has no instance type with 3 x T4-16GB" in err
     assert "the minimum is 2" in err

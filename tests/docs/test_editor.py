@@ -114,7 +114,7 @@ pools:
 
 def test_wrong_spec_when_opened_then_each_mistake_is_marked_once(editor: Editor) -> None:
     assert editor.problems(WRONG) == [
-        (7, "an id such as 11111111-2222-3333-4444-555555555555 is needed"),
+        (7, "expected an id such as 11111111-2222-3333-4444-555555555555"),
         (8, 'Value is not accepted. Valid values: "eks", "aks", "gke".'),
         (12, 'Incorrect type. Expected "integer".'),
         (14, "Property stratgy is not allowed."),

@@ -31,5 +31,5 @@ SPEC: Final = CloudSpec(
     native_example={"rack": "dense"},
     cluster_words={"region": "site", "location": "site", "zone": "site"},
     stand_ins={"site": "unknown-1", "name": "unknown"},
-    formats={SITE: "the name of a site is needed, valley-1"},
+    formats={SITE: "expected the name of a site, such as valley-1"},
 )

@@ -37,7 +37,7 @@ def test_validate_when_the_spec_is_right_then_no_problem(gpukube: Callable[..., 
 
 
 MISTAKES = {
-    "site: valley-1": ("site: the valley", "the name of a site is needed, valley-1"),
+    "site: valley-1": ("site: the valley", "expected the name of a site, such as valley-1"),
     "site: valley": ("region: valley", "did you mean site?"),
     "rack: dense": ("shelf: dense", "write one of rack"),
     "model: A100-40GB": ("model: H100-80GB", "nimbus has no instance type with 8 x H100-80GB"),

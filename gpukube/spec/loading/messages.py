@@ -304,11 +304,11 @@ def _text(c: _Context) -> Finding:
         what = "boolean" if isinstance(c.value, bool) else "number"
         if c.field and DURATION in str(c.field.info.metadata) and not isinstance(c.value, bool):
             return c.say(
-                "type", f"is {c.seen}; a duration is needed", f"write {c.assign(f'{c.value}s')}, or {c.example}"
+                "type", f"is {c.seen}; expected a duration", f"write {c.assign(f'{c.value}s')}, or {c.example}"
             )
         return c.say(
             "type",
-            f"is {c.seen}; a string is needed",
+            f"is {c.seen}; expected a string",
             f"write {c.assign(quoted(written))}",
             why=f"YAML reads an unquoted {written} as a {what}",
         )
@@ -316,17 +316,17 @@ def _text(c: _Context) -> Finding:
         named = [item for item in c.value if isinstance(item, str)]
         fix = f"write {c.assign(named[0] if named else 'TYPE')}, and a separate pool for each other type"
         return c.say("type", "is a list; a pool has one type", fix)
-    return c.say("type", f"is {c.seen}; a string is needed", f"write {c.assign(c.example or '...')}")
+    return c.say("type", f"is {c.seen}; expected a string", f"write {c.assign(c.example or '...')}")
 
 
 def _from_variable(c: _Context, expected: str) -> Finding:
     fix = f"remove it here and pass --set {c.positions.path(c.path)}=VALUE"
-    return c.say("type", f"is {c.seen}; {expected} is needed", fix, why="${...} is always a string")
+    return c.say("type", f"is {c.seen}; expected {expected}", fix, why="${...} is always a string")
 
 
 def _number(c: _Context) -> Finding:
     expected = "a number" if c.kind.startswith("float") else "a whole number"
-    message = f"is {c.seen}; {expected} is needed"
+    message = f"is {c.seen}; expected {expected}"
     if c.is_variable:
         return _from_variable(c, expected)
     if isinstance(c.value, str) and c.value.strip().isdecimal():
@@ -344,27 +344,27 @@ def _boolean(c: _Context) -> Finding:
         return _from_variable(c, "true or false")
     why = "in YAML 1.2 only true and false are booleans" if isinstance(c.value, str) else ""
     return c.say(
-        "type", f"is {c.seen}; true or false is needed", f"write {c.assign('true')} or {c.assign('false')}", why
+        "type", f"is {c.seen}; expected true or false", f"write {c.assign('true')} or {c.assign('false')}", why
     )
 
 
 def _mapping(c: _Context) -> Finding:
     field = c.field
     sketch = _shape(field) if field else ""
-    return c.say("type", f"is {c.seen}; a mapping is needed", f"write {c.assign(sketch or '{key: value}')}")
+    return c.say("type", f"is {c.seen}; expected a mapping", f"write {c.assign(sketch or '{key: value}')}")
 
 
 def _list(c: _Context) -> Finding:
     if isinstance(c.value, int | float) and not isinstance(c.value, bool):
         return c.say(
-            "type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{quoted(c.spelling or str(c.value))}]')}"
+            "type", f"is {c.seen}; expected a list", f"write {c.assign(f'[{quoted(c.spelling or str(c.value))}]')}"
         )
     one = str(c.value) if isinstance(c.value, str) and re.fullmatch(r"[\w-]+", c.value) and not c.spelling else "..."
-    return c.say("type", f"is {c.seen}; a list is needed", f"write {c.assign(f'[{one}]')}")
+    return c.say("type", f"is {c.seen}; expected a list", f"write {c.assign(f'[{one}]')}")
 
 
 def _finite(c: _Context) -> Finding:
-    return c.say("type", f"is {c.seen}; a finite number is needed", "write a number with digits")
+    return c.say("type", f"is {c.seen}; expected a finite number", "write a number with digits")
 
 
 def _other(c: _Context) -> Finding:
@@ -409,7 +409,7 @@ def not_a_mapping(value: object, where: Where) -> Finding:
     return Finding(
         "type",
         where,
-        f"the document is {shown(value, '...')}; a mapping is needed",
+        f"the document is {shown(value, '...')}; expected a mapping",
         fix="start it with apiVersion: gpukube.io/v1alpha1",
     )
 

@@ -37,7 +37,7 @@ class FieldPage:
         default: Default value; None if there is none, or the description names it.
         choices: Allowed values; () for any text.
         known: Values in the catalog; other texts are allowed too.
-        limits: Its range, "1 to 64", or its format, "twelve digits are needed"; "" if there are none.
+        limits: Its range, "1 to 64", or its format, "expected twelve digits"; "" if there are none.
         description: Its meaning.
         examples: Values as in JSON.
         providers: Clouds whose cluster form has it; () for all.

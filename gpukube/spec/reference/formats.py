@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FORMATS: Final[Mapping[str, str]] = {
-    LABEL_VALUE: 'at most 63 letters, digits, "-", "_" or ".", starting and ending with a letter or digit, are needed',
-    CLUSTER_KEY: 'at most 63 letters, digits, "-" or "_", starting and ending with a letter or digit, are needed',
-    KUBERNETES_VERSION: "a version such as 1.34, 1.34.2 or 1.34.1-gke.1829000 is needed",
-    PERCENT: "a number of nodes or a percentage such as 33% is needed",
-    DURATION: "a number with s, m, h or d is needed",
+    LABEL_VALUE: 'expected at most 63 letters, digits, "-", "_" or ".", starting and ending with a letter or digit',
+    CLUSTER_KEY: 'expected at most 63 letters, digits, "-" or "_", starting and ending with a letter or digit',
+    KUBERNETES_VERSION: "expected a version such as 1.34, 1.34.2 or 1.34.1-gke.1829000",
+    PERCENT: "expected a number of nodes or a percentage such as 33%",
+    DURATION: "expected a number with s, m, h or d",
     **{pattern: sentence for cloud in CLOUDS.values() for pattern, sentence in cloud.formats.items()},
 }
 """Pattern -> its description."""

@@ -185,7 +185,7 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
             message = f"{path} is {_shown(value)}, which is not one of its values"
             yield Finding("aks-native-value", locator.at(path), message, fix=fix)
     elif not _fits(value, shape):
-        message = f"{path} is {_shown(value)}; {_JSON_TYPES[shape][1]} is needed"
+        message = f"{path} is {_shown(value)}; expected {_JSON_TYPES[shape][1]}"
         yield Finding("aks-native-value", locator.at(path), message, fix=_rewrite(value, shape))
     elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
         message = f"{path} is {_shown(value)}, which AKS does not accept"
@@ -194,7 +194,7 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
 
 def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        message = f"{path} is {_shown(value)}; a mapping is needed"
+        message = f"{path} is {_shown(value)}; expected a mapping"
         fix = f"write a mapping with {_some(shape, 5)}"
         yield Finding("aks-native-value", locator.at(path), message, fix=fix)
         return

@@ -165,7 +165,7 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
     elif path in REFUSED:
         yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _STRUCTURES:
-        message = f"{shown} is {json.dumps(value)}; a mapping is needed"
+        message = f"{shown} is {json.dumps(value)}; expected a mapping"
         inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
         yield Finding("eks-native-value", where, message, fix=f"write a mapping with {inner}")
     elif path not in NATIVE:

@@ -211,7 +211,7 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
     elif path in REFUSED:
         yield Finding("gke-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _MESSAGES:
-        message = f"{shown} is {_shown(value)}; a mapping is needed"
+        message = f"{shown} is {_shown(value)}; expected a mapping"
         inner = "a list with one mapping" if path == _ACCELERATORS else "a mapping"
         yield Finding("gke-native-value", where, message, fix=f"write {inner}")
     elif path not in NATIVE:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 CASES = {
     "boolean for a number": (
         "disk: {sizeGiB: true}",
-        "pools[0].disk.sizeGiB is the boolean true; a whole number is needed",
+        "pools[0].disk.sizeGiB is the boolean true; expected a whole number",
         "write for example sizeGiB: 256",
     ),
     "fraction for a whole number": (
         "disk: {sizeGiB: 2.5}",
-        "pools[0].disk.sizeGiB is the number 2.5; a whole number is needed",
+        "pools[0].disk.sizeGiB is the number 2.5; expected a whole number",
         "write for example sizeGiB: 256",
     ),
     "list for a type": (
@@ -49,21 +49,21 @@ CASES = {
     ),
     "text for a mapping": (
         "gpu: T4",
-        'pools[0].gpu is "T4"; a mapping is needed',
+        'pools[0].gpu is "T4"; expected a mapping',
         "write gpu: {model: ..., count: ...}",
     ),
-    "text for a free mapping": ("aks: x", 'pools[0].aks is "x"; a mapping is needed', "write aks: {key: value}"),
-    "word for a list": ("zones: one", 'pools[0].zones is "one"; a list is needed', "write zones: [one]"),
-    "sentence for a list": ('zones: "1, 2"', 'pools[0].zones is "1, 2"; a list is needed', "write zones: [...]"),
-    "number in a list": ("zones: [01]", "pools[0].zones[0] is the number 1; a string is needed", 'write "01"'),
+    "text for a free mapping": ("aks: x", 'pools[0].aks is "x"; expected a mapping', "write aks: {key: value}"),
+    "word for a list": ("zones: one", 'pools[0].zones is "one"; expected a list', "write zones: [one]"),
+    "sentence for a list": ('zones: "1, 2"', 'pools[0].zones is "1, 2"; expected a list', "write zones: [...]"),
+    "number in a list": ("zones: [01]", "pools[0].zones[0] is the number 1; expected a string", 'write "01"'),
     "infinite price": (
         "capacity: {type: spot, maxPrice: .nan}",
-        "pools[0].capacity.maxPrice is the number nan; a finite number is needed",
+        "pools[0].capacity.maxPrice is the number nan; expected a finite number",
         "write a number with digits",
     ),
     "infinity in a native field": (
         "aks: {a: [.inf]}",
-        "pools[0].aks.a[0] is the number inf; a finite number is needed",
+        "pools[0].aks.a[0] is the number inf; expected a finite number",
         "write a number with digits",
     ),
     "key of another place": (
@@ -83,7 +83,7 @@ CASES = {
     ),
     "a label key with dots": (
         "labels: {example.com/a: 1}",
-        "pools[0].labels.example.com/a is the number 1; a string is needed",
+        "pools[0].labels.example.com/a is the number 1; expected a string",
         'write example.com/a: "1"',
     ),
 }

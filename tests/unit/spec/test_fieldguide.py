@@ -83,7 +83,7 @@ def test_page_when_made_then_says_what_the_model_says() -> None:
     )
     assert page("nodes.count").limits == "0 or more"
     assert page("maxPrice").limits == "more than 0"
-    assert page("clusters.account").limits == "twelve digits are needed"
+    assert page("clusters.account").limits == "expected twelve digits"
     assert page("capacity.type").choices[:2] == ("on-demand", "spot")
     assert (page("capacity.type").default, page("gpuTaint").default) == ("on-demand", True)
     assert "A100-40GB" in page("gpu.model").known
