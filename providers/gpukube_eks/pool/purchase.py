@@ -41,16 +41,16 @@ def is_block(capacity: Capacity) -> bool:
     return capacity.reservation is not None and capacity.reservation.form == BLOCK
 
 
-def bought_data(target: Target, *, afresh: bool = True) -> dict[str, object]:
+def bought_data(target: Target, *, is_first: bool = True) -> dict[str, object]:
     """Return the purchase members of the launch template's data.
 
     Args:
         target: A checked pool.
-        afresh: Whether this is the first version; a later one can replace a member, but not remove it.
+        is_first: Whether this is the first version; a later one can replace a member, but not remove it.
     """
     reservation = target.capacity.reservation
     if reservation is None:
-        return {} if afresh else dict(_OPEN)
+        return {} if is_first else dict(_OPEN)
     data: dict[str, object] = {
         _SPECIFICATION: {
             "CapacityReservationTarget": {_GROUP if reservation.id.startswith("arn:") else _ID: reservation.id}

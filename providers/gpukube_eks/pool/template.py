@@ -108,7 +108,7 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
         pods = target.max_pods or integer(observed.fields.get(MAX_PODS))
         data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
     if any(field.is_below("capacity") for field in fields):
-        data |= bought_data(target, afresh=False)
+        data |= bought_data(target, is_first=False)
     if target.tags:
         is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
         data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SURGE: Final = "chosen by EKS"
 """Value of the field upgrade.maxSurge: with the strategy DEFAULT, EKS chooses the number of extra nodes."""
 
-_CALM: Final[Mapping[str, object]] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
+_DEFAULT_CONFIG: Final[Mapping[str, object]] = {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
 """Default: scarce GPUs do not allow new machines before old ones have stopped."""
 NO_SURGE: Final = "0"
 _COUNT, _SHARE, _STRATEGY = "maxUnavailable", "maxUnavailablePercentage", "updateStrategy"
@@ -52,7 +52,7 @@ def upgrade_members(target: Target) -> dict[str, object]:
 def update_config(target: Target) -> dict[str, object]:
     """Return updateConfig of a new group; a native one replaces it as a whole (`native`)."""
     requested = upgrade_members(target)
-    kept = {name: value for name, value in _CALM.items() if not (name == _COUNT and _SHARE in requested)}
+    kept = {name: value for name, value in _DEFAULT_CONFIG.items() if not (name == _COUNT and _SHARE in requested)}
     return {**kept, **requested}
 
 

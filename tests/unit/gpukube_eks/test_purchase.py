@@ -63,7 +63,7 @@ def test_capacity_when_read_again_is_no_difference_and_to_every_other_one_is(kin
 
 
 def test_reservation_when_given_up_is_replaced_by_any_open_one() -> None:
-    given_up = bought_data(eks_target("p5.48xlarge"), afresh=False)
+    given_up = bought_data(eks_target("p5.48xlarge"), is_first=False)
 
     assert given_up == {"CapacityReservationSpecification": {"CapacityReservationPreference": "open"}}
     observed = observe_group({"capacityType": capacity_type(ODCR)}, given_up, {})
