@@ -1,10 +1,10 @@
-"""What nodes cost per hour, as far as it is known: from the catalog, or from what a cloud has just answered.
+"""Hourly prices of nodes, from the catalog or from live cloud prices.
 
-Pure. In scope: which price holds for a machine in a region, and between which pools a plan moves. Out of scope:
-calls and files (gpukube.catalog.pricing), documents.
+Pure. In scope: the price of a machine in a region, and the pools before and after a plan. Out of scope: calls and files
+(gpukube.catalog.pricing), documents.
 
-A price is for one region. The catalog's price of another region is rough and is marked so; a spot price of another
-region says nothing. What is not known is unknown and never zero.
+A price is for one region. The catalog's price of another region is marked as rough; spot prices of other regions are
+not used. A missing price is unknown, never zero.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 Source = Literal["", "embedded", "refreshed", "live"]
 
 HOURS_PER_MONTH: Final = 730
-"""A month of price calculators (infracost: HourToMonthUnitMultiplier)."""
+"""Length of a month in price calculators (infracost: HourToMonthUnitMultiplier)."""
 _DIGITS: Final = 4
 _RESERVED: Final = "reserved capacity has no list price"
 
 
 @dataclass(frozen=True, slots=True)
 class Usd:
-    """US dollars per hour, between two bounds; they are equal where one number is known.
+    """US dollars per hour, as two bounds, which are equal if the price is exact.
 
     Attributes:
         least: Lower bound.
@@ -44,11 +44,11 @@ class Usd:
     most: float
 
     def __add__(self, other: Usd) -> Usd:
-        """Add two amounts."""
+        """Return the sum of two amounts."""
         return Usd(round(self.least + other.least, _DIGITS), round(self.most + other.most, _DIGITS))
 
     def of(self, least: float, most: float) -> Usd:
-        """Return the price of so many nodes."""
+        """Return the price of a minimum and a maximum number of nodes."""
         return Usd(round(self.least * least, _DIGITS), round(self.most * most, _DIGITS))
 
     def per(self, count: float) -> Usd:
@@ -61,17 +61,17 @@ NOTHING: Final = Usd(0.0, 0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrice:
-    """What one node costs.
+    """The price of one node.
 
     Attributes:
-        usd: Per hour; None when it is not known.
+        usd: Price per hour; None if unknown.
         spot: Whether it is a spot price.
-        source: Where it is from: the table in the package, a refresh of the catalog, or the cloud's own answer now.
-        as_of: Day on which it was read, YYYY-MM-DD; "".
-        place: Region, or zones, for which it holds; "".
-        rough: It is another region's, and stands in.
-        unknown: Why it is not known; "".
-        guide: What orders a choice among pools where nothing better is known: the catalog's price of any region.
+        source: Source: the embedded table, a refresh of the catalog, or the live cloud.
+        as_of: Date when it was read, YYYY-MM-DD, or "".
+        place: Region or zones to which it applies, or "".
+        rough: Whether it is the price of another region.
+        unknown: Why it is unknown, or "".
+        guide: The catalog's price of any region, to rank pools if there is no better price.
     """
 
     usd: Usd | None = None
@@ -85,17 +85,17 @@ class NodePrice:
 
 
 UNPRICED: Final = NodePrice()
-"""Of a node whose price nobody has looked up."""
+"""Price of a node before any lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriceBook:
-    """Prices beyond those of the embedded table.
+    """Prices in addition to the embedded table.
 
     Attributes:
-        stocks: What refreshes of the catalog have left.
-        live: (provider, region) -> what the cloud has answered now.
-        day: Of these answers, YYYY-MM-DD.
+        stocks: Results of catalog refreshes.
+        live: (provider, region) -> live prices.
+        day: Date of the live prices, YYYY-MM-DD.
         notes: What could not be read, and why.
     """
 
@@ -105,13 +105,13 @@ class PriceBook:
     notes: tuple[str, ...] = ()
 
     def price(self, machine: Machine, capacity: str, region: str, zones: tuple[str, ...] = ()) -> NodePrice:
-        """Find the price of a node.
+        """Return the price of a node.
 
         Args:
-            machine: Of the catalog.
-            capacity: How it is bought, as in the spec.
-            region: Where it runs; "" when that is not known.
-            zones: Where it may run; () for the whole region.
+            machine: Machine of the catalog.
+            capacity: Capacity type, as in the spec.
+            region: Its region; "" if unknown.
+            zones: Its possible zones; () for the whole region.
         """
         if capacity not in ("on-demand", "spot"):
             unknown = _RESERVED if capacity == "reserved" else f"the price of {capacity} machines is not known"
@@ -168,20 +168,20 @@ class PriceBook:
 
 
 EMBEDDED: Final = PriceBook()
-"""The prices of the embedded table alone."""
+"""Only the prices of the embedded table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A pool before or after a plan, as far as its price needs it.
+    """A pool before or after a plan, with the data that its price depends on.
 
     Attributes:
-        machine: None when the catalog does not have it.
-        name: The cloud's name of it.
-        capacity: How it is bought, as in the spec.
-        zones: Where its nodes may be; () for the whole region.
-        least: Nodes at least; None when the cloud does not report how many there are.
-        most: Nodes at most.
+        machine: Its machine; None if the catalog lacks it.
+        name: The cloud's name of the machine.
+        capacity: Capacity type, as in the spec.
+        zones: Possible zones of its nodes; () for the whole region.
+        least: Minimum number of nodes; None if the cloud does not report the number.
+        most: Maximum number of nodes.
     """
 
     machine: Machine | None
@@ -192,13 +192,13 @@ class Side:
     most: int | None
 
     def node(self, book: PriceBook, region: str) -> NodePrice:
-        """Find the price of one of its nodes."""
+        """Return the price of one of its nodes."""
         if self.machine is None:
             return NodePrice(unknown=f"the catalog does not have {self.name or 'the instance type'}")
         return book.price(self.machine, self.capacity, region, self.zones)
 
     def total(self, node: NodePrice) -> Usd | None:
-        """Return the price of all its nodes; no nodes cost nothing, whatever one would."""
+        """Return the price of all its nodes; zero nodes cost zero, even at an unknown price."""
         if self.most == 0:
             return NOTHING
         if node.usd is None or self.least is None or self.most is None:
@@ -207,18 +207,18 @@ class Side:
 
 
 def before(plan: PoolPlan) -> tuple[Side, ...]:
-    """Describe what is live: nothing, a pool, or the old and the new one while it is replaced by a second one."""
+    """Return the live pools: none, one, or the old and the new one during a replacement."""
     beside = plan.replacement.beside if plan.replacement else None
     return tuple(live_side(plan.cluster.provider, pool) for pool in (plan.observed, beside) if pool)
 
 
 def after(plan: PoolPlan) -> Side | None:
-    """Describe the pool that shall be; None when it is deleted."""
+    """Return the planned pool; None if it is deleted."""
     return target_side(plan.desired) if plan.desired else None
 
 
 def live_side(provider: str, observed: Observed) -> Side:
-    """Describe a live pool with the nodes that it has now."""
+    """Return a live pool with its current number of nodes."""
     zones = observed.fields.get(ZONES)
     return Side(
         machine=live_machine(provider, observed),
@@ -231,7 +231,7 @@ def live_side(provider: str, observed: Observed) -> Side:
 
 
 def target_side(desired: Desired) -> Side:
-    """Describe a declared pool with the nodes that it may have."""
+    """Return a declared pool with its minimum and maximum number of nodes."""
     target: Target = desired.target
     return Side(
         machine=target.machine,

@@ -1,7 +1,7 @@
-"""What a cloud lets an account run in a place: its quotas, what pools count against them, and what is left.
+"""An account's quotas in a place: limits, what pools count against them, and what is left.
 
-A provider gives one `CloudQuotas` as its member `quotas`; the numbers come from `Cloud.quotas`. In scope: these
-values. Out of scope: any cloud, and which pools of a plan need what (gpukube.engine.plan.quotas).
+A provider has one `CloudQuotas` as its member `quotas`; the numbers come from `Cloud.quotas`. In scope: these values.
+Out of scope: any cloud, and the needs of a plan's pools (gpukube.engine.plan.quotas).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CloudQuota:
-    """One quota of an account in a place; two clusters there share it.
+    """One quota of an account in a place, shared by all clusters there.
 
     Attributes:
         provider: Cloud.
-        name: As the cloud's API has it: "L-417A185B", "standardNDSH100v5Family", "NVIDIA_A100_GPUS".
-        title: As its pages call it.
-        unit: What it counts: "vCPUs" or "GPUs".
-        place: Whose it is and where: "111122223333/us-east-1".
-        raise_by: What raises it: a command, where `{value}` stands for the new limit, or a page.
+        name: Name in the cloud's API: "L-417A185B", "standardNDSH100v5Family", "NVIDIA_A100_GPUS".
+        title: Name in the cloud's documentation.
+        unit: Unit: "vCPUs" or "GPUs".
+        place: Account and region: "111122223333/us-east-1".
+        raise_by: How to raise it: a command in which `{value}` is the new limit, or a page.
         source: Public source that this quota limits such pools.
-        unread: Why it cannot be read at all; "" when it can.
+        unread: Why it cannot be read; "" if it can.
     """
 
     provider: str
@@ -43,7 +43,7 @@ class CloudQuota:
 
 @dataclass(frozen=True, slots=True)
 class QuotaDraw:
-    """What one node counts against a quota."""
+    """Amount that one node counts against a quota."""
 
     quota: CloudQuota
     per_node: float
@@ -51,12 +51,12 @@ class QuotaDraw:
 
 @dataclass(frozen=True, slots=True)
 class QuotaReading:
-    """A quota as it was read.
+    """Limit and usage of a quota.
 
     Attributes:
-        limit: Most that there may be; None when not known.
-        used: What there is, of all users of the account; None when not known.
-        unknown: Why one of them is not known; "" when both are.
+        limit: Limit; None if unknown.
+        used: Usage of the whole account; None if unknown.
+        unknown: Why one of them is unknown; "" if both are known.
     """
 
     limit: float | None = None
@@ -66,11 +66,11 @@ class QuotaReading:
 
 @dataclass(frozen=True, slots=True)
 class QuotaNeed:
-    """What one pool would count against a quota, beyond what it counts now.
+    """Amount that one pool would count against a quota in addition to its current usage.
 
     Attributes:
-        quota: Which.
-        amount: In the quota's unit, with as many nodes as the pool may have.
+        quota: The quota.
+        amount: Amount in the quota's unit, at the pool's maximum size.
         pool: The pool as a resource, "train-aks/a100mig".
     """
 
@@ -81,13 +81,13 @@ class QuotaNeed:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """What a run needs of a quota, beside what is used and allowed.
+    """What a run needs of a quota, with its limit and usage.
 
     Attributes:
-        quota: Which.
-        needed: By all pools of the run in its place, beyond what is used.
+        quota: The quota.
+        needed: Additional amount for all pools of the run in its place.
         pools: These pools.
-        reading: What was read.
+        reading: Limit and usage.
     """
 
     quota: CloudQuota
@@ -97,36 +97,36 @@ class QuotaUse:
 
     @property
     def free(self) -> float | None:
-        """What is left; None when not known."""
+        """Amount left; None if unknown."""
         if self.reading.limit is None or self.reading.used is None:
             return None
         return max(0.0, self.reading.limit - self.reading.used)
 
     @property
     def is_short(self) -> bool:
-        """Whether less is left than is needed; a limit below that alone is enough to know."""
+        """Whether less is left than needed, which a low limit shows even if usage is unknown."""
         limit = self.reading.limit
         return limit is not None and self.needed + (self.reading.used or 0) > limit
 
     @property
     def least_limit(self) -> float:
-        """The limit that would do, by what is known."""
+        """Minimum sufficient limit, as far as known."""
         return self.needed + (self.reading.used or 0)
 
     @property
     def fix(self) -> str:
-        """What raises the quota far enough."""
+        """How to raise the quota to a sufficient limit."""
         return self.quota.raise_by.replace("{value}", f"{self.least_limit:g}")
 
 
 @dataclass(frozen=True, slots=True)
 class CloudQuotas:
-    """What a cloud package knows of its quotas; pure.
+    """A cloud package's facts about its quotas; pure.
 
     Attributes:
-        draws: What a node counts against, by cluster, its location, machine, and how the machine is bought. Empty where
-            nothing limits it.
-        surge: How many nodes more there are for a while when a live pool changes so; 0 where no node is made anew.
+        draws: Returns the quotas that a node counts against, by cluster, location, machine, and capacity type; empty if
+            none applies.
+        surge: Returns how many temporary extra nodes a change of a live pool creates; 0 if it recreates no nodes.
     """
 
     draws: Callable[[ClusterRef, str, Machine, Capacity], tuple[QuotaDraw, ...]]
@@ -134,5 +134,5 @@ class CloudQuotas:
 
 
 def share_of(amount: str, nodes: int) -> int:
-    """Count the nodes of an amount, "1" or "33%"; percentages are rounded up."""
+    """Return an amount, "1" or "33%", as a number of nodes; percentages are rounded up."""
     return -(-nodes * int(amount[:-1]) // 100) if amount.endswith("%") else int(amount)

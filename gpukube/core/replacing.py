@@ -1,11 +1,11 @@
-"""Replacing a pool by a second one: the names of the two, which of two live ones is the old one, what is left to do.
+"""Replacing a pool by a second one: their names, which of two live pools is the old one, and the remaining steps.
 
-A field that cannot change on a live pool takes a new pool. Its name is the declared one or its alternate, whichever
-the live pool does not have: two names that take turns, so that no name grows. Both pools carry one mark until the old
-one is gone; nothing else remembers a replacement. So whoever finds two live pools of one mark finds out from the spec
-which is which: the one that matches it, but for what can change in place, is the new one.
+A field that cannot change on a live pool requires a new pool. Its name is the declared one or its alternate, whichever
+the live pool does not have: the two names alternate, so that no name grows. Both pools have the same marks until the
+old one is deleted; a replacement has no other record. So of two live pools with the same marks, the new one is the one
+that matches the spec, apart from fields that can change in place.
 
-Pure. Out of scope: whether there is room for both (engine.plan), doing it (engine.change).
+Pure. Out of scope: capacity for both (engine.plan), executing the replacement (engine.change).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two live pools of one mark, told apart."""
+    """The old and the new of two live pools with the same marks."""
 
     old: Observed
     new: Observed
 
 
 def successor_name(declared: str, live: str) -> str:
-    """Return the name of the pool that would take the place of a live one."""
+    """Return the name of the pool that would replace a live one."""
     return alternate_name(declared) if live == declared else declared
 
 
 def renamed(translate: Callable[[Target, Ownership, Promise], Desired], desired: Desired, name: str) -> Desired:
-    """Translate a declared pool under another name in the cloud; `translate` is Provider.desired."""
+    """Return a declared pool under another cloud name; `translate` is Provider.desired."""
     if desired.target.name == name:
         return desired
     return translate(replace(desired.target, name=name), desired.ownership, desired.promise)
@@ -45,20 +45,20 @@ def renamed(translate: Callable[[Target, Ownership, Promise], Desired], desired:
 def doubt_among(
     declared: str, live: Sequence[Observed], forms: Callable[[str], Desired] | None = None, taken: Collection[str] = ()
 ) -> tuple[str, str] | None:
-    """Explain why several live pools of one mark are no unfinished replacement, so that none of them is changed.
+    """Return why several live pools with the same marks are not an unfinished replacement, and so must not change.
 
-    They are one only if one has the declared name and the other its alternate, and each has a copy of the marks that
-    was written for it, with which a replacement begins. Where copies are written at creation only, a pool that was
-    adopted under the declared name may have none: there it cannot be told from one with copied labels.
+    They are one only if one has the declared name, the other its alternate, and each has its own copy of the marks,
+    which a replacement writes first. If a cloud writes copies only at creation, a pool adopted under the declared name
+    may have none and is indistinguishable from one with copied labels.
 
     Args:
-        declared: Name of the pool in the cloud, by the spec.
+        declared: Declared cloud name of the pool.
         live: The pools, two or more.
-        forms: Gives the declared pool under another name; None where no spec declares it.
-        taken: Names in the cloud of other pools of the spec on this cluster: none of them is an alternate.
+        forms: Returns the declared pool under another name; None if no spec declares it.
+        taken: Cloud names of the spec's other pools on this cluster; none of them is an alternate.
 
     Returns:
-        The name of a strange pool, and why, in words that follow the names of all; None if nothing is against it.
+        The name of an unexpected pool, and the reason as a clause that follows the names of all; None if there is none.
     """
     alternate = alternate_name(declared)
     if {pool.name for pool in live} != {declared, alternate} or alternate in taken:
@@ -73,17 +73,17 @@ def doubt_among(
 
 
 def tell_apart(live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pair | str:
-    """Return which of several live pools of one mark is the old one.
+    """Return which of two live pools with the same marks is the old one.
 
     Args:
         live: The two pools.
-        fits: Whether a pool matches the spec but for what can change in place.
+        fits: Returns whether a pool matches the spec, apart from fields that can change in place.
 
     Returns:
-        The pair; or why it cannot be told, in words that follow the names of the pools.
+        The pair; or why it is unclear, as a clause that follows the names of the pools.
     """
     first, second = live
-    # What has no fields is what a killed run left of a pool: of the new one if the other is to be replaced.
+    # A pool without fields is left over from a killed run: it is the new one if the other needs a replacement.
     fitting = [pool for pool in live if pool.fields and fits(pool)]
     if len(fitting) == len(live):
         fitting = [pool for pool in live if pool.state != "deleting"]
@@ -96,12 +96,12 @@ def tell_apart(live: Sequence[Observed], fits: Callable[[Observed], bool]) -> Pa
 
 
 def surge_doubt(declared: str, old: Observed, form: Callable[[str], Desired], taken: Collection[str] = ()) -> str:
-    """Explain why the live pool could not be told from its replacement; "" where it can.
+    """Return why the live pool would be indistinguishable from its replacement; "" if it is not.
 
     Args:
-        declared: Name of the pool in the cloud, by the spec.
+        declared: Declared cloud name of the pool.
         old: The live pool.
-        form: Gives the declared pool under another name.
+        form: Returns the declared pool under another name.
         taken: As for `doubt_among`.
     """
     alternate = alternate_name(declared)
@@ -114,7 +114,7 @@ def surge_doubt(declared: str, old: Observed, form: Callable[[str], Desired], ta
 
 
 def next_step(old: Observed, new: Observed | None) -> SurgeStep:
-    """Tell by what the cloud reports of both how far a replacement is; whether nodes are cordoned it does not know."""
+    """Return the next step of a replacement by the cloud's status of both pools, which does not include cordons."""
     if new is None or new.state != "ready" or not new.fields:
         return "create"
     return "delete" if old.state == "deleting" or not old.fields else "prove"
@@ -123,11 +123,7 @@ def next_step(old: Observed, new: Observed | None) -> SurgeStep:
 def requests_left(
     create: Sequence[Request], freeze: Request | None, delete: Request, old: Observed, copy: Request | None = None
 ) -> tuple[Request, ...]:
-    """Put together the calls that are left.
-
-    The one that writes the old pool's copy, those of the new pool, the one that stops the old one's autoscaler, its
-    end.
-    """
+    """Return the remaining calls: write the old pool's copy, create the new pool, freeze the old one, delete it."""
     if old.state == "deleting":
         return tuple(create)
     return (*([copy] if copy else []), *create, *([freeze] if freeze and old.fields else []), delete)

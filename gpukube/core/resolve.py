@@ -1,7 +1,7 @@
-"""A loaded spec -> targets: each pool on each of its clusters, with instance type, nodes, sharing and taints chosen.
+"""Resolves a loaded spec to targets: each pool on each of its clusters, with instance type, nodes, sharing, and taints.
 
-Pure. What only one cloud refuses is its provider's business (`Provider.check`); what the GPU catalog refuses
-becomes a diagnostic here, because here the position in the user's file is known.
+Pure. Rejections by one cloud are in its provider (`Provider.check`); rejections by the GPU catalog become diagnostics
+here, because the position in the user's file is known here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpukube.spec.source.positions import Path
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
-"""Added by default. The value "present" is the one that the chart's NFD worker tolerates by itself
+"""Default taint. The chart's NFD worker tolerates the value "present" by default
 (NVIDIA/k8s-device-plugin v0.20.0, values nfd.worker.tolerations)."""
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -39,7 +39,7 @@ NOT_IDENTITY = ("provider", "name", "kubeconfig", "context")
 
 
 def cluster_refs(loaded: LoadedSpec) -> dict[str, ClusterRef]:
-    """List the clusters of a spec by their keys."""
+    """Return the clusters of a spec by key."""
     found = {}
     for key, cluster in loaded.spec.clusters.items():
         at = loaded.positions.within(("clusters", key))
@@ -49,7 +49,7 @@ def cluster_refs(loaded: LoadedSpec) -> dict[str, ClusterRef]:
 
 
 def cluster_ref(key: str, cluster: Cluster, where: Where) -> ClusterRef:
-    """Take a cluster of a spec, or one that was named by its address, out of its model."""
+    """Convert the model of a cluster, from a spec or from an address."""
     written = cluster.model_dump(by_alias=True, exclude_none=True)
     identity = {name: str(value) for name, value in written.items() if name not in NOT_IDENTITY}
     return ClusterRef(
@@ -65,9 +65,9 @@ def cluster_ref(key: str, cluster: Cluster, where: Where) -> ClusterRef:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A pool on a cluster of which mistakes leave something unknown: examples of what it may turn out to be.
+    """Examples of a pool on a cluster whose mistakes leave fields unknown.
 
-    What holds for each of them does not depend on what is unknown.
+    A result that is the same for all examples does not depend on the unknown fields.
     """
 
     targets: tuple[Target, ...]
@@ -97,8 +97,8 @@ def resolve_pool(
 
     Args:
         loaded: The spec.
-        index: Of the pool in it.
-        clusters: Of the spec, as `cluster_refs` lists them.
+        index: Index of the pool in the spec.
+        clusters: Clusters of the spec, from `cluster_refs`.
     """
     pool, locator = loaded.spec.pools[index], loaded.places[index]
     unknown = loaded.unknown.get(index, frozenset())
@@ -128,7 +128,7 @@ def resolve_pool(
 def _machines(
     loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, unknown: frozenset[Path]
 ) -> tuple[list[Machine], list[Finding]]:
-    """Return the machine of a pool; where a mistake leaves it unknown, several that it could be, and the mistake."""
+    """Return the machine of a pool; if a mistake leaves it unknown, several candidates and the diagnostics."""
     found: list[Finding] = []
     wrong = is_unknown(("instanceType",), unknown) or is_unknown(("gpu",), unknown)
     if not wrong and (pool.gpu is not None or pool.instance_type_on(cluster.provider) is not None):
@@ -147,7 +147,7 @@ def _machines(
 def _check_sharing(
     machine: Machine, sharing: Sharing, pool: Pool, cluster: ClusterRef, locator: Locator
 ) -> list[Finding]:
-    if sharing.mig and len(set(sharing.mig.layout)) > 1:  # with strategy single: refused by spec.rules, mig-choice
+    if sharing.mig and len(set(sharing.mig.layout)) > 1:  # with strategy single: rejected by spec.rules, mig-choice
         sharing = replace(sharing, mig=replace(sharing.mig, strategy="mixed"))
     return [_diagnostic(e, _sharing_path(pool, e.code), cluster, locator) for e in check_sharing(machine, sharing)]
 
@@ -175,7 +175,7 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
             machine = resolve_machine(cluster.provider, model, pool.gpu.count).machine
         else:
             requested = (model, pool.gpu.count) if pool.gpu and model else None
-            # One of the two is there: spec.rules, no-instance-type.
+            # spec.rules ensures one of the two: no-instance-type.
             machine = require_machine(cluster.provider, written or "", requested)
     except CatalogError as error:
         path = "gpu" if written is None else "instanceType"
@@ -188,7 +188,7 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
 
 
 def _sold(loaded: LoadedSpec, pool: Pool) -> frozenset[GpuModel]:
-    """Return the models that each cloud of the pool sells."""
+    """Return the models that all clouds of the pool sell."""
     clouds = {loaded.spec.clusters[key].provider for key in pool.clusters}
     return frozenset.intersection(*(_models_of(cloud) for cloud in clouds))
 
@@ -241,7 +241,7 @@ def _diagnostic(error: CatalogError, path: str, cluster: ClusterRef, locator: Lo
 
 
 def _sharing_path(pool: Pool, code: str) -> str:
-    """Return which field a finding of the GPU room is about."""
+    """Return the field that a finding of gpukube.gpu is about."""
     shares = "sharing.mps" if pool.sharing.mps else "sharing.timeSlicing"
     if code == "sharing-replicas":
         return f"{shares}.replicas"
@@ -307,11 +307,11 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
 
 
 def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservation | None:
-    """Take the form that is written for a provider: one, or those that go together (spec.rules, reserved-choice)."""
+    """Return the reservation form for a provider: one, or two that combine (spec.rules, reserved-choice)."""
     form = getattr(reserved, provider, None)
     if form is None:
         return None
-    from gpukube.spec.clusters import CLOUDS  # noqa: PLC0415 - loaded where a spec is; the catalog needs no pydantic
+    from gpukube.spec.clusters import CLOUDS  # noqa: PLC0415 - only with a spec; the catalog needs no pydantic
 
     written, together = form.model_dump(by_alias=True, exclude_none=True), CLOUDS[provider].together
     if together and written.keys() >= {*together}:

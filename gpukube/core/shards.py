@@ -1,12 +1,12 @@
-"""Part I of N of a fleet: which clusters one of several runs takes. Pure.
+"""Splits a fleet into shards: which clusters run I of N handles. Pure.
 
-In scope: reading `--shard 3/16`, and which shard a cluster is in. Out of scope: what a cluster's identity is
-(`gpukube.spec.address`), putting the results together (`gpukube.engine.merging`).
+In scope: parsing `--shard 3/16`, and the shard of a cluster. Out of scope: a cluster's identity
+(`gpukube.spec.address`), merging the results (`gpukube.engine.merging`).
 
-A cluster is in the shard whose weight is highest (rendezvous hashing: Thaler and Ravishankar, "Using name-based
-mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). It takes no state, and with one shard
-more only the clusters move that the new one takes: 1 of N+1 in the mean, where a remainder of the hash would move
-nearly all. SHA-256, because Python's `hash` of texts differs from process to process.
+A cluster is in the shard with the highest weight (rendezvous hashing: Thaler and Ravishankar, "Using name-based
+mappings to increase hit rates", IEEE/ACM Transactions on Networking 6(1), 1998). It needs no state, and an additional
+shard moves only the clusters that it receives: 1 in N+1 on average, whereas a hash modulo N would move nearly all.
+SHA-256, because Python's `hash` of strings differs between processes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 from gpukube.errors import SpecError, Where
 
 MOST: Final = 1000
-"""Shards; the engines that start them allow fewer: 256 jobs of a GitHub matrix, 200 of GitLab's parallel."""
+"""Maximum number of shards; CI systems allow fewer: 256 jobs of a GitHub matrix, 200 of GitLab's parallel."""
 _FORM: Final = re.compile(r"(0|[1-9][0-9]{0,8})/(0|[1-9][0-9]{0,8})")
 
 
@@ -28,35 +28,35 @@ class Shard:
     """One of several parts of a fleet.
 
     Attributes:
-        index: From 1.
-        total: How many there are.
+        index: Index from 1.
+        total: Number of shards.
     """
 
     index: int
     total: int
 
     def __str__(self) -> str:
-        """Write it as on the command line."""
+        """Return it as on the command line."""
         return f"{self.index}/{self.total}"
 
     def takes(self, identity: str) -> bool:
         """Return whether a cluster is in this shard.
 
         Args:
-            identity: The cluster's address; the same text for every key and spelling of one cluster.
+            identity: The cluster's normalized address: the same for every key and spelling of a cluster.
         """
         ours = _weight(identity, self.index)
-        # Ends at the first that is heavier: about ln(N) weights for most clusters, not N.
+        # Stops at the first higher weight: about ln(N) weights for most clusters, not N.
         return all(_weight(identity, other) <= ours for other in range(1, self.total + 1))
 
 
 def _weight(identity: str, index: int) -> bytes:
-    # Not the total: the weights of the other shards must stay when there is one more.
+    # Without the total: another shard must not change the weights of the others.
     return sha256(f"{identity}|{index}".encode()).digest()
 
 
 def parse_shard(text: str) -> Shard:
-    """Read "3/16".
+    """Parse "3/16".
 
     Raises:
         SpecError: It is not I/N with 1 <= I <= N.

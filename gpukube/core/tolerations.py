@@ -1,7 +1,7 @@
-"""What the pods of a pool must tolerate by themselves, because nothing adds it for them.
+"""Tolerations that the pods of a pool must declare because the cluster does not add them.
 
-Pure. In scope: taints that the nodes will carry x what the cluster's admission adds. Out of scope: what the
-admission of a cloud does (its provider), and how it is shown.
+Pure. In scope: the nodes' future taints minus what the cluster's admission adds. Out of scope: what a cloud's admission
+does (its provider), and output.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _NVIDIA = "nvidia.com/"
 
 
 def pod_tolerations(desired: Desired, *, tolerates_resources: bool) -> tuple[Toleration, ...]:
-    """List the tolerations that a pod which asks for a device of the pool needs and is not given; mostly none.
+    """Return the tolerations that a pod requesting a device of the pool must declare; usually none.
 
     Kubernetes' admission plugin ExtendedResourceToleration adds {key: RESOURCE, operator: Exists, effect: NoSchedule}
-    for each resource that a pod asks for (kubernetes/kubernetes plugin/pkg/admission/extendedresourcetoleration). So a
-    pod that asks for nvidia.com/gpu tolerates the usual GPU taint, and one that asks for nvidia.com/mig-1g.5gb or
+    for each resource that a pod requests (kubernetes/kubernetes plugin/pkg/admission/extendedresourcetoleration). So a
+    pod that requests nvidia.com/gpu tolerates the usual GPU taint, and one that requests nvidia.com/mig-1g.5gb or
     nvidia.com/gpu.shared does not.
 
     Args:
-        desired: The pool; its promise and effective taints are read.
+        desired: The pool, with its promise and effective taints.
         tolerates_resources: Whether the cluster runs that plugin.
     """
     resources = desired.promise.per_node.keys()
@@ -39,12 +39,12 @@ def pod_tolerations(desired: Desired, *, tolerates_resources: bool) -> tuple[Tol
 
 
 def _is_added(taint: Taint, resources: Collection[str]) -> bool:
-    """Return whether it is tolerated whichever resource of the pool a pod asks for."""
+    """Return whether admission adds the toleration for every resource of the pool."""
     return taint.effect == "NoSchedule" and all(taint.key == resource for resource in resources)
 
 
 def as_toleration(taint: Taint) -> Toleration:
-    """Tolerate NVIDIA's keys whatever their value, as the admission plugin does: clouds and guides give them others."""
+    """Return a toleration; it matches any value of NVIDIA's keys, like the admission plugin's, as values vary."""
     if taint.key.startswith(_NVIDIA) or not taint.value:
         return Toleration(taint.key, "Exists", "", taint.effect)
     return Toleration(taint.key, "Equal", taint.value, taint.effect)

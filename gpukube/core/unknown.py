@@ -1,8 +1,8 @@
-"""Examples of what a pool with mistakes may turn out to be, so that the rest of it can be judged.
+"""Generates examples of a pool with mistakes, so that rules can check its other fields.
 
-Pure. A field whose value is wrong is unknown. Rules that do not depend on it find the same in every example; what they
-find in some of them only depends on it, and is left for the next run. Few examples do, when they differ in all that is
-unknown at once.
+Pure. A field with a wrong value is unknown. Findings that do not depend on it are the same in every example; findings
+in only some examples depend on it and wait for the next run. A few examples suffice if they differ in all unknown
+fields at once.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _OTHER_PLACES: Final = {
     "resourceGroup": "another",
 }
 _LEAST: Final = 3
-"""Examples at least: one each of what is fixed, scaled from zero and from one."""
+"""Minimum number of examples: one each of a fixed size, scaling from zero, and scaling from one."""
 
 
 @cache
 def example_machines(provider: str, model: str) -> list[Machine]:
-    """Return machines of a cloud that differ as much as machines do.
+    """Return a diverse set of a cloud's machines.
 
     Args:
         provider: The cloud.
-        model: As the spec names it; where the cloud has machines with it, all are such.
+        model: GPU model, as in the spec; if the cloud has machines with it, all examples have it.
     """
     usable = [m for m in machines(provider) if m.status != "retired" and "*" not in m.name]
     try:
@@ -59,16 +59,16 @@ def example_machines(provider: str, model: str) -> list[Machine]:
 def vary(
     targets: Sequence[Target], unknown: frozenset[Path], cluster: frozenset[Path], *, sharing_is_wrong: Sequence[bool]
 ) -> list[Target]:
-    """Vary what is unknown of a pool.
+    """Return variants of a pool that differ in its unknown fields.
 
     Args:
-        targets: The pool, once with each machine that it may have.
+        targets: The pool, once with each candidate machine.
         unknown: Paths of its wrong fields.
-        cluster: Paths of those of its cluster.
-        sharing_is_wrong: Whether its GPUs cannot be shared so, for each target.
+        cluster: Paths of its cluster's wrong fields.
+        sharing_is_wrong: Whether its sharing is invalid, for each target.
 
     Returns:
-        Examples; one, unchanged, where nothing is unknown that rules go by.
+        Examples; a single unchanged one if no field that rules depend on is unknown.
     """
     nodes = is_unknown(("nodes",), unknown)
     capacity = is_unknown(("capacity",), unknown)
@@ -95,7 +95,7 @@ def vary(
 
 
 def _example_sharing(target: Target, number: int) -> Sharing:
-    """Share a target in a way that its machine can, near to the one that is asked for."""
+    """Return a sharing that the target's machine supports, similar to the requested one."""
     cut, slicing = target.sharing.mig, target.sharing.slicing
     profiles = profiles_of(target.machine.model) if target.machine.mig_capable else ()
     names = [profile.name for profile in profiles]

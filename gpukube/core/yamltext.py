@@ -1,6 +1,6 @@
-"""YAML between machines: kubeconfigs, manifests, configuration of charts.
+"""Reads and writes machine-to-machine YAML: kubeconfigs, manifests, chart values.
 
-In scope: which parser and emitter. Out of scope: specs, whose lines and columns are told (spec.source).
+In scope: the parser and emitter. Out of scope: specs, which need lines and columns (spec.source).
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's reads a chart's manifest in a hundredth of a second; PyYAML's own takes half a second."""
+"""libyaml's loader parses a chart's manifest in a hundredth of a second; PyYAML's own takes half a second."""
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def dump_yaml(value: object) -> str:
-    """Write one document, keys in their order."""
+    """Return one document as text, with keys in their order."""
     return str(yaml.dump(value, Dumper=_DUMPER, sort_keys=False))
 
 
 def parse_yaml(text: str | bytes) -> object:
-    """Read the one document of a text.
+    """Parse a text that contains a single document.
 
     Raises:
         yaml.YAMLError: It is not YAML, or more than one document.
     """
-    return yaml.load(text, _LOADER)  # noqa: S506 -- a safe one
+    return yaml.load(text, _LOADER)  # noqa: S506 -- a safe loader
 
 
 def parse_documents(text: str) -> Iterator[object]:
-    """Read the documents of a text one by one.
+    """Yield the documents of a text.
 
     Raises:
         yaml.YAMLError: It is not YAML.
