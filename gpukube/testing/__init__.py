@@ -1,1 +1,1 @@
-"""Shipped for whoever writes a provider: the contract every provider keeps, and fakes to test against."""
+"""For authors of providers: the contract that every provider satisfies, and fakes to test against."""

@@ -1,4 +1,4 @@
-"""Time that passes when somebody waits, and not otherwise."""
+"""A clock whose time passes only in waits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ManualClock"]
 
 
 class ManualClock:
-    """A clock that a wait moves on at once.
+    """A clock that a wait advances immediately.
 
     Args:
         stop_at: Seconds at which the run is stopped, as by Ctrl-C.
@@ -29,7 +29,7 @@ class ManualClock:
         return self._now
 
     def wait(self, seconds: float) -> None:
-        """Move on; raises Stopped when the stop lies on the way."""
+        """Advance the clock; raise Stopped if it reaches the stop."""
         self._now = min(self._now + max(0.0, seconds), self._stop_at)
         if self.stopped:
             raise Stopped
@@ -40,7 +40,7 @@ class ManualClock:
 
     @property
     def stopped(self) -> bool:
-        """Whether the stop has come."""
+        """Whether the clock is stopped."""
         return self._now >= self._stop_at
 
 

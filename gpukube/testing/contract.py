@@ -1,39 +1,41 @@
-"""The contract of a provider, one test per sentence.
+"""The contract of a provider, one test per requirement.
 
-Whoever writes a provider subclasses `ProviderContract`, supplies the `harness` fixture, and nothing else:
+To test a provider, subclass `ProviderContract` and define the `harness` fixture, and nothing else:
 
-* What is created and observed again shows no difference.
-* Creating twice makes one pool.
+* A created pool shows no difference when it is read.
+* Creating twice creates one pool.
 * Deleting a missing pool succeeds.
-* What gpukube does not own is never touched: it is not planned for, and a creation of its name is refused.
-* Every feature is exact, emulated or missing; none is silent.
-* Every field has an updatability row that says what a change does, and where that is documented.
-* Server defaults and autoscaled counts are no drift.
-* Throttled, dropped and repeated calls converge.
-* Capacity, quota, permission and conflict arrive as our classes; a busy cluster by the code the engine waits for.
-* What failed is made by the next plan, once the cause is gone.
-* Its part of the spec fits: clusters, their address, patterns and codes.
-* Of a live pool only what somebody chose is imported.
-* What its nodes are like for pods is known before there is one: room, labels, and those that choose the pool's.
+* Pools that gpukube does not own are never touched: no change is planned, and creating a pool of that name is rejected.
+* Every feature is exact, emulated, or missing; none is left out.
+* Every field has an updatability row with the effect of a change and its documentation.
+* Server defaults and autoscaled counts are not drift.
+* Throttled, dropped, and repeated calls converge.
+* Capacity, quota, permission, and conflict errors have gpukube's classes; a busy cluster has the code that
+  the engine waits for.
+* A failed creation succeeds with the next plan, once the cause is gone.
+* Its part of the spec is consistent: clusters, their address, patterns, and codes.
+* Importing a live pool yields only what somebody chose.
+* Properties of its nodes for pods are known before there is a node: resources, labels, and the pool's selector.
 * No SDK is imported before `connect()`.
-* Requests are accepted by the SDK's own validation.
-* Its policies say of each permission what it is for and where that is documented; changes need what reading needs.
+* Requests pass the SDK's own validation.
+* Its policies state the purpose and the documentation of each permission; apply includes what plan needs.
 * A cancelled wait returns a handle that resumes.
 
-* What changes in place is changed by its own calls, leaves everything else as it was, and shows no difference after.
-* An update that meets a change made since the pool was read does not overwrite it.
-* Repeating an update that has happened is harmless.
-* A pool is scaled without anything else of it changing.
-* A pool that nobody owns is adopted by its marks alone.
-* Labels that were replaced are mended from the copy of the marks; until then the pool is protected.
-* A copy that was cloned to another pool proves nothing, and one of another owner is given up for its name only.
-* A pool without a copy is no difference; the copy comes with its next change, where the cloud can.
+* An in-place change uses its own calls, leaves everything else unchanged, and shows no difference afterwards.
+* An update does not overwrite a change made since the pool was read.
+* Repeating an applied update is harmless.
+* Scaling a pool changes nothing else.
+* Adopting a pool without an owner changes only its marks.
+* Replaced labels are restored from the copy of the marks; until then the pool is protected.
+* A copy cloned to another pool proves nothing; a pool whose copy names another owner is adopted only if that owner is
+  named.
+* A missing copy is not a difference; the next change writes it if the cloud can.
 * A pool of gpukube's own shows no other manager.
-* A released pool has no marks and no copy that counts, everything else as it was, and anybody may adopt it.
-* A tag that leaves the spec goes, one of others stays.
-* One pool is read as the list shows it; a missing one is None.
+* A released pool has no marks and no valid copy, is otherwise unchanged, and anybody may adopt it.
+* A tag that leaves the spec is removed; tags of others stay.
+* Reading one pool returns it as in the list, or None if it is missing.
 
-What may differ between clouds is an attribute of the harness, not an `if` in a test.
+Differences between clouds are attributes of the harness, not an `if` in a test.
 """
 
 from __future__ import annotations
@@ -84,9 +86,9 @@ __all__ = ["Fault", "Harness", "ProviderContract"]
 Fault = Literal["throttle", "drop-before", "drop-after", "capacity", "quota", "permission", "busy"]
 
 LOOKS = 6000
-"""Polls until a test gives an operation up; the harness makes its cloud fast."""
+"""Polls until a test abandons an operation; the harness speeds up its cloud."""
 CALLS = 10
-"""Calls that an update may take."""
+"""Maximum number of calls of an update."""
 
 FAULT_CLASSES: tuple[tuple[Fault, type[GpukubeError]], ...] = (
     ("capacity", CapacityError),
@@ -104,7 +106,7 @@ PARTS: Final[Mapping[str, type]] = {
     "requests": PoolRequests,
     "extras": Extras,
 }
-"""Members of a provider that are values, and their types."""
+"""Members of a provider with their types."""
 EXTRA_PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "in_cluster": InClusterFacts,
     "diagnosis": (Diagnosis, NoneType),
@@ -113,12 +115,12 @@ EXTRA_PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "durations": (CloudDurations, NoneType),
     "exporters": Mapping,
 }
-"""The same of its extras."""
+"""Extras of a provider with their types."""
 EXTRA_CALLS: Final = ("policies", "managers", "chosen_fields", "check_coexistence")
 
 
 class Harness(Protocol):
-    """What a provider supplies: itself, a live cluster to play with, and the means to disturb it."""
+    """What a provider supplies: itself, a live cluster for tests, and the means to disturb it."""
 
     @property
     def provider(self) -> Provider:
@@ -134,50 +136,50 @@ class Harness(Protocol):
 
     @property
     def sdk(self) -> str:
-        """Top-level module of its SDK, which must not be loaded early; "" when it has none."""
+        """Top-level module of its SDK, which must not be loaded early; "" if it has none."""
 
     def target(self, kind: Literal["plain", "mig", "autoscaled"]) -> Target:
-        """Make a target of that kind, valid on this cloud."""
+        """Return a target of that kind, valid on this cloud."""
 
     def add_foreign_pool(self, name: str) -> None:
-        """Make a pool of that cloud name behind gpukube's back, without our marks."""
+        """Create a pool with that cloud name outside gpukube, without ownership labels."""
 
     def move_count(self, name: str) -> None:
         """Change the live node count of a pool as its autoscaler would."""
 
     def inject(self, fault: Fault, pool: str) -> None:
-        """Make the next creation of this pool meet that fault."""
+        """Inject that fault into the next creation of this pool."""
 
     def edits(self) -> Mapping[str, Target]:
-        """Make `target("plain")` with one thing changed, by a name for it: every kind of change that goes in place."""
+        """Return `target("plain")` with one thing changed, by a name for it: every kind of in-place change."""
 
     def replace_labels(self, name: str, labels: Mapping[str, str]) -> None:
-        """Replace the label map of a live pool as a whole behind gpukube's back, as `az --labels` does."""
+        """Replace the whole label map of a live pool outside gpukube, as `az --labels` does."""
 
     def without_copy(self, request: Request) -> Request:
-        """Make a creation as a gpukube sent it that knew no copy of the marks."""
+        """Return a creation as sent by a gpukube version without the copy of the marks."""
 
     def clone(self, name: str, to: str) -> None:
-        """Make a pool with the tags of another one and without its labels behind gpukube's back."""
+        """Create a pool outside gpukube with the tags of another one and without its labels."""
 
     def add_tag(self, name: str, key: str, value: str) -> None:
-        """Add a tag to a live pool behind gpukube's back."""
+        """Add a tag to a live pool outside gpukube."""
 
     def touch(self, name: str) -> str:
-        """Change a label of a live pool behind gpukube's back, with another client; returns the label's key."""
+        """Change a label of a live pool with another client; return the label's key."""
 
     def accepts(self, request: Request) -> bool:
-        """Return whether the SDK's own validation takes the request."""
+        """Return whether the request passes the SDK's own validation."""
 
     def pause(self) -> None:
-        """Let a little of the cloud's time pass between two looks."""
+        """Let a little of the cloud's time pass between two reads."""
 
 
 class ProviderContract:
-    """Subclass me, give me a `harness` fixture."""
+    """Subclass this and define a `harness` fixture."""
 
     def test_observe_when_created_then_no_difference(self, harness: Harness) -> None:
-        """What is created and observed again shows no difference."""
+        """A created pool shows no difference when it is read."""
         for kind in ("plain", "mig", "autoscaled"):
             desired = _desired(harness, kind)
             _create(harness, desired)
@@ -188,7 +190,7 @@ class ProviderContract:
             assert harness.provider.extras.managers(observed) == ()
 
     def test_create_when_repeated_then_one_pool(self, harness: Harness) -> None:
-        """Creating twice makes one pool."""
+        """Creating twice creates one pool."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         with pytest.raises(Conflict):
@@ -197,7 +199,7 @@ class ProviderContract:
         assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "no-op"
 
     def test_delete_when_missing_then_succeeds(self, harness: Harness) -> None:
-        """Deleting a missing pool succeeds, and so does deleting one that is there."""
+        """Deleting succeeds for an existing and for a missing pool."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         request = harness.provider.requests.delete(desired.target.cluster, _find(harness, desired))
@@ -206,7 +208,7 @@ class ProviderContract:
         assert desired.target.name not in {o.name for o in harness.cloud.pools()}
 
     def test_plan_when_pool_is_foreign_then_nothing_is_sent(self, harness: Harness) -> None:
-        """What gpukube does not own is never touched."""
+        """Pools that gpukube does not own are never touched."""
         desired = _desired(harness, "plain")
         harness.add_foreign_pool(desired.target.name)
         plan = plan_pool(harness.provider, desired, harness.cloud.pools())
@@ -215,7 +217,7 @@ class ProviderContract:
         assert [d.code for d in plan.diagnostics] == ["foreign-pool"]
 
     def test_create_when_pool_is_foreign_then_refused_and_left_alone(self, harness: Harness) -> None:
-        """A creation does not overwrite what came in between plan and request."""
+        """A creation does not overwrite a pool created between plan and request."""
         desired = _desired(harness, "plain")
         harness.add_foreign_pool(desired.target.name)
         before = _find(harness, desired)
@@ -224,24 +226,24 @@ class ProviderContract:
         assert _find(harness, desired) == before
 
     def test_abilities_when_listed_then_no_feature_is_silent(self, harness: Harness) -> None:
-        """Every feature is exact, emulated or missing; what is not exact says why."""
+        """Every feature is exact, emulated, or missing; each that is not exact has a reason."""
         abilities = harness.provider.abilities()
         assert set(FEATURES) <= set(abilities)
         assert all(a.fidelity == "exact" or a.reason for a in abilities.values())
 
     def test_tolerations_when_asked_for_then_a_plain_answer(self, harness: Harness) -> None:
-        """Whether the cloud's admission lets pods tolerate taints of the resources that they ask for is known."""
+        """Whether admission adds tolerations for taints of requested resources is stated."""
         assert isinstance(harness.provider.extras.tolerates_resources, bool)
 
     def test_nodes_when_described_then_pods_find_them_and_fit(self, harness: Harness) -> None:
-        """What its nodes are like for pods is known before there is one: room, labels, and what chooses the pool."""
+        """Properties of its nodes for pods are known before there is one: resources, labels, selector."""
         for kind in ("plain", "mig", "autoscaled"):
             desired = _desired(harness, kind)
             facts, machine = harness.provider.nodes, desired.target.machine
             labels, selector = facts.labels(desired), facts.selector(desired)
-            assert desired.target.name in selector.values(), "the pool's own label is in the selector"
+            assert desired.target.name in selector.values(), "the selector lacks the pool's own label"
             assert selector.items() <= labels.items()
-            assert desired.labels.items() <= labels.items(), "nodes have the labels that the pool gives them"
+            assert desired.labels.items() <= labels.items(), "the nodes lack labels of the pool"
             assert labels["node.kubernetes.io/instance-type"] == machine.name
             assert not labels.keys() & {"kubernetes.io/hostname", "topology.kubernetes.io/zone"}
             room = facts.room(desired.target)
@@ -251,24 +253,24 @@ class ProviderContract:
             assert room.pods > 0
 
     def test_spec_when_looked_at_then_its_parts_fit(self, harness: Harness) -> None:
-        """Its part of the spec fits: clusters, their address and patterns."""
+        """Its part of the spec is consistent: clusters, their address, and patterns."""
         name, spec = harness.provider.name, harness.provider.spec
         assert spec.cluster.__name__ == f"{name.capitalize()}Cluster"
         cluster = spec.cluster.model_validate({"provider": name, **spec.stand_ins})
         assert {*spec.address} <= cluster.model_dump(by_alias=True, exclude_none=True).keys()
         models = [spec.cluster, *([spec.reserved] if spec.reserved else [])]
         patterns = {found for model in models for found in _patterns(model.model_json_schema())}
-        assert patterns <= {*FORMATS, *spec.formats}, "each pattern has its sentence in formats"
+        assert patterns <= {*FORMATS, *spec.formats}, "a pattern has no description in formats"
 
     def test_parts_when_loaded_then_each_is_of_its_kind(self, harness: Harness) -> None:
-        """Its parts can be imported, and are what gpukube takes them for."""
+        """Its parts can be imported, and have the expected types."""
         provider, extras = harness.provider, harness.provider.extras
         assert [name for name, kind in PARTS.items() if not isinstance(getattr(provider, name), kind)] == []
         assert [name for name, kind in EXTRA_PARTS.items() if not isinstance(getattr(extras, name), kind)] == []
         assert [name for name in EXTRA_CALLS if not callable(getattr(extras, name))] == []
 
     def test_rules_when_listed_then_each_has_a_number_of_its_own(self, harness: Harness) -> None:
-        """Its codes begin with its name, and no other installed package uses their numbers."""
+        """Its codes start with its name, and no other installed package uses their numbers."""
         name, codes = harness.provider.name, harness.provider.codes
         assert all(code.startswith(f"{name}-") for code in codes)
         assert all(re.fullmatch(r"[A-Z]+[0-9]{3}", number) for number, _ in codes.values())
@@ -277,7 +279,7 @@ class ProviderContract:
         assert [number for number, count in numbers.items() if count > 1] == []
 
     def test_update_row_when_field_changes_then_it_is_classified(self, harness: Harness) -> None:
-        """Every field has an updatability row that says what a change does, and where that is documented."""
+        """Every field has an updatability row with the effect of a change and its documentation."""
         for kind in ("plain", "mig", "autoscaled"):
             for field, value in _desired(harness, kind).fields.items():
                 row = harness.provider.update_row(Change(field, value, None))
@@ -286,7 +288,7 @@ class ProviderContract:
                 assert bool(row.call) == (row.kind in ("in-place", "disruptive")), field
 
     def test_diff_when_autoscaler_moves_then_no_drift(self, harness: Harness) -> None:
-        """Server defaults and autoscaled counts are no drift."""
+        """Server defaults and autoscaled counts are not drift."""
         desired = _desired(harness, "autoscaled")
         _create(harness, desired)
         harness.move_count(desired.target.name)
@@ -294,7 +296,7 @@ class ProviderContract:
 
     @pytest.mark.parametrize("fault", ["throttle", "drop-before", "drop-after"])
     def test_create_when_call_is_disturbed_then_converges(self, harness: Harness, fault: Fault) -> None:
-        """Throttled, dropped and repeated calls converge: one pool, no difference."""
+        """Throttled, dropped, and repeated calls converge: one pool, no difference."""
         desired = _desired(harness, "plain")
         harness.inject(fault, desired.target.name)
         _converge(harness, desired)
@@ -305,7 +307,7 @@ class ProviderContract:
     def test_create_when_refused_then_our_class(
         self, harness: Harness, fault: Fault, error: type[GpukubeError]
     ) -> None:
-        """Capacity, quota, permission and conflict arrive as our classes, with a remedy."""
+        """Capacity, quota, permission, and conflict errors have gpukube's classes, with a fix."""
         desired = _desired(harness, "plain")
         harness.inject(fault, desired.target.name)
         with pytest.raises(error) as caught:
@@ -314,7 +316,7 @@ class ProviderContract:
 
     @pytest.mark.parametrize("fault", ["capacity", "quota"])
     def test_create_when_the_cause_is_gone_then_made(self, harness: Harness, fault: Fault) -> None:
-        """What failed is made by the next plan, in place of the failed pool where the cloud kept one."""
+        """A failed creation succeeds with the next plan, replacing the failed pool if the cloud kept one."""
         desired = _desired(harness, "plain")
         harness.inject(fault, desired.target.name)
         with pytest.raises(GpukubeError):
@@ -325,9 +327,9 @@ class ProviderContract:
         assert diff_fields(desired.fields, _find(harness, desired).fields) == ()
 
     def test_update_when_applied_then_no_difference_and_nothing_else_moved(self, harness: Harness) -> None:
-        """What changes in place is changed by its own calls, leaves everything else as it was, and shows no difference.
+        """An in-place change uses its own calls, leaves everything else unchanged, and shows no difference afterwards.
 
-        A call that has happened already is harmless when it is repeated: it changes nothing or is refused.
+        Repeating an applied call is harmless: it changes nothing or is rejected.
         """
         desired = _desired(harness, "plain")
         _create(harness, desired)
@@ -345,7 +347,7 @@ class ProviderContract:
             assert diff_fields(desired.fields, before.fields) == (), name
 
     def test_update_when_sent_then_the_sdk_accepts_it(self, harness: Harness) -> None:
-        """Update requests are accepted by the SDK's own validation."""
+        """Update requests pass the SDK's own validation."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         observed = _find(harness, desired)
@@ -357,7 +359,7 @@ class ProviderContract:
             assert all(harness.accepts(request) for request in requests), name
 
     def test_update_when_the_pool_moved_then_not_overwritten(self, harness: Harness) -> None:
-        """An update that meets a change made since the pool was read does not overwrite it."""
+        """An update does not overwrite a change made since the pool was read."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         for name, target in harness.edits().items():
@@ -372,7 +374,7 @@ class ProviderContract:
             _bring_about(harness, desired)
 
     def test_scale_when_asked_then_only_the_size_changes(self, harness: Harness) -> None:
-        """A pool is scaled without anything else of it changing."""
+        """Scaling a pool changes nothing else."""
         for kind in ("plain", "autoscaled"):
             desired = _desired(harness, kind)
             _create(harness, desired)
@@ -389,7 +391,7 @@ class ProviderContract:
             assert {field: after.fields.get(field) for field in sizes} == {**kept, **expected}
 
     def test_freeze_when_autoscaled_then_nothing_resizes_the_pool_any_more(self, harness: Harness) -> None:
-        """A pool that is about to be emptied keeps the nodes it has; nothing else of it changes."""
+        """Freezing a pool before it is drained keeps its nodes and changes nothing else."""
         desired, fixed = _desired(harness, "autoscaled"), _desired(harness, "plain")
         cluster = desired.target.cluster
         _create(harness, desired)
@@ -401,24 +403,24 @@ class ProviderContract:
         after = _find(harness, desired)
         sizes = {field for field in (*before.fields, *after.fields) if field.is_below("nodes")}
         assert _without(after.fields, sizes) == _without(before.fields, sizes)
-        assert after.fields.get(LEAST) == after.fields.get(MOST), "no bounds, or no room between them"
+        assert after.fields.get(LEAST) == after.fields.get(MOST), "the bounds still leave room to scale"
         assert harness.provider.requests.freeze(cluster, after) is None
         if fixed.target.name != desired.target.name:
             _create(harness, fixed)
             assert harness.provider.requests.freeze(cluster, _find(harness, fixed)) is None
 
     def test_import_when_a_pool_is_read_then_only_what_was_chosen_is_left(self, harness: Harness) -> None:
-        """What the cloud gives by itself is left out of a live pool's fields; what somebody chose stays."""
+        """Importing a live pool leaves out the cloud's defaults and keeps what somebody chose."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         observed = _find(harness, desired)
         chosen = harness.provider.extras.chosen_fields(observed)
         assert {INSTANCE_TYPE, COUNT} <= chosen.keys()
         added = {path for path in chosen if path not in desired.fields and not path.is_below(harness.provider.name)}
-        assert added <= {ZONES, KUBERNETES_VERSION}, f"nobody asked for {sorted(map(str, added))}"
+        assert added <= {ZONES, KUBERNETES_VERSION}, f"nobody chose {sorted(map(str, added))}"
 
     def test_adopt_when_nobody_owns_it_then_only_marks_change(self, harness: Harness) -> None:
-        """A pool that nobody owns is adopted by its marks alone; labels that disturb its pods are for a later run."""
+        """Adopting a pool without an owner changes only its marks; labels that disrupt pods wait for a later run."""
         desired = _desired(harness, "plain")
         marks = desired.labels.keys() - desired.target.labels.keys()
         _finish(harness, harness.cloud.send(harness.without_copy(desired.create)))
@@ -438,9 +440,9 @@ class ProviderContract:
         assert {c.change.field for c in adopted.changes} <= {label(key) for key in marks}
 
     def test_plan_when_labels_were_replaced_then_the_copy_mends_them(self, harness: Harness) -> None:
-        """Labels that were replaced are mended from the copy of the marks; until then the pool is protected.
+        """Replaced labels are restored from the copy of the marks; until then the pool is protected.
 
-        Where the copy cannot change, it may be that of somebody who released the pool: only adopting mends them.
+        If the copy cannot change, its owner may have released the pool: then only adopting restores the labels.
         """
         desired = _desired(harness, "plain")
         _create(harness, desired)
@@ -464,7 +466,7 @@ class ProviderContract:
         assert (live.owner, live.pool, live.protected) == (desired.target.owner, desired.target.pool, False)
 
     def test_plan_when_the_tags_were_cloned_then_they_prove_nothing(self, harness: Harness) -> None:
-        """A copy that was cloned to another pool proves nothing: neither for its name nor for the pool it is of."""
+        """A copy cloned to another pool proves nothing, neither for its name nor for the original pool."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         clone = f"{desired.target.name}2"
@@ -478,7 +480,7 @@ class ProviderContract:
         assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "no-op"
 
     def test_adopt_when_the_copy_names_another_then_its_owner_must_be_named(self, harness: Harness) -> None:
-        """A pool whose copy names another owner is adopted for that name only, and is ours when it is wiped again."""
+        """A pool whose copy names another owner is adopted only if that owner is named, and can then be restored."""
         theirs = _translated(harness, replace(harness.target("plain"), owner="others"))
         ours = _desired(harness, "plain")
         _create(harness, theirs)
@@ -490,7 +492,7 @@ class ProviderContract:
         assert plan.action == "adopt"
         for request in plan.requests:
             _finish(harness, harness.cloud.send(request))
-        assert plan_pool(harness.provider, theirs, harness.cloud.pools()).action == "conflict", "labels lead"
+        assert plan_pool(harness.provider, theirs, harness.cloud.pools()).action == "conflict", "labels take precedence"
         harness.replace_labels(ours.target.name, ours.target.labels)
         live = harness.cloud.pools()
         actions = [plan_pool(harness.provider, desired, live, adopt=True).action for desired in (theirs, ours)]
@@ -500,7 +502,7 @@ class ProviderContract:
         assert [found.code for one in codes for found in one] == fixed
 
     def test_update_when_there_is_no_copy_then_it_comes_with_the_next_change(self, harness: Harness) -> None:
-        """A pool without a copy is no difference; the copy comes with its next change, where the cloud can."""
+        """A missing copy is not a difference; the next change writes it if the cloud can."""
         desired = _desired(harness, "plain")
         _finish(harness, harness.cloud.send(harness.without_copy(desired.create)))
         assert _find(harness, desired).copy is None
@@ -510,7 +512,7 @@ class ProviderContract:
         assert _find(harness, edited).copy == (None if desired.copy_is_fixed else edited.copy)
 
     def test_release_when_done_then_a_stranger_that_anybody_may_adopt(self, harness: Harness) -> None:
-        """A released pool has no marks and no copy that counts; it is ours up to the last call, else as it was."""
+        """A released pool has no marks and no valid copy; it keeps its owner until the last call, and other fields."""
         desired = _desired(harness, "plain")
         theirs = _translated(harness, replace(harness.target("plain"), owner="others"))
         _create(harness, desired)
@@ -525,7 +527,7 @@ class ProviderContract:
             released = _find(harness, desired)
         assert (released.owner, released.pool, released.copy, released.protected) == ("", "", None, False)
         assert released.released == desired.target.pool
-        ours = {ZONES, *(label(key) for key in (*MARKS, RELEASED_LABEL))}  # of others' pools no cloud need read zones
+        ours = {ZONES, *(label(key) for key in (*MARKS, RELEASED_LABEL))}  # clouds need not read zones of other pools
         kept = [{path: value for path, value in one.fields.items() if path not in ours} for one in (before, released)]
         assert kept[0] == kept[1]
         assert (released.effective_taints, released.nodes) == (before.effective_taints, before.nodes)
@@ -538,7 +540,7 @@ class ProviderContract:
     def test_release_when_the_pool_changed_since_it_was_read_then_nothing_is_overwritten(
         self, harness: Harness
     ) -> None:
-        """A label that somebody added since the pool was read outlives the release."""
+        """A label added since the pool was read survives the release."""
         desired = _desired(harness, "plain")
         _create(harness, desired)
         before = _find(harness, desired)
@@ -551,7 +553,7 @@ class ProviderContract:
         assert added in _find(harness, desired).labels
 
     def test_plan_when_a_tag_left_the_spec_then_it_goes_and_those_of_others_stay(self, harness: Harness) -> None:
-        """A tag that leaves the spec goes, one of others stays."""
+        """A tag that leaves the spec is removed; tags of others stay."""
         tagged = _translated(harness, replace(harness.target("plain"), tags={"cost": "1", "team": "a"}))
         _create(harness, tagged)
         harness.add_tag(tagged.target.name, "policy", "theirs")
@@ -569,7 +571,7 @@ class ProviderContract:
         assert plan_pool(harness.provider, fewer, harness.cloud.pools()).action == "no-op"
 
     def test_pool_when_read_alone_then_as_in_the_list(self, harness: Harness) -> None:
-        """One pool is read as the list shows it; a missing one is None."""
+        """Reading one pool returns it as in the list, or None if it is missing."""
         desired = _desired(harness, "plain")
         assert harness.cloud.pool(desired.target.name) is None
         _create(harness, desired)
@@ -584,12 +586,12 @@ class ProviderContract:
         assert answer.stdout.strip() == "[]"
 
     def test_request_when_made_then_the_sdk_accepts_it(self, harness: Harness) -> None:
-        """Requests are accepted by the SDK's own validation."""
+        """Requests pass the SDK's own validation."""
         for kind in ("plain", "mig", "autoscaled"):
             assert harness.accepts(_desired(harness, kind).create)
 
     def test_policies_when_written_then_each_permission_has_its_reason(self, harness: Harness) -> None:
-        """Its policies say of each permission what it is for and where that is documented."""
+        """Its policies state the purpose and the documentation of each permission."""
         desired = _desired(harness, "plain")
         clusters = (ClusterPools(desired.target.cluster, (desired,)),)
         granted: dict[PolicyLevel, set[str]] = {}
@@ -634,10 +636,10 @@ def _translated(harness: Harness, target: Target) -> Desired:
 
 
 def _bring_about(harness: Harness, desired: Desired) -> Observed:
-    """Do what the engine does: look, send the first call of what is still to be done, wait, look again.
+    """Do what the engine does: read, send the first remaining call, wait, and repeat.
 
     Returns:
-        What the last look found, as it is to be.
+        The pool as last read, without differences.
     """
     for _ in range(CALLS):
         observed = _find(harness, desired)
@@ -650,7 +652,7 @@ def _bring_about(harness: Harness, desired: Desired) -> Observed:
 
 
 def _sent(harness: Harness, request: Request) -> Conflict | None:
-    """Send and wait; the conflict it meets, or None."""
+    """Send and wait; return the conflict, or None."""
     try:
         _finish(harness, harness.cloud.send(request))
     except Conflict as error:
@@ -678,7 +680,7 @@ def _finish(harness: Harness, operation: Operation) -> None:
         if progress.done:
             return
         harness.pause()
-    pytest.fail(f"{operation} is not done after {LOOKS} looks")
+    pytest.fail(f"{operation} is not done after {LOOKS} polls")
 
 
 def _find(harness: Harness, desired: Desired) -> Observed:
@@ -687,7 +689,7 @@ def _find(harness: Harness, desired: Desired) -> Observed:
 
 
 def _converge(harness: Harness, desired: Desired) -> None:
-    """Do what the engine does: observe, send what is missing, wait; a broken call is answered by doing it again."""
+    """Do what the engine does: read, send what is missing, wait; repeat after a failed call."""
     for _ in range(3):
         plan = plan_pool(harness.provider, desired, harness.cloud.pools())
         try:

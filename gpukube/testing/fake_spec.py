@@ -1,4 +1,4 @@
-"""What the cloud in memory adds to the spec."""
+"""The fake cloud's part of the spec."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SPEC", "FakeCluster"]
 
 
 class FakeCluster(ClusterModel):
-    """A cluster that is named by its place."""
+    """A cluster identified by its place."""
 
     provider: Literal["fake"]
     place: Text

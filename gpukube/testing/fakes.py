@@ -1,7 +1,7 @@
-"""A cloud in memory: the smallest provider that keeps the contract.
+"""An in-memory cloud: the smallest provider that satisfies the contract.
 
-It keeps the seam honest (nothing in the core may need a real cloud) and serves tests of the engine. Faults are
-queued with `FakeWorld.fail_next`; every request is recorded.
+It shows that nothing in the core needs a real cloud, and serves tests of the engine. Faults are queued with
+`FakeWorld.fail_next`; every request is recorded.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["FakeCloud", "FakeExtras", "FakeProvider", "FakeWorld"]
 
 NAME_LENGTH = 40
 SERVER_DEFAULTS = {tag("created-by"): "fake-cloud", DISK_TYPE: "fake-ssd"}
-"""What this cloud fills in by itself: must never read as drift."""
+"""Fields that this cloud fills in: they must not count as drift."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class FakeWorld:
         pools: Live pools by cloud name.
         requests: Every request that was sent, in order.
         ready: Whether the cluster exists.
-        polls_to_finish: Looks until an operation is done.
+        polls_to_finish: Polls until an operation is done.
     """
 
     pools: dict[str, Observed] = field(default_factory=dict)
@@ -72,32 +72,32 @@ class FakeWorld:
     _looks: dict[str, int] = field(default_factory=dict)
 
     def fail_next(self, error: Exception, *, after: bool = False) -> None:
-        """Make the next send fail, before it does anything or (`after`) when it is done: a lost answer.
+        """Make the next send fail, before it has an effect or (`after`) afterwards, like a lost response.
 
-        What is raised may also be what ends a call that a stopped run abandons.
+        The error may also be one that ends a call abandoned by a stopped run.
         """
         self._faults.append((error, after))
 
     def fail_operation(self, name: str, error: GpukubeError) -> None:
-        """Make the next creation of this pool end badly; the pool stays, as clouds do."""
+        """Make the next creation of this pool fail; the pool stays, as on the clouds."""
         self._fate[name] = error
 
     def take_fault(self) -> tuple[Exception | None, bool]:
-        """Take the next queued fault, or (None, False)."""
+        """Return and remove the next queued fault, or (None, False)."""
         return self._faults.pop(0) if self._faults else (None, False)
 
     def look(self, name: str) -> bool:
-        """Count one look at a pool's operation; True when it is finished."""
+        """Count a poll of a pool's operation; return True if the operation is done."""
         self._looks[name] = self._looks.get(name, 0) + 1
         return self._looks[name] > self.polls_to_finish
 
     def fate(self, name: str) -> GpukubeError | None:
-        """Take the bad end that waits for this pool, if any."""
+        """Return and remove the failure queued for this pool, if any."""
         return self._fate.pop(name, None)
 
 
 def _copy(target: Target) -> tuple[MarksCopy, tuple[FieldPath, ...]]:
-    """The copy of the marks, and the tags that are the spec's."""
+    """Return the copy of the marks, and the tags of the spec."""
     written = tuple(tag(key) for key in sorted(target.tags))
     return MarksCopy(target.owner, target.pool, target.protect), written
 
@@ -112,17 +112,17 @@ def _update(cluster: ClusterRef, observed: Observed, fields: Mapping[FieldPath, 
 
 
 def _delete(cluster: ClusterRef, observed: Observed) -> Request:
-    """Delete by cloud name."""
+    """Return the call that deletes a pool by cloud name."""
     return Request("fake", "delete", {"cluster": cluster.key, "name": observed.name})
 
 
 def _recreate(desired: Desired, observed: Observed) -> Request | None:
-    """Repeat the creation over a failed pool."""
+    """Return the call that repeats the creation over a failed pool."""
     return Request("fake", "repair", {**desired.create.params, "etag": observed.etag})
 
 
 def _update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-    """One call for labels and taints, one for each other field, each guarded by the etag."""
+    """Return one call for labels and taints, and one per other field, each guarded by the etag."""
     groups: dict[str | FieldPath, dict[FieldPath, object]] = {}
     for change in changes:
         group = "marks" if change.field[0] in ("labels", "taints") else change.field
@@ -134,14 +134,14 @@ def _update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]
 
 
 def _scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Set the numbers."""
+    """Return the call that sets the size."""
     if nodes.autoscaled:
         return _update(cluster, observed, {LEAST: nodes.minimum, MOST: nodes.maximum})
     return _update(cluster, observed, {COUNT: nodes.count})
 
 
 def _release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-    """Take the copy off, then the labels: two calls, so that tests meet what is in between."""
+    """Return the calls that remove the copy, then the labels: two, so that tests see the state in between."""
     marks: dict[FieldPath, object] = {label(key): None for key in MARKS if key in observed.labels}
     marks |= {label(RELEASED_LABEL): observed.pool} if observed.pool else {}
     copy = _update(cluster, observed, {})
@@ -150,7 +150,7 @@ def _release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
 
 
 def _copy_marks(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Write the copy."""
+    """Return the call that writes the copy."""
     copy = {"owner": observed.owner, "pool": observed.pool, "protected": observed.protected}
     if not observed.owner or observed.copied or (observed.copy and asdict(observed.copy) == copy):
         return None
@@ -159,7 +159,7 @@ def _copy_marks(cluster: ClusterRef, observed: Observed) -> Request | None:
 
 
 def _freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Set the size that it has, without bounds."""
+    """Return the call that fixes the current size, without bounds."""
     if MOST not in observed.fields:
         return None
     return _update(cluster, observed, {LEAST: None, MOST: None, COUNT: observed.nodes})
@@ -177,7 +177,7 @@ REQUESTS: Final = PoolRequests(
 
 
 class FakeExtras(Extras):
-    """What the fake cloud has besides."""
+    """Extras of the fake cloud."""
 
     pools_at_once = 2
     tolerates_resources = True
@@ -185,18 +185,18 @@ class FakeExtras(Extras):
 
     @staticmethod
     def chosen_fields(observed: Observed) -> Mapping[FieldPath, object]:
-        """Leave out what this cloud fills in by itself."""
+        """Return the fields without those that this cloud fills in."""
         return {path: value for path, value in observed.fields.items() if SERVER_DEFAULTS.get(path) != value}
 
     @staticmethod
     def managers(observed: Observed) -> tuple[Manager, ...]:
-        """Find the one tool that this cloud knows, by its tag."""
+        """Return the one tool that this cloud knows, by its tag."""
         found = observed.fields.get(tag("made-by"))
         return (Manager(str(found), "tag made-by"),) if found else ()
 
 
 class FakeProvider:
-    """Pure half. All instances share the worlds given, by cluster key."""
+    """The provider's part without calls. Instances share the given worlds, by cluster key."""
 
     name = "fake"
     codes: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -223,18 +223,18 @@ class FakeProvider:
 
     @property
     def spec(self) -> CloudSpec:
-        """A cluster that is named by its place; no reserved capacity."""
-        from gpukube.testing.fake_spec import SPEC  # noqa: PLC0415 - models cost, and few tests read a spec
+        """A cluster identified by its place; no reserved capacity."""
+        from gpukube.testing.fake_spec import SPEC  # noqa: PLC0415 - models are slow to load, and few tests read a spec
 
         return SPEC
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Everything is exact in a fake, except what it has no machines for."""
-        missing = Ability("missing", reason="the fake cloud sells no spot machines")
+        """Everything is exact in a fake, except spot machines, which it does not have."""
+        missing = Ability("missing", reason="the fake cloud has no spot machines")
         return {feature: missing if feature == "capacity.spot" else Ability("exact") for feature in FEATURES}
 
     def check(self, target: Target) -> list[Finding]:
-        """Refuse names that are too long, and spot."""
+        """Reject names that are too long, and spot."""
         found = []
         if len(target.name) > NAME_LENGTH:
             where = target.locator.at("name")
@@ -245,12 +245,12 @@ class FakeProvider:
         return found
 
     def stack(self, target: Target) -> NodeStack:
-        """Bring the driver, and a plugin when asked."""
+        """Provide the driver, and a plugin if requested."""
         brings_plugin = target.plugin_owner == "cloud"
         return NodeStack("cloud", "cloud" if brings_plugin else "none", "cloud", "this module")
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:
-        """Translate to one flat body."""
+        """Translate to a flat body."""
         labels = {
             **target.labels,
             **ownership.labels,
@@ -284,12 +284,12 @@ class FakeProvider:
         )
 
     def update_row(self, change: Change, beside: Sequence[Change] = (), live: Observed | None = None) -> UpdateRow:
-        """Labels, tags, taints, zones and sizes in place; the rest by replacement."""
+        """Return the row: labels, tags, taints, zones, and sizes change in place; the rest by replacement."""
         del beside, live
         if change.field[0] in ("labels", "tags", "nodes", "taints", "zones"):
             return UpdateRow(change.field, "in-place", "changes at once", "update", "this module")
         if change.field == DISK_SIZE:
-            return UpdateRow(change.field, "disruptive", "makes every node again", "update", "this module")
+            return UpdateRow(change.field, "disruptive", "recreates every node", "update", "this module")
         return UpdateRow(change.field, "replace", "is set at creation only", "", "this module")
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
@@ -299,13 +299,13 @@ class FakeProvider:
 
 
 class FakeCloud(CloudExtras):
-    """Live half over one FakeWorld."""
+    """The provider's part that makes calls, over one FakeWorld."""
 
     def __init__(self, world: FakeWorld) -> None:
         self._world = world
 
     def identify(self) -> ClusterFacts:
-        """Say that the cluster is there, or raise CloudError."""
+        """Return the cluster's facts, or raise CloudError."""
         if not self._world.ready:
             raise CloudError("no such cluster", fix="check its name")
         return ClusterFacts("nowhere-1", "1.34.2", ready=True, status="Running")
@@ -319,7 +319,7 @@ class FakeCloud(CloudExtras):
         return self._world.pools.get(name)
 
     def send(self, request: Request) -> Operation:
-        """Start a change; queued faults strike first."""
+        """Start a change; queued faults come first."""
         self._world.requests.append(request)
         fault, after = self._world.take_fault()
         if fault is not None and not after:
@@ -330,7 +330,7 @@ class FakeCloud(CloudExtras):
         return operation
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once."""
+        """Poll once."""
         pool = self._world.pools.get(operation.pool)
         if operation.verb == "delete":
             self._world.pools.pop(operation.pool, None)
@@ -348,11 +348,11 @@ class FakeCloud(CloudExtras):
         return Progress(done=pool.state == "ready", status=pool.status, retry_after_s=0.0)
 
     def kube_access(self) -> KubeAccess:
-        """There is no Kubernetes behind this fake."""
+        """Raise: this fake has no Kubernetes."""
         raise CloudError("the fake cloud has no Kubernetes API", fix="write kubeconfig: in the cluster")
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def _start(self, request: Request) -> Operation:
         if request.operation == "delete":
@@ -364,7 +364,7 @@ class FakeCloud(CloudExtras):
         assert isinstance(changed, dict)  # noqa: S101 - our own request, made above
         live = self._world.pools.get(name)
         if live is None:
-            raise CloudError(f"{name} is not there", fix="run it again")
+            raise CloudError(f"{name} does not exist", fix="run it again")
         if live.etag != request.params["etag"]:
             raise Moved(f"{name} changed since it was read", fix="run it again")
         fields = {key: value for key, value in {**live.fields, **changed}.items() if value is not None}
