@@ -183,6 +183,6 @@ async def retouch_node(
     gone = {key: None for key in labels[0] if key not in labels[1]}
     given = {(taint.key, taint.effect) for taint in (*taints[0], *taints[1])}
     others = [taint for taint in spec(node).get("taints") or () if (taint["key"], taint["effect"]) not in given]
-    ours = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints[1]]
-    change = {"metadata": {"labels": {**gone, **labels[1]}}, "spec": {"taints": [*others, *ours] or None}}
+    own = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints[1]]
+    change = {"metadata": {"labels": {**gone, **labels[1]}}, "spec": {"taints": [*others, *own] or None}}
     await kube.api.patch("nodes", node, change)

@@ -35,7 +35,9 @@ def read_reservations(option: object) -> list[Reservation]:
     given = objects_in(option)
     unknown = sorted({key for entry in given for key in entry} - _KEYS)
     if unknown:
-        raise bad_parameter(f"no key {', '.join(unknown)} of a reservation; there are {', '.join(sorted(_KEYS))}")
+        raise bad_parameter(
+            f"unknown key {', '.join(unknown)} of a reservation; the keys are {', '.join(sorted(_KEYS))}"
+        )
     return [
         Reservation(
             str(entry["id"]),

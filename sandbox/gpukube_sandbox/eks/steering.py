@@ -79,7 +79,7 @@ def cluster_request(body: Json) -> EksRequest:
     for name, value in _inside(body, "options").items():
         field, kind = _OPTIONS.get(name, ("", object))
         if not field or not isinstance(value, kind):
-            message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"
+            message = f"invalid option {name!r} = {value!r}; the options are {', '.join(_OPTIONS)}"
             raise ValueError(message)
         options[field] = tuple(value) if field == "roles" and isinstance(value, list) else value
     return EksRequest(
@@ -148,19 +148,19 @@ def _check_things(service: EksService, body: Mapping[str, object], account: str,
     for at, given in enumerate(objects_in(body.get("subnets"))):
         _check_zone(given, region, "subnets", at)
         if eks_key(account, region, str(given["cluster"])) not in service.clusters:
-            message = f"there is no cluster {given['cluster']} in account {account} and region {region}"
+            message = f"cluster {given['cluster']} does not exist in account {account} and region {region}"
             raise WrongEntry(message, "subnets", at, "cluster")
     for at, given in enumerate(objects_in(body.get("reservations"))):
         _check_zone(given, region, "reservations", at)
         if given["type"] not in TYPES:
-            raise WrongEntry(f"{given['type']} is no instance type", "reservations", at, "type")
+            raise WrongEntry(f"{given['type']} is not an instance type", "reservations", at, "type")
 
 
 def _check_zone(given: Json, region: str, *at: str | int) -> None:
     """Check a zone, given as a full name or as its letter."""
     zones = [f"{region}{letter}" for letter in ZONES]
     if given["zone"] not in [*ZONES, *zones]:
-        raise WrongEntry(f"there is no zone {given['zone']}; there are {', '.join(zones)}", *at, "zone")
+        raise WrongEntry(f"zone {given['zone']} does not exist; the zones are {', '.join(zones)}", *at, "zone")
 
 
 def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:

@@ -1,7 +1,7 @@
-"""GPUs as Google calls them, and what MIG makes of them.
+"""GPUs by Google's names, and their MIG partitions.
 
-In scope: the sandbox's own accelerator table. Out of scope: machine types (`machines`), anything taken from
-gpukube's catalog; the two are written apart so that a mistake in one shows.
+In scope: the sandbox's own accelerator table. Out of scope: machine types (`machines`), gpukube's catalog; the two are
+maintained separately so that a mistake in one shows.
 
 Sources: GKE cluster-autoscaler machinetypes; GoogleCloudPlatform/container-engine-accelerators partition_gpu and
 pkg/gpu/nvidia/mig; docs: kubernetes-engine/how-to/gpus-multi.
@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """One accelerator type.
+    """An accelerator type.
 
     Attributes:
         model: Key of the emulated hardware.
-        quota: Metric of its regional quota; a Spot node's has PREEMPTIBLE_ before it. Invented where no message was
-            seen.
-        partitions: Partition size -> instances per GPU, as the node pool API takes it.
-        reboots: A node reboots once before its partitions are there (the A100 only).
-        attached: GPUs per node of an N1 machine -> most vCPUs; empty where the machine type has the GPU in it.
+        quota: Metric of its regional quota; with the prefix PREEMPTIBLE_ for Spot nodes. Invented if no message is
+            known.
+        partitions: Partition size in the node pool API -> instances per GPU.
+        reboots: Whether a node reboots once before its partitions exist (only the A100).
+        attached: GPUs per node of an N1 machine -> maximum vCPUs; empty if the machine type includes the GPU.
     """
 
     model: str
@@ -76,8 +76,8 @@ ACCELERATORS: dict[str, Accelerator] = {
     "nvidia-gb300": Accelerator("GB300-278GB", "NVIDIA_GB300_GPUS"),
     "nvidia-rtx-pro-6000": Accelerator("RTXPRO6000-96GB", "NVIDIA_RTX_PRO_6000_GPUS", _RTX),
 }
-"""`accelerator_type` -> what it is.
+"""`accelerator_type` -> its data.
 
-The 4g sizes are known to the partitioner; 4g.20gb and 4g.40gb are unknown to GKE's device plugin, which then does not
-start (container-engine-accelerators pkg/gpu/nvidia/mig/mig.go).
+The partitioner supports the 4g sizes; GKE's device plugin does not support 4g.20gb and 4g.40gb and does not start with
+them (container-engine-accelerators pkg/gpu/nvidia/mig/mig.go).
 """

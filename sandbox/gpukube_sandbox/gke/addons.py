@@ -1,6 +1,6 @@
-"""What runs in a cluster before anybody comes: GKE's own device plugin, and what people have applied.
+"""Objects in a cluster before gpukube is used on it: GKE's own device plugin, and manifests that users applied.
 
-In scope: those objects. Out of scope: what the cluster makes of them (`kube`).
+In scope: those objects. Out of scope: how the cluster handles them (`kube`).
 
 Sources: listings of kube-system in public cluster dumps (names of the six DaemonSets, their pods' label); NVIDIA/aicr
 docs/integrator/gke-gpu-setup.md (the label that turns them off); GoogleCloudPlatform/container-engine-accelerators
@@ -26,8 +26,8 @@ SYSTEM = (
     SystemPods("kube-proxy", f"{_GCR}/kube-proxy-amd64:sandbox", {"cpu": "100m"}, label=("component", "kube-proxy")),
     SystemPods("kube-dns", f"{_GCR}/k8s-dns-kube-dns:sandbox", _DNS, replicas=2, label=("k8s-app", "kube-dns")),
 )
-"""Of the dozen that GKE runs, those of the names, the logs and the network. There kube-proxy is a pod of the node
-itself and not a DaemonSet's, and kube-dns has three containers.
+"""The DNS, logging, and network pods among the dozen system workloads of GKE. There, kube-proxy is a static pod of the
+node instead of a DaemonSet's, and kube-dns has three containers.
 
 Source:
     kubernetes/kubernetes cluster/addons/dns/kube-dns/kube-dns.yaml.base (100m, 150m and 10m; 70Mi, 20Mi and 20Mi),
@@ -40,13 +40,12 @@ _SIZES: dict[str, tuple[tuple[str, str], ...]] = {
     "medium": (("Gt", "16"), ("Lt", "101")),
     "large": (("Gt", "100"),),
 }
-"""Which variant a node gets by its vCPUs. Seen: n1-standard-32 medium, a3-highgpu-8g large; the limits are
-unconfirmed."""
+"""vCPUs of a node -> its variant. Seen: n1-standard-32 medium, a3-highgpu-8g large; the limits are unconfirmed."""
 _PLUGIN_PATH = "/var/lib/kubelet/device-plugins"
 
 
 async def apply_managed_plugin(kube: KubeCluster) -> None:
-    """Apply the six DaemonSets of GKE's plugin; without GPU nodes they want no pod."""
+    """Apply the six DaemonSets of GKE's plugin; without GPU nodes they create no pods."""
     for size in _SIZES:
         for system in ("cos", "ubuntu"):
             await kube.api.create("daemonsets", _managed(size, system))
@@ -54,13 +53,15 @@ async def apply_managed_plugin(kube: KubeCluster) -> None:
 
 def _managed(size: str, system: str) -> JsonObject:
     labels = {"k8s-app": "nvidia-gpu-device-plugin"}
-    wanted = [
+    expressions = [
         {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
         {"key": OPT_OUT, "operator": "NotIn", "values": ["true"]},
         {"key": "cloud.google.com/gke-os-distribution", "operator": "In", "values": [system]},
         *({"key": _LEVEL, "operator": operator, "values": [value]} for operator, value in _SIZES[size]),
     ]
-    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}
+    affinity = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    }
     container = {
         "name": "nvidia-gpu-device-plugin",
         "image": "gke.gcr.io/nvidia-gpu-device-plugin:sandbox",
@@ -89,7 +90,7 @@ def _managed(size: str, system: str) -> JsonObject:
 
 
 async def apply_static_plugin(kube: KubeCluster) -> None:
-    """Apply NVIDIA's static device-plugin manifest, tolerant of the GPU taint, as `kubectl apply` would."""
+    """Apply NVIDIA's static device-plugin manifest with a toleration of the GPU taint, as `kubectl apply` would."""
     labels = {"name": "nvidia-device-plugin-ds"}
     container = {
         "name": "nvidia-device-plugin-ctr",

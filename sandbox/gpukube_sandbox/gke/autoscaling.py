@@ -1,9 +1,9 @@
-"""The autoscaler that GKE runs for pools with autoscaling.
+"""The managed cluster autoscaler of GKE, for pools with autoscaling.
 
-In scope: what it believes of a pool, its changes of managed instance groups. Out of scope: deciding
-(`kube.autoscaler`), changes by the Container API (`lifecycle`).
+In scope: its template of a pool's nodes, and its changes to managed instance groups. Out of scope: scaling decisions
+(`kube.autoscaler`), changes through the Container API (`lifecycle`).
 
-Source: GKE cluster-autoscaler, packages labels and machinetypes (the template carries type, partition and clients);
+Source: GKE cluster-autoscaler, packages labels and machinetypes (the template has type, partition, and clients);
 docs: kubernetes-engine/concepts/cluster-autoscaler (limits per zone and in total, location policies).
 """
 
@@ -44,12 +44,12 @@ _STOCKED_OUT = {"GCE_STOCKOUT": "GCE out of resources", "GCE_QUOTA_EXCEEDED": "G
 
 @dataclass(slots=True)
 class GkeGroups:
-    """The managed instance groups of a cluster's autoscaled pools, one per zone; conforms to `Groups`.
+    """The managed instance groups of a cluster's autoscaled pools, one per zone; implements `Groups`.
 
     Attributes:
-        faults: What shall go wrong with a scale-up: an operation of kind "autoscale".
-        quotas: What a scale-up is held to.
-        coming: Group -> machines on their way that have no name yet.
+        faults: Returns the failure of a scale-up, if one is planned; its operation kind is "autoscale".
+        quotas: Quotas that a scale-up is checked against.
+        coming: Group -> number of machines that are coming up and have no name yet.
     """
 
     cluster: Cluster
@@ -59,11 +59,11 @@ class GkeGroups:
     coming: dict[str, int] = dataclasses.field(default_factory=dict)
 
     async def profile(self) -> Profile | None:
-        """The defaults; a pool chooses to be autoscaled by itself."""
+        """Return the default profile; each pool turns autoscaling on for itself."""
         return _PROFILE
 
     def listed(self) -> list[Group]:
-        """List the groups of autoscaled pools that are at rest; queued ones wait for a ProvisioningRequest."""
+        """List the groups of autoscaled pools without a running operation; queued ones need a ProvisioningRequest."""
         return [
             group
             for pool in self.cluster.pools.values()
@@ -90,17 +90,17 @@ class GkeGroups:
         return len(pool.nodes.get(zone, ())) + self.coming.get(self._name(pool, zone), 0)
 
     def _coming(self, pool: Pool) -> list[int]:
-        """Machines of a pool that have no name yet, by zone."""
+        """Return the numbers of a pool's machines without a name yet, by zone."""
         return [self.coming.get(self._name(pool, zone), 0) for zone in pool.wire.locations]
 
     def template_node(self, name: str) -> JsonObject:
-        """What the autoscaler expects: everything that the pool says, partitions and shared clients too."""
+        """Return the node that the autoscaler expects: all pool settings, partitions and shared clients too."""
         pool, zone = self._find(name)
         shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
         return make_template_node(shape, {"nvidia.com/gpu": _devices(shape.gpu)} if shape.gpu else {})
 
     async def grow(self, name: str, count: int) -> str:
-        """Add instances to a group; a stock-out is known soon, as no operation waits for it."""
+        """Add instances to a group; a stockout is reported early, because no operation waits for it."""
         pool, zone = self._find(name)
         self.coming[name] = self.coming.get(name, 0) + count
         pool.moved = True
@@ -132,8 +132,8 @@ class GkeGroups:
             await asyncio.shield(self.cluster.kube.remove_node(node))
 
     def _place(self, pool: Pool) -> Place:
-        ours = self.cluster.place
-        return Place(ours.project, ours.location, ours.cluster, pool.name)
+        place = self.cluster.place
+        return Place(place.project, place.location, place.cluster, pool.name)
 
     def _name(self, pool: Pool, zone: str) -> str:
         place = self._place(pool)

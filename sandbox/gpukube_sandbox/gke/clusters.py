@@ -1,6 +1,6 @@
 """One cluster: its facts, its pools, its credentials.
 
-In scope: the state of a cluster and its wire form. Out of scope: life cycles (`lifecycle`), rules.
+In scope: the state of a cluster and its wire form. Out of scope: lifecycles (`lifecycle`), rules.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _CHANNELS = wire.ReleaseChannel.Channel
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """How a cluster was set up.
+    """Settings that a cluster was created with.
 
     Attributes:
-        cpu_pool: It has a node pool without GPUs, `default-pool`.
+        cpu_pool: Whether it has a node pool without GPUs, `default-pool`.
         release_channel: "RAPID", "REGULAR", "STABLE", or "" for none.
-        zones: Its zones; for a region its first three when not given.
-        autopilot: Google runs the nodes; pools cannot be made.
+        zones: Its zones; for a region its first three by default.
+        autopilot: Whether Google manages the nodes; then pools cannot be created.
         gpu_quota: Quotas of the project to set, `quotas.NAMES` -> GPUs in the region of the cluster.
-        accelerator_zones: Accelerator type -> zones that have it; a type that is not named is everywhere.
-        foreign_plugin: Somebody has applied the static device-plugin manifest already.
-        reservations: Reservation -> its zone, machineType and count; beside those that its project has.
+        accelerator_zones: Accelerator type -> zones that have it; a type without an entry is in all zones.
+        foreign_plugin: Whether the static device-plugin manifest is already applied.
+        reservations: Reservation -> its zone, machineType, and count, in addition to those of its project.
     """
 
     cpu_pool: bool = True
@@ -51,13 +51,13 @@ class ClusterOptions:
 
 @dataclass(slots=True)
 class Cluster:
-    """One cluster.
+    """A cluster.
 
     Attributes:
         place: Its name.
-        version: Of the control plane.
-        kube_url: Its Kubernetes API.
-        background: Until when, in sandbox time, an operation of the service itself blocks it, and that one's name.
+        version: Version of the control plane.
+        kube_url: URL of its Kubernetes API.
+        background: End, in sandbox time, of an operation by the service itself that blocks the cluster, and its name.
     """
 
     place: Place
@@ -72,17 +72,17 @@ class Cluster:
 
     @property
     def id(self) -> str:
-        """Resource name."""
+        """Return the resource name."""
         return self.place.cluster_name
 
     @property
     def name(self) -> str:
-        """Short name."""
+        """Return the short name."""
         return self.place.cluster
 
     @property
     def zones(self) -> list[str]:
-        """Where pools go that name no zones."""
+        """Return the zones of pools that name no zones."""
         location = self.place.location
         if self.options.zones:
             return list(self.options.zones)
@@ -90,26 +90,26 @@ class Cluster:
 
     @property
     def facts(self) -> ClusterFacts:
-        """What the rules may know."""
+        """Return the facts that rules may use."""
         options = self.options
         return ClusterFacts(self.place.location, self.version, options.release_channel, options.accelerator_zones)
 
     def upgrade(self, version: str) -> None:
-        """Bring the control plane to another version, "1.35" or a whole one; node pools stay."""
+        """Upgrade the control plane to a version, "1.35" or a full one; node pools stay."""
         if version:
             self.version = full_version(version)
             self.kube.kubernetes_version = self.version
 
     def blocker(self, now: float) -> str:
-        """Name of the operation of the service itself that blocks the cluster now; "" for none."""
+        """Return the name of the service's own operation that blocks the cluster now; "" for none."""
         return self.background[1] if now < self.background[0] else ""
 
     def listed(self, now: float) -> list[wire.NodePool]:
-        """The pools that lists have by now: a new one may be missing for a while."""
+        """Return the pools that lists already contain; a new one may be missing for a while."""
         return [pool.wire for pool in self.pools.values() if pool.listed_from <= now]
 
     def message(self, now: float, base: str) -> wire.Cluster:
-        """The resource."""
+        """Return the resource."""
         status = wire.Cluster.Status.RECONCILING if self.blocker(now) else wire.Cluster.Status.RUNNING
         endpoint = self.kube_url.removeprefix("https://")
         location = self.place.location

@@ -1,6 +1,6 @@
-"""How GKE fails on demand: what it says at once, and what it says late about machines that did not come.
+"""Injected failures of GKE: immediate errors, and later ones about machines that did not come up.
 
-In scope: the table of failures and their wire form. Out of scope: when they strike (`faults`).
+In scope: the table of failures and their wire form. Out of scope: when they occur (`faults`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _CODES = wire.StatusCondition.Code
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An operation that is made to fail, or to take longer.
+    """A planned failure or delay of an operation.
 
     Attributes:
-        code: Condition that the pool shows, "GCE_STOCKOUT"; "" when it only takes longer.
-        message: Text; a fitting one when empty.
-        after_nodes: Machines that still come before it fails.
-        delay_s: Sandbox seconds it takes longer.
+        code: Condition that the pool shows, "GCE_STOCKOUT"; "" if the operation is only delayed.
+        message: Message; empty for the code's own.
+        after_nodes: Machines that still come up before it fails.
+        delay_s: Additional sandbox seconds.
     """
 
     code: str
@@ -41,32 +41,32 @@ class Failure:
 
     @property
     def is_stockout(self) -> bool:
-        """Whether it is one that the service retries for over half an hour before it gives up."""
+        """Return whether the service retries this failure for over half an hour before it gives up."""
         return self.code == "GCE_STOCKOUT"
 
     def error(self) -> tuple[int, str]:
-        """Canonical code number and text of the operation's error."""
+        """Return the canonical code number and the message of the operation's error."""
         text = self.message or f"Injected failure {self.code}."
         return _RESOURCE_EXHAUSTED if self.code.startswith("GCE_") else _UNKNOWN, text
 
     def condition(self) -> wire.StatusCondition:
-        """What the pool shows."""
+        """Return the condition that the pool shows."""
         number, text = self.error()
         known = getattr(_CODES, self.code, _CODES.UNKNOWN)
         return wire.StatusCondition(code=known, canonical_code=number, message=text)
 
 
 def planned_failure(fault: Fault | None, place: Place, pool: wire.NodePool) -> Failure | None:
-    """What an injected fault does to an operation that is about to start.
+    """Return the failure that an injected fault causes in an operation that is about to start.
 
     Args:
-        fault: Its `code`: a canonical code ("PERMISSION_DENIED", "INSUFFICIENT_QUOTA" for the quota that is noticed at
-            once) is answered at once; a condition ("GCE_STOCKOUT", "GCE_QUOTA_EXCEEDED") or any other text fails late.
+        fault: A canonical `code` ("PERMISSION_DENIED", "INSUFFICIENT_QUOTA" for a quota that is checked immediately) is
+            returned immediately; a condition ("GCE_STOCKOUT", "GCE_QUOTA_EXCEEDED") or any other text fails later.
         place: The pool's name.
-        pool: What it is to be.
+        pool: The pool after the operation.
 
     Raises:
-        Refusal: The failure is one that the service notices at once.
+        Refusal: The service reports this failure immediately.
     """
     if fault is None:
         return None
@@ -84,27 +84,27 @@ def planned_failure(fault: Fault | None, place: Place, pool: wire.NodePool) -> F
 
 
 def stockout(place: Place, pool: wire.NodePool, running: int) -> str:
-    """The text of a stock-out (tranquilitybase-io/tb-gcp#589, akka/akka-core#32992)."""
+    """Return the message of a stockout (tranquilitybase-io/tb-gcp#589, akka/akka-core#32992)."""
     zone = pool.locations[0]
-    wanted = sum(count_per_zone(pool))
+    expected = sum(count_per_zone(pool))
     instance = f"gke-{place.cluster}-{place.pool}-0a1b2c3d-x7kw"
     return (
-        f"Google Compute Engine: Not all instances running in IGM after 35m4.033429035s. Expected {wanted}, running "
-        f"{running}, transitioning {max(wanted - running, 0)}. Current errors: [GCE_STOCKOUT]: Instance '{instance}' "
+        f"Google Compute Engine: Not all instances running in IGM after 35m4.033429035s. Expected {expected}, running "
+        f"{running}, transitioning {max(expected - running, 0)}. Current errors: [GCE_STOCKOUT]: Instance '{instance}' "
         f"creation failed: The zone 'projects/{place.project}/zones/{zone}' does not have enough resources available "
         "to fulfill the request.  '(resource type:compute)'."
     )
 
 
 def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> Refusal:
-    """403 of a quota that is too small (vanvalenlab/kiosk-console#367).
+    """Return the 403 error of an insufficient quota (vanvalenlab/kiosk-console#367).
 
     Args:
-        place: Project.
-        quota: Its metric.
-        limit: GPUs that it allows.
+        place: Name with the project.
+        quota: The quota's metric.
+        limit: Limit in GPUs.
         used: GPUs of other pools.
-        needed: GPUs that were asked for.
+        needed: GPUs that the request needs.
     """
     free = max(limit - used, 0)
     kind = "project" if quota.endswith("_ALL_REGIONS") else "regional"
@@ -117,7 +117,7 @@ def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> 
 
 
 def _gpu_demand(pool: wire.NodePool) -> tuple[str, int]:
-    """The quota metric of a pool's GPUs and how many of them it takes; CPUS without GPUs."""
+    """Return the quota metric of a pool's GPUs and how many it needs; CPUS without GPUs."""
     accelerator = accelerator_of(pool)
     if accelerator is None:
         return "CPUS", sum(count_per_zone(pool))
@@ -127,7 +127,7 @@ def _gpu_demand(pool: wire.NodePool) -> tuple[str, int]:
 
 
 def late_quota(place: Place, metric: str) -> str:
-    """The text of an operation whose machines a quota did not let come."""
+    """Return the message of an operation whose machines exceed a quota."""
     return (
         f"Google Compute Engine: Not all instances running in IGM after 20.6s. Current errors: [GCE_QUOTA_EXCEEDED]: "
         f"Instance 'gke-{place.cluster}-{place.pool}-0a1b2c3d-x7kw' creation failed: Quota '{metric}' exceeded."

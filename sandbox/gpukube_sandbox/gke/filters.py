@@ -1,11 +1,11 @@
 """Filters of Compute Engine's lists.
 
-In scope: reading an expression, and matching a resource with it. Out of scope: lists (`market`, `quotas`,
-`reservations`). No google library is needed here.
+In scope: parsing an expression, and matching a resource against it. Out of scope: lists (`market`, `quotas`,
+`reservations`). Needs no Google library.
 
 Source: the comment on `filter` of every list in Compute Engine's discovery document: either terms by AIP-160
-(`guestCpus > 90`, `name = a*`, `labels.owner:*`, with AND, OR, NOT and parentheses; OR binds more tightly), or terms
-with regular expressions (`region eq .*west1`), one alone or several in parentheses each. The words of a refusal:
+(`guestCpus > 90`, `name = a*`, `labels.owner:*`, with AND, OR, NOT, and parentheses; OR binds more tightly), or terms
+with regular expressions (`region eq .*west1`), one alone or several in parentheses each. The error message:
 googleapis/google-api-go-client#406, googleapis/nodejs-compute#48.
 """
 
@@ -38,14 +38,14 @@ _ORDERS: dict[str, Callable[[float, float], bool]] = {
 
 
 def parse_filter(text: str, fields: Collection[str]) -> Matcher:
-    """Read a filter; an empty one matches everything.
+    """Parse a filter; an empty one matches everything.
 
     Args:
-        text: As it was sent.
-        fields: Those that resources of the list can have.
+        text: As sent.
+        fields: Fields that resources of the list can have.
 
     Raises:
-        Refusal: 400, it is none.
+        Refusal: 400 for an invalid filter.
     """
     if not text.strip():
         return lambda _item: True
@@ -62,7 +62,7 @@ def _known(field: str, fields: Collection[str]) -> str:
 
 
 def _values(item: object, field: str) -> list[object]:
-    """What a resource has in a field: none if it is not set, several below a list."""
+    """Return a resource's values of a field: none if it is not set, several below a list."""
     found: list[object] = [item]
     for name in field.split("."):
         below = [one.get(name) for one in found if isinstance(one, dict)]
@@ -71,7 +71,7 @@ def _values(item: object, field: str) -> list[object]:
 
 
 def _patterns(text: str, fields: Collection[str]) -> Matcher | None:
-    """Terms with regular expressions; None when there are none."""
+    """Parse terms with regular expressions; None if the text has none."""
     alone = _BY_PATTERN.fullmatch(text)
     terms = [alone] if alone else []
     at = 0
@@ -108,11 +108,11 @@ def _text(value: object) -> str:
 
 
 class _Terms:
-    """An expression by AIP-160.
+    """Parser of an AIP-160 expression.
 
     Args:
-        text: All of it.
-        fields: Those that resources can have.
+        text: The whole expression.
+        fields: Fields that resources can have.
     """
 
     def __init__(self, text: str, fields: Collection[str]) -> None:
@@ -128,10 +128,10 @@ class _Terms:
         self._at = 0
 
     def read(self) -> Matcher:
-        """The whole expression.
+        """Parse the whole expression.
 
         Raises:
-            ValueError, IndexError: It is none.
+            ValueError, IndexError: The expression is invalid.
         """
         fits = self._all_of()
         if self._at < len(self._tokens):
@@ -183,7 +183,7 @@ def _compared(field: str, sign: str, value: str) -> Matcher:
         return lambda item: any(isinstance(one, int | float) and compare(one, limit) for one in _values(item, field))
     if (sign, value) == (":", "*"):
         return lambda item: bool(_values(item, field))
-    # what ":" does with the value of a text is not documented: here it finds it anywhere in it
+    # The effect of ":" on texts is undocumented: here it matches a substring.
     pattern = ".*".join(re.escape(part) for part in value.split("*"))
     like = re.compile(f".*{pattern}.*" if sign == ":" else pattern)
 
@@ -195,7 +195,7 @@ def _compared(field: str, sign: str, value: str) -> Matcher:
 
 
 def _equals(found: object, value: str) -> bool:
-    """Whether a number is that number, however it is written."""
+    """Return whether two numbers are equal in any notation."""
     try:
         return isinstance(found, int | float) and not isinstance(found, bool) and found == float(value)
     except ValueError:

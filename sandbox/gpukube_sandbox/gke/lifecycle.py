@@ -1,10 +1,10 @@
-"""The work behind an operation, on the sandbox's clock: machines come, change and go.
+"""The work behind an operation, on the sandbox's clock: machines are created, changed, and deleted.
 
-In scope: what happens between the answer to a request and the end of its operation. Out of scope: wire formats
-of requests, rules.
+In scope: everything between the response to a request and the end of its operation. Out of scope: wire formats of
+requests, rules.
 
-Durations are sandbox seconds. Known are: a creation of 1 min 45 s to 6 min 35 s and a deletion of about 12 s for an
-empty pool (terraform-provider-google#1643), 35 minutes until a stock-out is given up (akka/akka-core#32992).
+Durations are sandbox seconds. Known values: a creation takes 1 min 45 s to 6 min 35 s and a deletion about 12 s for an
+empty pool (terraform-provider-google#1643); a stockout fails after 35 minutes (akka/akka-core#32992).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Pace:
-    """How long things take, in sandbox seconds."""
+    """Durations in sandbox seconds."""
 
     accept_s: float = 2.0
     allocate_s: float = 30.0
@@ -52,12 +52,12 @@ class _Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One operation at work.
+    """A running operation and its context.
 
     Attributes:
-        before: What living machines were made from, when that changed.
-        rolls: Every machine is replaced by a new one.
-        failure: What was planned to go wrong.
+        before: The properties that existing machines were created from, if they changed.
+        rolls: Whether every machine is replaced.
+        failure: Planned failure, if any.
     """
 
     cluster: Cluster
@@ -71,13 +71,13 @@ class Job:
     rolls: bool = False
 
     async def begin(self) -> None:
-        """PENDING, then RUNNING."""
+        """Set PENDING, then RUNNING."""
         await self.clock.sleep(self.pace.accept_s)
         self.operation.status = OperationStatus.RUNNING
         await self.clock.sleep(self.failure.delay_s if self.failure else 0)
 
     def end(self, *, failed: bool = False) -> None:
-        """Settle pool and operation: a pool without any machine is in ERROR, one with some RUNNING_WITH_ERROR."""
+        """End operation and pool: a pool without machines is in ERROR, one with some in RUNNING_WITH_ERROR."""
         pool, failure = self.pool, self.failure
         if failed and failure:
             partly = bool(pool.all_nodes())
@@ -93,27 +93,27 @@ class Job:
         self.cluster.kube.wake_autoscaler()
 
     def broken(self, error: BaseException) -> None:
-        """A mistake of the sandbox itself must not leave an operation running for ever."""
+        """End the operation after a bug of the sandbox, which must not leave it running forever."""
         self.pool.wire.status = PoolStatus.ERROR
         self.operation.end(self.clock.now(), (13, f"The sandbox broke: {error!r}"))
 
     def fails(self) -> bool:
-        """Whether it is to fail, and not only to take longer."""
+        """Return whether a failure, not only a delay, is planned."""
         return self.failure is not None and bool(self.failure.code)
 
 
 async def run_create(job: Job) -> None:
-    """Bring up the machines of a new pool."""
+    """Create the machines of a new pool."""
     await _run(job)
 
 
 async def run_change(job: Job) -> None:
-    """Bring the machines of a pool to what it says now."""
+    """Change the machines of a pool to match its properties."""
     await _run(job)
 
 
-async def run_note(job: Job) -> None:
-    """Change only what is written down, and what an autoscaler makes of it."""
+async def run_settings(job: Job) -> None:
+    """Change only stored properties, and the autoscaler's size within new limits."""
     await job.clock.sleep(job.pace.note_s)
     await _run(job)
 
@@ -121,8 +121,8 @@ async def run_note(job: Job) -> None:
 async def _run(job: Job) -> None:
     try:
         await job.begin()
-        await job.cluster.kube.joined(job.pool.all_nodes())  # what a cancelled upgrade left booting would miss it
-        await _retouch(job)
+        await job.cluster.kube.joined(job.pool.all_nodes())  # a canceled upgrade's booting machines would miss it
+        await _update_nodes(job)
         await _shrink(job)
         await (_roll(job) if job.rolls else _grow(job))
         await job.clock.sleep(job.pace.settle_s)
@@ -133,7 +133,7 @@ async def _run(job: Job) -> None:
 
 
 async def run_delete(job: Job) -> None:
-    """Drain and remove every machine, then the pool."""
+    """Drain and delete every machine, then the pool."""
     await job.begin()
     if job.fails():
         job.end(failed=True)
@@ -147,7 +147,7 @@ async def run_delete(job: Job) -> None:
 
 
 async def run_cancel(job: Job) -> None:
-    """Stop what runs where it stands (CancelOperation of an upgrade); nothing is rolled back."""
+    """Cancel the running work at once (CancelOperation of an upgrade); completed steps are not rolled back."""
     task = job.operation.task
     if task is not None:
         task.cancel()
@@ -161,7 +161,7 @@ async def run_cancel(job: Job) -> None:
 
 
 def _target_sizes(pool: Pool) -> dict[str, int]:
-    """Describe how many machines each zone shall have: what an autoscaler has made of it stays, within its limits."""
+    """Return the number of machines per zone: the autoscaler's last size stays, within its limits."""
     declared = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     scaling = pool.wire.autoscaling
     if not pool.made:
@@ -178,42 +178,44 @@ def _target_sizes(pool: Pool) -> dict[str, int]:
     return sizes
 
 
-async def _retouch(job: Job) -> None:
-    """Labels and taints reach living nodes in place (NVIDIA/aicr docs/integrator/gke-gpu-setup.md)."""
-    if job.before is None or job.rolls:  # a machine that is replaced stays as it was made
+async def _update_nodes(job: Job) -> None:
+    """Apply labels and taints to existing nodes in place (NVIDIA/aicr docs/integrator/gke-gpu-setup.md)."""
+    if job.before is None or job.rolls:  # a machine that will be replaced keeps its old ones
         return
     for name in job.pool.all_nodes():
         await retouch_node(job.cluster.kube, name, job.before, job.pool.wire)
 
 
 async def _shrink(job: Job) -> None:
-    wanted = _target_sizes(job.pool)
+    sizes = _target_sizes(job.pool)
     for zone in list(job.pool.nodes):
-        while len(job.pool.nodes[zone]) > wanted.get(zone, 0):
+        while len(job.pool.nodes[zone]) > sizes.get(zone, 0):
             await _remove(job, zone, job.pool.nodes[zone][-1])
 
 
 async def _remove(job: Job, zone: str, name: str) -> None:
-    """Take a machine away; a cancellation in between must leave no node without its machine."""
+    """Delete a machine; a cancellation in between must not leave a node without its machine."""
     await job.clock.sleep(job.pace.drain_s)
     job.pool.nodes[zone].remove(name)
     await asyncio.shield(job.cluster.kube.remove_node(name))
 
 
 async def _grow(job: Job) -> None:
-    missing = [zone for zone, count in _target_sizes(job.pool).items() for _ in range(count - len(_of(job.pool, zone)))]
+    missing = [
+        zone for zone, count in _target_sizes(job.pool).items() for _ in range(count - len(_nodes_in(job.pool, zone)))
+    ]
     if missing:
         await job.clock.sleep(job.pace.allocate_s)
-    for made, zone in enumerate(missing):
-        if job.fails() and job.failure and made >= job.failure.after_nodes:
+    for created, zone in enumerate(missing):
+        if job.fails() and job.failure and created >= job.failure.after_nodes:
             break
         await add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
-        job.operation.done = (made + 1, len(missing))
+        job.operation.done = (created + 1, len(missing))
         await job.clock.sleep(job.pace.between_nodes_s)
     await _fail_if_planned(job)
     if missing:
         await job.clock.sleep(job.pace.boot_s)
-        await job.cluster.kube.joined(job.pool.all_nodes())  # two sleeps side by side could end in any order
+        await job.cluster.kube.joined(job.pool.all_nodes())  # two parallel sleeps could end in either order
 
 
 async def _fail_if_planned(job: Job) -> None:
@@ -225,7 +227,7 @@ async def _fail_if_planned(job: Job) -> None:
 
 
 async def _roll(job: Job) -> None:
-    """Replace the machines one by one; without a surge the old one goes before the new one comes."""
+    """Replace the machines one by one; without a surge the old one is deleted first."""
     surges = job.pool.wire.upgrade_settings.max_surge > 0
     old = [(zone, name) for zone, names in job.pool.nodes.items() for name in names]
     for at, (zone, name) in enumerate(old):
@@ -245,7 +247,7 @@ async def _roll(job: Job) -> None:
 
 
 async def _drain(job: Job, name: str) -> None:
-    """Evict what is on a machine, for an hour or the pool's own limit; what is left goes with it.
+    """Evict a machine's pods for an hour or the pool's own limit; remaining pods are deleted with it.
 
     Source: docs: kubernetes-engine/concepts/node-pool-upgrade-strategies; google.container.v1 NodeDrainConfig.
     """
@@ -254,19 +256,19 @@ async def _drain(job: Job, name: str) -> None:
     await drain(job.cluster.kube.api, job.clock, [name], limit)
 
 
-def _of(pool: Pool, zone: str) -> list[str]:
+def _nodes_in(pool: Pool, zone: str) -> list[str]:
     return pool.nodes.setdefault(zone, [])
 
 
 async def seed_pool(cluster: Cluster, pool: Pool, place: Place) -> None:
-    """Give a pool that has always been there its machines, booted already."""
+    """Create the machines of a pool that exists from the start, already booted."""
     for zone, count in _target_sizes(pool).items():
-        while len(_of(pool, zone)) < count:
+        while len(_nodes_in(pool, zone)) < count:
             await add_machine(cluster, pool, place, zone, 0.0)
 
 
 async def add_machine(cluster: Cluster, pool: Pool, place: Place, zone: str, boot_s: float) -> None:
-    """Bring up one machine."""
+    """Create one machine."""
     name = next_name(place, pool, zone)
-    _of(pool, zone).append(name)
+    _nodes_in(pool, zone).append(name)
     await cluster.kube.add_node(node_shape(place, pool.wire, name, zone, boot_s))

@@ -1,6 +1,6 @@
-"""Machine types that this emulated region offers: vCPU, memory and the GPUs that are in them.
+"""Machine types of the emulated region: vCPU, memory, and their GPUs.
 
-In scope: the sandbox's own machine table. Out of scope: which accelerator may be attached (`accelerators`).
+In scope: the sandbox's own machine table. Out of scope: accelerators that can be attached (`accelerators`).
 
 Sources: GKE cluster-autoscaler machinetypes; docs: compute/docs/gpus, compute/docs/general-purpose-machines.
 """
@@ -15,16 +15,16 @@ DEFAULT_MACHINE = "e2-medium"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One machine type.
+    """A machine type.
 
     Attributes:
-        name: As Google writes it.
+        name: Google's spelling.
         vcpus: Virtual CPUs.
         memory_gib: Memory.
-        accelerator: `accelerator_type` of the GPUs that are in it; "" for none.
-        gpus: GPUs that are in it; the count that has to be sent.
-        arm: Its CPUs are arm64.
-        fractional: A part of one GPU.
+        accelerator: `accelerator_type` of the included GPUs; "" for none.
+        gpus: Number of included GPUs, which requests must have.
+        arm: Whether its CPUs are arm64.
+        fractional: Whether it has a part of one GPU.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Machine:
 
     @property
     def family(self) -> str:
-        """The series, "a2"."""
+        """Return the series, "a2"."""
         return self.name.partition("-")[0]
 
     @property
     def disk_type(self) -> str:
-        """Boot disk when none is asked for; some boot from Hyperdisk Balanced only.
+        """Return the default boot disk type; some machines boot only from Hyperdisk Balanced.
 
         Sources: docs: compute/docs/gpus; DataBiosphere/dsub#301 (n4).
         """
@@ -108,12 +108,12 @@ _SIZES = frozenset({1, 2, 4, 8, 16, 22, 30, 32, 44, 48, 64, 80, 88, 96, 128, 176
 
 
 def all_machines() -> tuple[Machine, ...]:
-    """All machine types but the general-purpose ones, which are read from their names."""
+    """Return all machine types except the general-purpose ones, which are parsed from their names."""
     return tuple(_MACHINES.values())
 
 
 def find_machine(name: str) -> Machine | None:
-    """Find a machine type; general-purpose ones are read from their names. None when there is none."""
+    """Find a machine type, parsing general-purpose ones from their names; None if it does not exist."""
     if name in _MACHINES:
         return _MACHINES[name]
     custom = _CUSTOM.fullmatch(name)

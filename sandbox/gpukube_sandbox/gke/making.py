@@ -1,6 +1,6 @@
-"""Setting a cluster up, as somebody else did before.
+"""Creates a cluster that exists before gpukube is used.
 
-In scope: a cluster that exists, with its first pool and what GKE runs in it. Out of scope: the API's calls.
+In scope: a cluster with its first pool and GKE's own workloads. Out of scope: the API's calls.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CPU_MACHINE = "e2-standard-4"
 
 @dataclass(frozen=True, slots=True)
 class GkeRequest:
-    """A cluster that shall exist."""
+    """A request to create a cluster."""
 
     project: str
     location: str
@@ -43,51 +43,51 @@ class GkeRequest:
 
     @property
     def key(self) -> str:
-        """Key in the service."""
+        """Return the cluster's key in the service."""
         return cluster_key(self.project, self.location, self.name)
 
 
 async def make_cluster(
-    service: GkeService, wanted: GkeRequest, kube_base: str, ca_pem: bytes, assets: Path | None
+    service: GkeService, request: GkeRequest, kube_base: str, ca_pem: bytes, assets: Path | None
 ) -> Cluster:
     """Start a cluster and its first pool.
 
     Args:
-        service: Where it goes.
-        wanted: What it is.
-        kube_base: Where Kubernetes APIs are served.
-        ca_pem: Authority of that port.
-        assets: A real control plane, if there is one.
+        service: Service that gets the cluster.
+        request: The cluster to create.
+        kube_base: Address of the Kubernetes APIs.
+        ca_pem: Their certificate authority.
+        assets: Directory of a real control plane's binaries; None for an emulated one.
 
     Raises:
-        Refusal: The version is none.
+        Refusal: The version is invalid.
     """
-    version = full_version(wanted.kubernetes_version)
+    version = full_version(request.kubernetes_version)
     parse_version(version)
-    kube = KubeCluster(wanted.name, service.clock, service.secret, version, assets=assets)
+    kube = KubeCluster(request.name, service.clock, service.secret, version, assets=assets)
     kube.limit_critical_pods()
     kube.tolerate_extended_resources()  # docs: kubernetes-engine/docs/how-to/gpus (the taint nvidia.com/gpu)
     await kube.start()
-    document = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{wanted.key}", ca_pem.decode()))
+    document = json.loads(kube.kubeconfig(f"{kube_base}/clusters/{request.key}", ca_pem.decode()))
     reached = document["clusters"][0]["cluster"]
     cluster = Cluster(
-        place=Place(wanted.project, wanted.location, wanted.name),
+        place=Place(request.project, request.location, request.name),
         version=version if kube.kubernetes_version == version else full_version(kube.kubernetes_version),
         kube=kube,
         kube_url=reached["server"],
         ca_pem=base64.b64decode(reached["certificate-authority-data"]),
         created=service.clock.now(),
-        options=wanted.options,
+        options=request.options,
     )
     kube.autoscale(GkeGroups(cluster, service.clock, service.faults, service.quotas))
-    for name, limit in wanted.options.gpu_quota.items():
-        service.quotas.set(wanted.project, wanted.location, name, limit)
-    service.clusters[wanted.key] = cluster
+    for name, limit in request.options.gpu_quota.items():
+        service.quotas.set(request.project, request.location, name, limit)
+    service.clusters[request.key] = cluster
     await apply_managed_plugin(kube)
     await apply_system_pods(kube, SYSTEM)
-    if wanted.options.foreign_plugin:
+    if request.options.foreign_plugin:
         await apply_static_plugin(kube)
-    if wanted.options.cpu_pool and not wanted.options.autopilot:
+    if request.options.cpu_pool and not request.options.autopilot:
         await _seed_cpu_pool(cluster)
     return cluster
 

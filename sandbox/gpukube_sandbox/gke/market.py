@@ -1,7 +1,7 @@
-"""What machines there are in the emulated Google Cloud and what their parts cost: Compute Engine, Billing Catalog.
+"""Machines of the emulated Google Cloud and prices of their parts: Compute Engine, Billing Catalog.
 
-In scope: machine types, accelerator types and zones, SKUs, and invented prices; lists of Compute Engine. Out of scope:
-GKE, what projects have (`reservations`, `quotas`). No google library is needed here.
+In scope: machine types, accelerator types, zones, SKUs, and invented prices; lists of Compute Engine. Out of scope:
+GKE, resources of projects (`reservations`, `quotas`). Needs no Google library.
 
 Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes (aggregatedList, list, get), zones,
 billing/docs/reference/rest/v1/services.skus/list.
@@ -43,9 +43,9 @@ INFO = re.compile(
 SERIES = re.compile(r"/v3/projects/([^/]+)/timeSeries")
 _SKUS = "/v1/services/6F81-5844-456A/skus"
 _PAGE = 40
-"""Zones of one page are few in real answers too; a list of several pages is the usual case."""
-_MOST = 500
-"""The comment on `maxResults` of every list in Compute Engine's discovery document."""
+"""Entries per page: few zones as in real responses, so that lists usually have several pages."""
+_MAX_RESULTS = 500
+"""Maximum from the comment on `maxResults` of every list in Compute Engine's discovery document."""
 _FIELDS = {
     "machineTypes": "accelerators architecture bundledLocalSsds creationTimestamp deprecated description guestCpus id"
     " imageSpaceGb isSharedCpu kind maximumPersistentDisks maximumPersistentDisksSizeGb memoryMb name selfLink zone",
@@ -58,9 +58,9 @@ _FIELDS = {
     " description enableEmergentMaintenance id kind linkedCommitments name reservationSharingPolicy resourcePolicies"
     " resourceStatus satisfiesPzs selfLink shareSettings specificReservation specificReservationRequired status zone",
 }
-"""List -> fields of its resources, by which it can be filtered (the discovery document)."""
+"""List -> fields of its resources that filters can use (the discovery document)."""
 _SSDS = {"a2-ultragpu-": 1, "a3-highgpu-": 2}
-"""Local SSDs per GPU of machines that come with them."""
+"""Local SSDs per GPU of machines that include them."""
 
 _GPU_USD = {
     "Nvidia Tesla A100 GPU": 2.9, "Nvidia Tesla A100 80GB GPU": 3.9, "Nvidia H100 80GB GPU": 9.8, "Nvidia L4 GPU": 0.55,
@@ -78,26 +78,26 @@ _PLACES = {"us-central1": "Americas", "europe-west4": "Netherlands"}
 
 
 def is_market(path: str) -> bool:
-    """Whether a path is of Compute Engine or the Billing Catalog, and not of GKE."""
+    """Return whether a path belongs to Compute Engine or the Billing Catalog, not to GKE."""
     return path.startswith(("/compute/", "/v1/services/"))
 
 
 def is_quota(path: str) -> bool:
-    """Whether a path is of one of the APIs that tell of quotas (`quotas`)."""
+    """Return whether a path belongs to one of the APIs for quotas (`quotas`)."""
     return any(form.fullmatch(path) for form in (REGION, REGION_LIST, PROJECT, INFO, SERIES))
 
 
 def answer_market(method: str, path: str, query: Mapping[str, str], reservations: Mapping[str, list[Json]]) -> Json:
-    """Answer one request.
+    """Return the response to a request.
 
     Args:
         method: HTTP method.
         path: Without the query.
-        query: Its parameters.
-        reservations: Of the project, by zone.
+        query: The request's query parameters.
+        reservations: Reservations of the project, by zone.
 
     Raises:
-        Refusal: No such list, or a filter or page that is none.
+        Refusal: Unknown list, or an invalid filter or page.
     """
     if method != "GET":
         raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {method} {path}.")
@@ -126,13 +126,13 @@ def answer_market(method: str, path: str, query: Mapping[str, str], reservations
 
 
 def all_zones() -> list[str]:
-    """The zones that have machines here."""
+    """Return the zones that have machines here."""
     return [f"{region}-{zone}" for region in REGIONS for zone in _ZONES]
 
 
 def _of_zones(project: str, name: str | None, query: Mapping[str, str]) -> Json:
     base = f"https://www.googleapis.com/compute/v1/projects/{project}"
-    if name is not None and not exists(name):  # as of regions (GoogleCloudPlatform/terraformer#1928)
+    if name is not None and not exists(name):  # like regions (GoogleCloudPlatform/terraformer#1928)
         raise invalid(f"Invalid value for field 'zone': '{name}'. Unknown zone.")
     items: list[Json] = [
         {
@@ -157,18 +157,18 @@ def _listed_or_named(items: list[Json], query: Mapping[str, str], kind: str, nam
 
 
 def listed(items: list[Json], query: Mapping[str, str], kind: str) -> Json:
-    """One page of a list of Compute Engine.
+    """Return one page of a list of Compute Engine.
 
     Args:
-        items: All there are.
+        items: All entries.
         query: Parameters of the request: filter, maxResults, pageToken.
         kind: A key of `_FIELDS`.
 
     Raises:
-        Refusal: 400, a filter, a number or a token that is none.
+        Refusal: 400 for an invalid filter, number, or token.
     """
     fits = parse_filter(query.get("filter", ""), _FIELDS[kind].split())
-    page = _paged([item for item in items if fits(item)], query, "items", _most(query))
+    page = _paged([item for item in items if fits(item)], query, "items", _page_size(query))
     return {"kind": f"compute#{kind.removesuffix('s')}List", **page}
 
 
@@ -194,7 +194,7 @@ def _in_zone(kind: str, project: str, zone: str) -> list[Json]:
 
 
 def _offers(zone: str, accelerator: str) -> bool:
-    """Which zone has what is invented: the newest GPUs are in one zone of America only."""
+    """Return whether a zone has an accelerator (invented): the newest GPUs are in only one US zone."""
     if accelerator in {"nvidia-b200", "nvidia-gb200", "nvidia-gb300", "nvidia-h200-141gb"}:
         return zone == "us-central1-b"
     return accelerator != "nvidia-tesla-p100" or zone.startswith("us-")
@@ -219,9 +219,9 @@ def _machine(machine: Machine) -> Json:
 
 
 def _aggregated(scopes: list[tuple[str, str, list[Json]]], query: Mapping[str, str], kind: str) -> Json:
-    """One page of an aggregated list: every scope is named on every page, empty ones with a warning."""
+    """Return one page of an aggregated list: every page names every scope, empty ones with a warning."""
     flat = [(scope, item) for scope, _, items in scopes for item in items]
-    page, following = _cut(kind, flat, query, _most(query))
+    page, following = _cut(kind, flat, query, _page_size(query))
     named: Json = {}
     for scope, _, _ in scopes:
         own = [item for at, item in page if at == scope]
@@ -243,20 +243,20 @@ def _cut(of: str, items: Sequence[_T], query: Mapping[str, str], size: int) -> t
         raise invalid("Invalid value for field 'pageToken'.") from error
 
 
-def _most(query: Mapping[str, str]) -> int:
-    """Entries of a page of Compute Engine."""
-    asked = query.get("maxResults", "")
-    if asked and not (asked.isdecimal() and int(asked) <= _MOST):  # the words are the sandbox's own
-        raise invalid(f"Invalid value for field 'maxResults': '{asked}'. Must be between 0 and {_MOST}.")
-    return _size(asked)
+def _page_size(query: Mapping[str, str]) -> int:
+    """Return the page size of a Compute Engine request."""
+    requested = query.get("maxResults", "")
+    if requested and not (requested.isdecimal() and int(requested) <= _MAX_RESULTS):  # the message is the sandbox's own
+        raise invalid(f"Invalid value for field 'maxResults': '{requested}'. Must be between 0 and {_MAX_RESULTS}.")
+    return _size(requested)
 
 
-def _size(asked: str) -> int:
-    return min(int(asked) or _PAGE, _PAGE) if asked.isdigit() else _PAGE
+def _size(requested: str) -> int:
+    return min(int(requested) or _PAGE, _PAGE) if requested.isdigit() else _PAGE
 
 
 def _skus() -> list[Json]:
-    """The parts of machines, on demand, as spot, and by deals that are none of a node pool's."""
+    """Return SKUs of machine parts: on demand, Spot, and with discounts that node pools do not get."""
     found: list[Json] = []
     for region in REGIONS:
         place = f"running in {_PLACES[region]}"

@@ -1,6 +1,6 @@
-"""The machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
+"""Machines of a pool as Kubernetes nodes: names, labels, taints, GPUs.
 
-In scope: what GKE puts on a node that joins. Out of scope: when nodes come and go (`lifecycle`).
+In scope: what GKE sets on a node that joins. Out of scope: when nodes are created and deleted (`lifecycle`).
 
 Sources: docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus; GKE cluster-autoscaler, package labels.
 """
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.cluster import KubeCluster
 
 OPT_OUT = "gke-no-default-nvidia-gpu-device-plugin"
-"""Label that keeps GKE's device plugin, and with it the managed driver installation, off a node (NVIDIA/aicr#2047)."""
+"""Label that disables GKE's device plugin, and with it the managed driver installation, on a node
+(NVIDIA/aicr#2047)."""
 _LETTERS = "bcdfghjklmnpqrstvwxz0123456789"
 _EFFECTS = {
     wire.NodeTaint.Effect.NO_SCHEDULE: "NoSchedule",
@@ -42,17 +43,17 @@ _OS = {
     "COS_CONTAINERD": ("cos", "Container-Optimized OS from Google", "6.12.55+"),
     "UBUNTU_CONTAINERD": ("ubuntu", "Ubuntu 24.04.3 LTS", "6.8.0-1042-gke"),
 }
-"""Image type -> label, name and kernel, as nodes of 1.34 have them (kubearmor/KubeArmor#2505)."""
+"""Image type -> label, name, and kernel, as on nodes of 1.34 (kubearmor/KubeArmor#2505)."""
 
 
 def group_name(place: Place, zone: str) -> str:
-    """Name of the managed instance group of a pool in a zone: cluster and pool are cut to 32 characters together."""
+    """Return the name of a pool's managed instance group in a zone; cluster and pool share 32 characters."""
     digest = hashlib.sha256(f"{place.pool_name}/{zone}".encode()).hexdigest()[:8]
     return f"gke-{f'{place.cluster}-{place.pool}'[:32].rstrip('-')}-{digest}"
 
 
 def next_name(place: Place, pool: Pool, zone: str) -> str:
-    """Name of the next machine: the group's with four characters more."""
+    """Return the name of the next machine: the group's name with a suffix of four characters."""
     pool.made += 1
     number = int(hashlib.sha256(f"{place.pool_name}/{pool.made}".encode()).hexdigest(), 16)
     tail = "".join(_LETTERS[number // len(_LETTERS) ** at % len(_LETTERS)] for at in range(4))
@@ -60,7 +61,7 @@ def next_name(place: Place, pool: Pool, zone: str) -> str:
 
 
 def node_labels(pool: wire.NodePool) -> dict[str, str]:
-    """Every label that the pool gives its nodes: the user's and the cloud's."""
+    """Return all labels that the pool sets on its nodes: the user's and the cloud's."""
     config, machine = pool.config, machine_of(pool)
     way = "spot" if config.spot else "preemptible" if config.preemptible else "standard"
     found = dict(config.labels) | {
@@ -98,23 +99,23 @@ def _gpu_labels(pool: wire.NodePool) -> dict[str, str]:
 
 
 def node_taints(pool: wire.NodePool) -> tuple[Taint, ...]:
-    """The pool's taints; the one that GKE gives a GPU pool is in its list already, and Arm nodes have one."""
+    """Return the pool's taints, which already include GKE's for GPUs, and those of Arm and queued nodes."""
     own = tuple(Taint(taint.key, taint.value, _EFFECTS[taint.effect]) for taint in pool.config.taints)
     if pool.queued_provisioning.enabled:  # docs: how-to/provisioningrequest
         own = (*own, Taint("cloud.google.com/gke-queued", "true"))
     behavior = wire.TaintConfig.ArchitectureTaintBehavior
-    wanted = pool.config.taint_config.architecture_taint_behavior != behavior.NONE
-    return (*own, Taint("kubernetes.io/arch", "arm64")) if machine_of(pool).arm and wanted else own
+    has_taint = pool.config.taint_config.architecture_taint_behavior != behavior.NONE
+    return (*own, Taint("kubernetes.io/arch", "arm64")) if machine_of(pool).arm and has_taint else own
 
 
 def node_shape(place: Place, pool: wire.NodePool, name: str, zone: str, boot_s: float) -> NodeShape:
-    """One machine that is about to boot.
+    """Return a machine that is about to boot.
 
     Args:
-        place: Its pool.
-        pool: What the pool is.
+        place: Name of its pool.
+        pool: The pool's resource.
         name: Node name.
-        zone: Where it is.
+        zone: Zone of the machine.
         boot_s: Sandbox seconds until it registers.
     """
     machine = machine_of(pool)
@@ -151,7 +152,7 @@ def _gpu_shape(pool: wire.NodePool) -> GpuShape | None:
         count=accelerator.accelerator_count,
         mig_layout=(size,) * kind.partitions[size] if size else (),
         mig_reboot=bool(size) and kind.reboots,
-        # The managed installation ends in an init container of the very DaemonSet that the label turns off.
+        # The managed installation ends in an init container of the same DaemonSet that the label disables.
         driver=managed and pool.config.labels.get(OPT_OUT) != "true",
         runtime="",  # GKE's plugin mounts the driver itself
         partition=size,
@@ -161,7 +162,7 @@ def _gpu_shape(pool: wire.NodePool) -> GpuShape | None:
 
 
 async def retouch_node(kube: KubeCluster, name: str, before: wire.NodePool, after: wire.NodePool) -> None:
-    """Bring labels and taints of a living node in line with its pool, leaving those of others alone."""
+    """Change a node's labels and taints to match its pool, leaving those of others alone."""
     node = await kube.api.get("nodes", name)
     if node is None:
         return

@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.gke.wire.names import Place
 
-_MOST = 5
-_BESIDE_OTHERS = frozenset({Kind.SET_NODE_POOL_MANAGEMENT})
-"""Only metadata: may run beside other operations (the proto's comment on Operation.Type)."""
+_MAX = 5
+_METADATA_ONLY = frozenset({Kind.SET_NODE_POOL_MANAGEMENT})
+"""Metadata-only kinds that may run alongside other operations (the proto's comment on Operation.Type)."""
 
 
 @dataclass(slots=True)
 class Operation:
-    """One operation.
+    """A running or finished operation.
 
     Attributes:
-        place: Cluster, and pool if it is about one.
-        kind: What is done.
-        started: Sandbox time; likewise `ended`.
-        error: Why it failed: canonical code number and text; set on an operation that is DONE.
-        done: Machines that are done, and how many there are; for the progress.
+        place: Name of the cluster, or of the pool.
+        kind: Type of the operation.
+        started: Start in sandbox time; `ended` likewise.
+        error: Reason for its failure: canonical code number and message; set when the operation is DONE.
+        done: Number of finished machines, and of all machines, for the progress.
         task: The work, while it runs.
     """
 
@@ -54,26 +54,26 @@ class Operation:
 
     @classmethod
     def begin(cls, place: Place, kind: wire.Operation.Type, now: float) -> Operation:
-        """A new one."""
+        """Return a new operation."""
         tail = uuid.uuid4()
         return cls(f"operation-{int(now * 1000)}-{tail}", place, kind, now)
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not come to an end."""
+        """Return whether the operation has not ended."""
         return self.status != OperationStatus.DONE
 
     def end(
         self, now: float, error: tuple[int, str] | None = None, conditions: tuple[wire.StatusCondition, ...] = ()
     ) -> None:
-        """Note how it ended."""
+        """Record the result."""
         self.status, self.ended, self.error, self.conditions = OperationStatus.DONE, now, error, conditions
 
     def message(self, base: str) -> wire.Operation:
-        """The resource.
+        """Return the resource.
 
         Args:
-            base: Start of links, such as "https://container.googleapis.com/v1/".
+            base: Prefix of links, such as "https://container.googleapis.com/v1/".
         """
         place = self.place
         target = place.pool_name if place.pool else place.cluster_name
@@ -108,23 +108,23 @@ class Operation:
 
 
 def require_room(running: Iterable[Operation], place: Place, kind: wire.Operation.Type, background: str) -> None:
-    """Refuse what cannot begin now.
+    """Reject an operation that cannot start now.
 
-    A pool has one operation at a time, a cluster at most five; an operation on the cluster itself excludes them all.
+    A pool has one operation at a time, a cluster at most five; an operation on the cluster itself excludes all others.
 
     Args:
         running: Operations of the cluster that have not ended.
-        place: What the new one is about.
-        kind: What it is to do.
-        background: Name of an operation of the service itself on the whole cluster; "" for none.
+        place: Name of the new operation's cluster or pool.
+        kind: Type of the new operation.
+        background: Name of an operation by the service itself on the whole cluster; "" for none.
 
     Raises:
-        Refusal: 400 FAILED_PRECONDITION or 429 RESOURCE_EXHAUSTED; both pass with time. The sentences:
-            terraform-provider-google#10366 (a pool that goes), #15205 and #15579 (five at once).
+        Refusal: 400 FAILED_PRECONDITION or 429 RESOURCE_EXHAUSTED; a retry succeeds later. The messages:
+            terraform-provider-google#10366 (a pool that is being deleted), #15205 and #15579 (five at once).
     """
     found = list(running)
     other = next((one for one in found if _excludes(one, place)), None)
-    if kind not in _BESIDE_OTHERS:
+    if kind not in _METADATA_ONLY:
         if background:
             raise blocked(f"Cluster is running incompatible operation {background}.")
         if other is not None and other.kind == Kind.DELETE_NODE_POOL:
@@ -134,15 +134,15 @@ def require_room(running: Iterable[Operation], place: Place, kind: wire.Operatio
             )
         if other is not None:
             raise blocked(f"Cluster is running incompatible operation {other.name}.")
-    if len(found) >= _MOST:
+    if len(found) >= _MAX:
         raise Refusal(
             "RESOURCE_EXHAUSTED",
-            f'Too many operations: cluster "{place.cluster}" hits the concurrent operations quota {_MOST}, please try '
+            f'Too many operations: cluster "{place.cluster}" hits the concurrent operations quota {_MAX}, please try '
             "again later.",
         )
 
 
 def _excludes(one: Operation, place: Place) -> bool:
-    if one.kind in _BESIDE_OTHERS:
+    if one.kind in _METADATA_ONLY:
         return False
     return not one.place.pool or not place.pool or one.place.pool == place.pool

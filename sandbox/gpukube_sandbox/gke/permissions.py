@@ -1,7 +1,7 @@
-"""What each call of Google Cloud needs of IAM, and the refusals.
+"""IAM permissions that each Google Cloud call needs, and the errors if they are missing.
 
-In scope: the map from call to permission, and the words. Out of scope: what is refused (`permits`).
-No google library is needed here.
+In scope: the map from call to permission, and the messages. Out of scope: which permissions are denied (`permits`).
+Needs no Google library.
 
 Sources: docs: kubernetes-engine/docs/reference/api-permissions (GKE), compute/docs/reference/rest/v1 ("IAM Permissions"
 of regions, projects.get, zones, machineTypes, acceleratorTypes and reservations), iam/docs/roles-permissions
@@ -41,8 +41,8 @@ _CALLS: dict[str, str] = {
     "GetOperation": "container.operations.get",
     "ListOperations": "container.operations.list",
 }
-"""Call of ClusterManager -> permission. Node pools have none of their own. CancelOperation and GetServerConfig are not
-in the reference; gpukube calls neither."""
+"""Call of ClusterManager -> permission. Node pools have no permissions of their own. CancelOperation and
+GetServerConfig are not in the reference; gpukube calls neither."""
 _ACT_AS = "iam.serviceAccounts.actAs"
 _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     (REGION, "compute.regions.get"),
@@ -69,7 +69,7 @@ _CLUSTER = re.compile(r"(projects/[^/]+/(?:locations|zones)/[^/]+/clusters/[^/:]
 
 
 def needs(scope: Scope, body: bytes) -> list[Need]:
-    """List what a request over REST needs, that of the call itself first."""
+    """List what a REST request needs, the permission for the call itself first."""
     path = scope["path"]
     for pattern, permission in _PLACES:
         if pattern.fullmatch(path):
@@ -86,7 +86,7 @@ def needs(scope: Scope, body: bytes) -> list[Need]:
 
 
 def needs_of_call(name: str, place: str, account: str) -> list[Need]:
-    """As `needs`, for a call over gRPC: its name, the resource it names, the service account of a new pool."""
+    """List what a gRPC call needs, from its name, its resource, and the service account of a new pool."""
     return list(_of_call(name, place, account))
 
 
@@ -114,14 +114,14 @@ def _account_in(body: bytes) -> str:
 
 
 def answer(need: Need, scope: Scope) -> Response:
-    """Answer over REST that a permission is missing."""
+    """Return the REST response to a call without the permission."""
     del scope
     found = refusal(need)
     return JSONResponse(found.body(), found.status)
 
 
 def refusal(need: Need) -> Refusal:
-    """The error of a missing permission, as the API words it that was called.
+    """Return the error of a missing permission in the words of the called API.
 
     Sources: terraform-google-modules/terraform-google-kubernetes-engine#926 (GKE),
     terraform-google-modules/terraform-google-vault#206 (Compute Engine),

@@ -1,8 +1,8 @@
-"""One node pool: its wire resource, its machines, and what the service fills in at creation.
+"""One node pool: its wire resource, its machines, and the service's defaults at creation.
 
-In scope: state and defaults. Out of scope: rules (`rules`), changes (`updates`), life cycles.
+In scope: state and defaults. Out of scope: rules (`rules`), changes (`updates`), lifecycles.
 
-What is filled in: the sample of a real GET in GoogleCloudPlatform/magic-modules#12027; docs: how-to/gpus (driver).
+Source of the defaults: a real GET in GoogleCloudPlatform/magic-modules#12027; docs: how-to/gpus (driver).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gpukube_sandbox.gke.machines import DEFAULT_MACHINE, Machine, find_machine
 from gpukube_sandbox.gke.versions import full_node_version, is_at_least
 
 GPU_TAINT = ("nvidia.com/gpu", "present", wire.NodeTaint.Effect.NO_SCHEDULE)
-"""Key, value and effect of the taint that GKE gives a GPU pool (docs: kubernetes-engine/how-to/gpus)."""
+"""Key, value, and effect of the taint that GKE adds to a GPU pool (docs: kubernetes-engine/how-to/gpus)."""
 _DISK_GB = 100
 _MAX_PODS = 110
 _LOGGING_SCOPES = (
@@ -27,14 +27,14 @@ _LOGGING_SCOPES = (
 
 @dataclass(slots=True)
 class Pool:
-    """One node pool.
+    """A node pool.
 
     Attributes:
-        wire: The resource as Get gives it.
+        wire: The resource as Get returns it.
         nodes: Zone -> names of its machines, oldest first.
-        made: Machines made so far, for their names.
-        listed_from: Moment from which on lists have it.
-        moved: The autoscaler has changed its size since it was last set; what is there then stays.
+        made: Number of machines created so far, for their names.
+        listed_from: Time from which lists contain it.
+        moved: Whether the autoscaler changed its size since it was last set; then the current size stays.
     """
 
     wire: wire.NodePool
@@ -45,32 +45,32 @@ class Pool:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return the pool's name."""
         return self.wire.name
 
     def all_nodes(self) -> list[str]:
-        """Names of the machines of all zones."""
+        """Return the names of the machines in all zones."""
         return [name for names in self.nodes.values() for name in names]
 
     def touch(self) -> None:
-        """Note that the resource changed."""
+        """Record a change to the resource: it gets a new eTag."""
         self.wire.etag = new_etag()
 
 
 def new_etag() -> str:
-    """A fingerprint that no other has."""
+    """Return a new, unique fingerprint."""
     return uuid.uuid4().hex[:8]
 
 
 def clone(pool: wire.NodePool) -> wire.NodePool:
-    """A copy that shares nothing."""
+    """Return a deep copy."""
     copied = wire.NodePool()
     wire.NodePool.copy_from(copied, pool)
     return copied
 
 
 def machine_of(pool: wire.NodePool) -> Machine:
-    """The machine type of a pool that was checked."""
+    """Return the machine type of a checked pool."""
     found = find_machine(pool.config.machine_type)
     if found is None:
         message = f"pool of unknown machine type {pool.config.machine_type}"
@@ -79,19 +79,19 @@ def machine_of(pool: wire.NodePool) -> Machine:
 
 
 def accelerator_of(pool: wire.NodePool) -> wire.AcceleratorConfig | None:
-    """Its GPUs, if it has any."""
+    """Return the pool's GPUs, if any."""
     return pool.config.accelerators[0] if pool.config.accelerators else None
 
 
 def has_gpu(pool: wire.NodePool) -> bool:
-    """Whether its machines have GPUs."""
+    """Return whether the pool's machines have GPUs."""
     return bool(pool.config.accelerators)
 
 
 def count_per_zone(pool: wire.NodePool) -> list[int]:
-    """Nodes that each of the pool's zones shall have, in the order of `locations`.
+    """Return the number of nodes per zone, in the order of `locations`.
 
-    `initial_node_count` is per zone; an autoscaler keeps it within its own limits, of a zone or of the whole pool.
+    `initial_node_count` is per zone; autoscaling bounds it by its own limits, per zone or for the whole pool.
     """
     zones = len(pool.locations)
     scaling = pool.autoscaling
@@ -107,13 +107,13 @@ def count_per_zone(pool: wire.NodePool) -> list[int]:
 
 
 def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], channel: str) -> None:
-    """Fill in what the service fills in at creation, before anything is checked.
+    """Fill in the service's defaults at creation, before any check.
 
     Args:
-        pool: What was sent; changed.
+        pool: The pool as sent; changed in place.
         version: Version of the control plane.
         locations: Zones of the cluster.
-        channel: Release channel of the cluster, "" for none; there, management that is not sent is on.
+        channel: Release channel of the cluster; "" for none. On a channel, management defaults to on.
     """
     config = pool.config
     config.machine_type = config.machine_type or DEFAULT_MACHINE
@@ -143,14 +143,14 @@ def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], chann
 
 
 def _usual_upgrades(pool: wire.NodePool) -> wire.NodePool.UpgradeSettings:
-    """Nodes that come by Dynamic Workload Scheduler are upgraded when they end (docs: concepts/dws)."""
+    """Return the default upgrade settings; Dynamic Workload Scheduler has its own (docs: concepts/dws)."""
     if pool.queued_provisioning.enabled or pool.config.flex_start:
         return wire.NodePool.UpgradeSettings(strategy=wire.NodePoolUpdateStrategy.SHORT_LIVED)
     return wire.NodePool.UpgradeSettings(max_surge=1, strategy=wire.NodePoolUpdateStrategy.SURGE)
 
 
 def _fill_disk(config: wire.NodeConfig, disk_type: str) -> None:
-    """The boot disk in both of its forms, which the service keeps alike."""
+    """Fill in the boot disk in both of its forms, which the service keeps in sync."""
     boot = config.boot_disk
     config.disk_type = config.disk_type or boot.disk_type or disk_type
     config.disk_size_gb = config.disk_size_gb or boot.size_gb or _DISK_GB
@@ -160,7 +160,7 @@ def _fill_disk(config: wire.NodeConfig, disk_type: str) -> None:
 
 
 def fill_driver(pool: wire.NodePool, version: str) -> None:
-    """An unset driver version means DEFAULT from 1.30.1-gke.1156000 on; before, nothing is installed."""
+    """Fill in the driver version: DEFAULT from 1.30.1-gke.1156000 on; before, no driver is installed."""
     accelerator = accelerator_of(pool)
     if accelerator is None or not is_at_least(version, "driver-default"):
         return

@@ -1,12 +1,12 @@
-"""Ways in which machines are bought and placed: what GKE refuses of them, and reservations that can be used up.
+"""Ways to buy and place machines: GKE's rules for them, and reservations that can be used up.
 
-In scope: those rules, over a pool whose defaults are filled in. Out of scope: the other rules (`rules`), when
-machines come (`lifecycle`).
+In scope: those rules, for a pool with its defaults. Out of scope: the other rules (`rules`), when machines come up
+(`lifecycle`).
 
-Sources: hashicorp/terraform-provider-google#18341 (the sentence on queued provisioning),
-GoogleCloudPlatform/gsutil#1000 and GoogleCloudPlatform/cluster-toolkit#5043 (those on reservations),
-GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool (what flex-start and compact placement need). Other
-sentences are the sandbox's own.
+Sources: hashicorp/terraform-provider-google#18341 (the message about queued provisioning),
+GoogleCloudPlatform/gsutil#1000 and GoogleCloudPlatform/cluster-toolkit#5043 (those about reservations),
+GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool (requirements of flex-start and compact placement).
+Other messages are the sandbox's own.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _AFFINITY = wire.ReservationAffinity.Type
 _STRATEGY = wire.NodePoolUpdateStrategy
 _KEY = "compute.googleapis.com/reservation-name"
 _COMPACT = wire.NodePool.PlacementPolicy.Type.COMPACT
-_MOST_COMPACT = {"a2": 150, "a3": 96, "a4": 1500, "g4": 1500}
-"""Family -> most nodes (GKE cluster autoscaler)."""
+_MAX_COMPACT = {"a2": 150, "a3": 96, "a4": 1500, "g4": 1500}
+"""Family -> maximum nodes (GKE cluster autoscaler)."""
 _NEVER_COMPACT = frozenset({"e2", "n1"})
-"""Docs: kubernetes-engine/how-to/compact-placement (e2); dstackai/dstack#2591 (n1, and the sentence, which is Compute
-Engine's)."""
-_LONGEST_S = 7 * 86400
-"""Docs: kubernetes-engine/concepts/dws."""
+"""Families without compact placement; docs: kubernetes-engine/how-to/compact-placement (e2); dstackai/dstack#2591 (n1,
+and the message, which is Compute Engine's)."""
+_MAX_RUN_S = 7 * 86400
+"""Maximum of max_run_duration; docs: kubernetes-engine/concepts/dws."""
 
 
 def check_provisioning(pool: wire.NodePool, version: str) -> None:
     """Check how machines are bought and placed.
 
     Args:
-        pool: What it is to be.
-        version: Of the control plane.
+        pool: The pool after the operation.
+        version: Version of the control plane.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
@@ -66,7 +66,7 @@ def _require(version: str, feature: str, name: str) -> None:
 
 
 def is_queued(pool: wire.NodePool) -> bool:
-    """Whether nodes come for a ProvisioningRequest only."""
+    """Return whether nodes are created only for a ProvisioningRequest."""
     return bool(pool.queued_provisioning.enabled)
 
 
@@ -107,7 +107,7 @@ def _check_flex(pool: wire.NodePool) -> None:
 
 
 def check_repair(pool: wire.NodePool, management: wire.NodeManagement) -> None:
-    """Check the management that a pool has or is to get.
+    """Check a pool's management before it is set.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
@@ -117,7 +117,7 @@ def check_repair(pool: wire.NodePool, management: wire.NodeManagement) -> None:
 
 
 def _check_run(pool: wire.NodePool) -> None:
-    if pool.config.max_run_duration.total_seconds() > _LONGEST_S:
+    if pool.config.max_run_duration.total_seconds() > _MAX_RUN_S:
         raise bad("Max_run_duration must not be longer than 7 days.")
     if pool.config.machine_type.startswith("a3-edgegpu-"):
         raise bad(f"Machine type {pool.config.machine_type} is not available with Dynamic Workload Scheduler.")
@@ -136,26 +136,26 @@ def _check_compact(pool: wire.NodePool) -> None:
         raise bad(f"Compact placement with flex start is not supported for {machine}.")
     if family in _NEVER_COMPACT:
         raise bad(f"Placement policy is not applicable to machine type {machine}.")
-    most = _MOST_COMPACT.get(family)
+    maximum = _MAX_COMPACT.get(family)
     scaling = pool.autoscaling
     count = max(scaling.max_node_count, scaling.total_max_node_count) if scaling.enabled else pool.initial_node_count
-    if most is not None and count > most:
-        raise bad(f"Compact placement of {machine} supports at most {most} nodes.")
+    if maximum is not None and count > maximum:
+        raise bad(f"Compact placement of {machine} supports at most {maximum} nodes.")
 
 
 def check_reservation(
     pool: wire.NodePool, others: Iterable[wire.NodePool], reservations: dict[str, dict[str, object]]
 ) -> None:
-    """Check that the reservation of a pool is in its zones, and has machines left.
+    """Check that a pool's reservation is in its zones, and has enough machines left.
 
     Args:
-        pool: What it is to be.
+        pool: The pool after the operation.
         others: The other pools of the cluster.
-        reservations: Name -> zone, machineType and count, of those there are; what is not said of one is as it is asked
-            for.
+        reservations: Name -> zone, machineType, and count of existing reservations; a missing value matches any
+            request.
 
     Raises:
-        Refusal: 404 or 429, as it was seen at creation.
+        Refusal: 404 or 429, as seen at creation.
     """
     name = reservation_of(pool)
     if not name:
@@ -164,10 +164,10 @@ def check_reservation(
     taken = sum(sum(count_per_zone(other)) for other in others if reservation_of(other) == name)
     for zone, count in zip(pool.locations, count_per_zone(pool), strict=True):
         if found is None or found.get("zone", zone) != zone:
-            asked = pool.config.reservation_affinity.values[0]
+            given = pool.config.reservation_affinity.values[0]
             raise Refusal(
                 "NOT_FOUND",
-                f'Google Compute Engine: reservation "{asked}" not found for node pool "{pool.name}" at zone "{zone}".',
+                f'Google Compute Engine: reservation "{given}" not found for node pool "{pool.name}" at zone "{zone}".',
             )
         is_like = found.get("machineType", pool.config.machine_type) == pool.config.machine_type
         size = int(str(found.get("count", taken + count)))

@@ -1,7 +1,7 @@
-"""Quotas of Compute Engine: how many GPUs a project may run in a region, and how many it runs.
+"""Quotas of Compute Engine: how many GPUs a project may use in a region, and how many it uses.
 
-In scope: limits, sums, what is refused, and the answers of the three APIs that tell of them. Out of scope: HTTP
-(`transports.door`), when machines come (`lifecycle`).
+In scope: limits, sums, the check, and the responses of the three APIs for quotas. Out of scope: HTTP
+(`transports.door`), when machines come up (`lifecycle`).
 
 Sources: docs: compute/docs/reference/rest/v1/regions/get and projects/get (quotas of older GPUs, and of preemptible
 H100), docs: docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos (families from H100 on),
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.wire.names import Place
 
 DEFAULT = 100_000
-"""Of every quota that nobody has set: more than any test needs. Real projects often begin with 0."""
+"""Default of every quota: more than any test needs. Real projects often start with 0."""
 ALL_REGIONS = "GPUS_ALL_REGIONS"
 _BY_FAMILY = "GPUS_PER_GPU_FAMILY"
 _OLDER = tuple(f"NVIDIA_{model}_GPUS" for model in ("K80", "P4", "P100", "V100", "T4", "L4", "A100", "A100_80GB"))
@@ -53,42 +53,42 @@ class Quotas:
     """The quotas of all projects.
 
     Attributes:
-        clusters: Those of the service, whose machines count.
-        limits: (Project, region, name) -> GPUs, where it was set; the region is "" for all regions.
+        clusters: The service's clusters, whose machines count.
+        limits: (Project, region, name) -> GPUs, for quotas that were set; the region is "" for all regions.
     """
 
     clusters: dict[str, Cluster]
     limits: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     def set(self, project: str, location: str, name: str, limit: int) -> bool:
-        """Set a limit; whether it is a new one."""
+        """Set a limit; return whether it changed."""
         key = (project, "" if name == ALL_REGIONS else region_of(location), name)
         is_new = self.limits.get(key) != limit
         self.limits[key] = limit
         return is_new
 
-    def check(self, place: Place, pool: Pool | None, wanted: wire.NodePool) -> None:
-        """Refuse a size that a quota leaves no room for.
+    def check(self, place: Place, pool: Pool | None, after: wire.NodePool) -> None:
+        """Reject a size that exceeds a quota.
 
         Raises:
             Refusal: 403.
         """
         have = len(pool.all_nodes()) if pool else 0
-        for name, limit, used, needed in self._short(place, wanted, sum(count_per_zone(wanted)) - have):
+        for name, limit, used, needed in self._exceeded(place, after, sum(count_per_zone(after)) - have):
             raise over_quota(place, name, limit, used, needed)
 
-    def late(self, place: Place, wanted: wire.NodePool, more: int) -> Failure | None:
-        """What an operation ends with that needs so many more machines; None when they fit."""
-        found = next(self._short(place, wanted, more), None)
+    def late(self, place: Place, after: wire.NodePool, more: int) -> Failure | None:
+        """Return the failure of an operation that needs additional machines; None if they fit."""
+        found = next(self._exceeded(place, after, more), None)
         return Failure("GCE_QUOTA_EXCEEDED", late_quota(place, found[0])) if found else None
 
-    def _short(self, place: Place, wanted: wire.NodePool, more: int) -> Iterator[tuple[str, int, int, int]]:
-        """The quotas that leave no room: name, limit, used, needed."""
-        accelerator = accelerator_of(wanted)
+    def _exceeded(self, place: Place, after: wire.NodePool, more: int) -> Iterator[tuple[str, int, int, int]]:
+        """Yield the exceeded quotas: name, limit, used, needed."""
+        accelerator = accelerator_of(after)
         if accelerator is None or more <= 0:
             return
         needed = more * accelerator.accelerator_count
-        for name in counted(wanted):
+        for name in counted(after):
             limit, used = self._limit(place.project, place.location, name), self._used(place, name)
             if used + needed > limit:
                 yield name.partition(":")[0], limit, used, needed
@@ -109,13 +109,13 @@ class Quotas:
             if name in counted(pool.wire)
         )
 
-    # What the APIs answer
+    # Responses of the APIs
 
     def answer(self, path: str, query: Mapping[str, str], now: float) -> Json:
-        """Answer one GET.
+        """Return the response to a GET request.
 
         Raises:
-            Refusal: A filter that is not understood.
+            Refusal: An unsupported filter.
         """
         if found := REGION.fullmatch(path):
             if found[2] not in PLACES:  # GoogleCloudPlatform/terraformer#1928
@@ -133,7 +133,7 @@ class Quotas:
         raise Refusal("NOT_FOUND", f"The resource '{path}' was not found")
 
     def _regions(self, project: str) -> frozenset[str]:
-        """Regions in which a project has clusters or quotas."""
+        """Return the regions in which a project has clusters or quotas."""
         of_clusters = (region_of(c.place.location) for c in self.clusters.values() if c.place.project == project)
         return frozenset(of_clusters) | {region for owner, region, _ in self.limits if owner == project and region}
 
@@ -153,7 +153,7 @@ class Quotas:
         return {"metric": name, "limit": float(limit), "usage": float(used)}
 
     def _info(self, path: str, project: str) -> Json:
-        """Limits by region and family, most specific first; without any the default of every region and family."""
+        """Return limits by region and family, most specific first; by default one for every region and family."""
         rows: list[Json] = [
             {
                 "dimensions": {"region": region, "gpu_family": name.partition(":")[2]},
@@ -173,10 +173,10 @@ class Quotas:
             "dimensionsInfos": rows,
         }
 
-    def _series(self, project: str, asked: str, now: float) -> Json:
-        """Usage of the families that run; one that never ran has no series."""
-        if _METRIC not in asked.replace(" ", ""):
-            raise Refusal("INVALID_ARGUMENT", f"The gpukube sandbox has no time series for the filter {asked!r}")
+    def _series(self, project: str, filter_text: str, now: float) -> Json:
+        """Return the usage of the families in use; one that was never used has no series."""
+        if _METRIC not in filter_text.replace(" ", ""):
+            raise Refusal("INVALID_ARGUMENT", f"The gpukube sandbox has no time series for the filter {filter_text!r}")
         regions = self._regions(project)
         found: list[Json] = []
         for region in sorted(regions):
@@ -197,7 +197,7 @@ class Quotas:
 
 
 def counted(pool: wire.NodePool) -> tuple[str, ...]:
-    """The quotas that the GPUs of a pool count against; those of a flex-start pool are preemptible ones."""
+    """Return the quotas that a pool's GPUs count against; those of a flex-start pool are preemptible quotas."""
     accelerator = accelerator_of(pool)
     if accelerator is None:
         return ()
@@ -209,7 +209,7 @@ def counted(pool: wire.NodePool) -> tuple[str, ...]:
 
 
 def _gpus(pool: Pool) -> int:
-    """GPUs of a pool, those of machines on their way too."""
+    """Count the GPUs of a pool, including those of machines that are still coming up."""
     accelerator = accelerator_of(pool.wire)
     coming = sum(count_per_zone(pool.wire)) if pool.wire.status in _IN_WORK and not pool.moved else 0
     return max(len(pool.all_nodes()), coming) * (accelerator.accelerator_count if accelerator else 0)

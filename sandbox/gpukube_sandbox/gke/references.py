@@ -1,7 +1,7 @@
-"""What a node pool names and somebody else has made. Only what was declared exists.
+"""Existing resources that a node pool names. Only declared resources exist.
 
-In scope: what exists in a project, and the refusal of what does not. Out of scope: whether a reservation has
-room (`provisioning`).
+In scope: existing resources of a project, and rejecting others. Out of scope: whether a reservation has
+capacity (`provisioning`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ DEFAULT_ACCOUNT = "default"
 
 @dataclass(slots=True)
 class Known:
-    """What exists in a project.
+    """Existing resources of a project.
 
     Attributes:
         accounts: Emails of its service accounts.
-        resources: Its networks, subnetworks, placement policies and node groups of sole tenants, such as
+        resources: Its networks, subnetworks, placement policies, and sole-tenant node groups, such as
             "global/networks/gpu-net".
-        reservations: Name -> its zone, machineType and count; what is not said is as it is asked for.
+        reservations: Name -> its zone, machineType, and count; a missing value matches any request.
     """
 
     accounts: set[str] = field(default_factory=set)
@@ -45,7 +45,7 @@ class Known:
 
 
 def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
-    """Refuse a service account that no project here has.
+    """Reject a service account that no project here has.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT (midl-dev/tezos-on-gke#45).
@@ -56,10 +56,10 @@ def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
 
 
 def check_resources(pool: wire.NodePool, place: Place, known: Callable[[str], Known]) -> None:
-    """Refuse a placement policy, a network, a subnetwork or a node group that its project does not have.
+    """Reject a placement policy, network, subnetwork, or node group that its project does not have.
 
     Raises:
-        Refusal: 404 NOT_FOUND, with Compute Engine's sentence; that GKE passes it on so is unconfirmed.
+        Refusal: 404 NOT_FOUND, with Compute Engine's message; that GKE passes it on unchanged is unconfirmed.
     """
     for project, name in _resources_of(pool, place.project, place.location):
         if name not in known(project).resources:
@@ -67,7 +67,7 @@ def check_resources(pool: wire.NodePool, place: Place, known: Callable[[str], Kn
 
 
 def _resources_of(pool: wire.NodePool, project: str, location: str) -> Iterator[tuple[str, str]]:
-    """Project and name within it of the resources of Compute Engine that a pool names."""
+    """Yield project and name, relative to the project, of the Compute Engine resources that a pool names."""
     region = f"regions/{region_of(location)}"
     given = [(f"{region}/resourcePolicies", pool.placement_policy.policy_name)]
     for card in pool.network_config.additional_node_network_configs:
@@ -80,7 +80,7 @@ def _resources_of(pool: wire.NodePool, project: str, location: str) -> Iterator[
 
 
 def things_of(pool: wire.NodePool, parent: Place) -> list[Json]:
-    """What a pool of a cluster needs, a project at a time, as `steering.declare` reads it."""
+    """Return what a cluster's pool needs, per project, in the form of `steering.declare`."""
     accounts = [pool.config.service_account] if pool.config.service_account not in ("", DEFAULT_ACCOUNT) else []
     found: list[Json] = [{"project": parent.project, "serviceAccounts": accounts}]
     if name := reservation_of(pool):
@@ -90,7 +90,7 @@ def things_of(pool: wire.NodePool, parent: Place) -> list[Json]:
 
 
 def reservation_of(pool: wire.NodePool) -> str:
-    """The bare name of the reservation that a pool takes from; "" for none."""
+    """Return the short name of the reservation that a pool uses; "" for none."""
     affinity = pool.config.reservation_affinity
     if affinity.consume_reservation_type != _SPECIFIC or not affinity.values:
         return ""
@@ -99,7 +99,7 @@ def reservation_of(pool: wire.NodePool) -> str:
 
 
 def owner_of(pool: wire.NodePool, project: str) -> str:
-    """The project whose reservation a pool names: its own unless the name says another."""
+    """Return the project of a pool's reservation: the pool's own unless the name contains another."""
     values = pool.config.reservation_affinity.values
     found = _OWNER.fullmatch(values[0]) if values else None
     return found[1] if found else project

@@ -1,6 +1,6 @@
-"""Reservations as Compute Engine lists them: those that were declared.
+"""Declared reservations in the form of Compute Engine's lists.
 
-In scope: their resources. Out of scope: whether a pool may take from one (`provisioning`).
+In scope: their resources. Out of scope: whether a pool may use one (`provisioning`).
 
 Source: docs: compute/docs/reference/rest/v1/reservations.
 """
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 def reservations_of(
     project: str, things: Mapping[str, Known], clusters: Mapping[str, Cluster]
 ) -> dict[str, list[Json]]:
-    """The reservations of a project by zone.
+    """Return the reservations of a project by zone.
 
-    One that was declared without a zone is where it is asked for, and so in every zone; one without a count has the
-    machines that are taken from it.
+    One that was declared without a zone is in every zone; one without a count has as many machines as pools use.
     """
     known = dict(things[project].reservations) if project in things else {}
     for cluster in clusters.values():
@@ -42,7 +41,7 @@ def reservations_of(
 
 
 def _taken(project: str, name: str, zone: str, clusters: Mapping[str, Cluster]) -> Iterator[int]:
-    """Machines of each pool that takes from a reservation."""
+    """Yield the number of machines of each pool that uses a reservation."""
     for cluster in clusters.values():
         for pool in cluster.pools.values():
             wire = pool.wire

@@ -1,6 +1,6 @@
-"""google.container.v1.ClusterManager: what each call does.
+"""google.container.v1.ClusterManager: the calls.
 
-In scope: the calls, as methods from request to answer that may raise a `Refusal`. Out of scope: transports
+In scope: the calls, as methods from request to response that may raise a `Refusal`. Out of scope: transports
 (`transports.rest`, `transports.rpc`), rules, the work behind an operation (`lifecycle`).
 """
 
@@ -17,7 +17,7 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no
 
 from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.gke.failures import planned_failure
-from gpukube_sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_note
+from gpukube_sandbox.gke.lifecycle import Job, Pace, run_cancel, run_change, run_create, run_delete, run_settings
 from gpukube_sandbox.gke.nodes import group_name
 from gpukube_sandbox.gke.operations import Operation, require_room
 from gpukube_sandbox.gke.pools import GPU_TAINT, Pool, clone, count_per_zone, fill_defaults, has_gpu
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.failures import Failure
 
 BASE = "https://container.googleapis.com/v1/"
-"""Start of the links in resources; nobody connects to it."""
+"""Prefix of the links in resources; clients do not connect to it."""
 _GROUPS = "https://www.googleapis.com/compute/v1/"
 _REQUESTS = Limit(5000, 50.0)
-"""3,000 requests a minute and project, looked at over 100 seconds (docs: kubernetes-engine/quotas)."""
+"""3,000 requests per minute and project, measured over 100 seconds (docs: kubernetes-engine/quotas)."""
 _BLUE_GREEN = wire.NodePoolUpdateStrategy.BLUE_GREEN
 _LOG = logging.getLogger(__name__)
 
@@ -53,9 +53,9 @@ class GkeService:
     """All clusters of all projects.
 
     Attributes:
-        faults: What shall go wrong with operations.
-        secret: The access token, of the Kubernetes APIs too.
-        things: What exists by project, as it was declared.
+        faults: Planned failures of operations.
+        secret: The access token, for the Kubernetes APIs too.
+        things: Declared resources by project.
     """
 
     clock: Clock
@@ -69,12 +69,12 @@ class GkeService:
     quotas: Quotas = field(init=False)
 
     def __post_init__(self) -> None:
-        """Fill the buckets, and let the machines of all clusters count."""
+        """Create the token buckets, and let the quotas count the machines of all clusters."""
         self.quotas = Quotas(self.clusters)
         self.throttle = Buckets(self.clock, {"gke-requests": _REQUESTS})
 
     async def reset(self) -> None:
-        """Forget everything, stopping what runs."""
+        """Cancel running operations and delete all state."""
         tasks = [operation.task for operation in self.operations.values() if operation.task is not None]
         for task in tasks:
             task.cancel()
@@ -87,16 +87,16 @@ class GkeService:
         self.pace = Pace()
 
     def known(self, project: str) -> Known:
-        """What was declared of a project."""
+        """Return the declared resources of a project."""
         return self.things.get(project) or Known()
 
     def has_project(self, name: str) -> bool:
-        """Whether there is such a project: one that has something here. Where nobody has made anything, all are."""
+        """Return whether a project exists, which is one with resources here; if no project has any, all exist."""
         projects = self.projects()
         return not projects or name in projects
 
     def projects(self) -> set[str]:
-        """The projects that have a cluster, a thing or a quota."""
+        """Return the projects with a cluster, a declared resource, or a quota."""
         return {
             *(cluster.place.project for cluster in self.clusters.values()),
             *self.things,
@@ -104,7 +104,7 @@ class GkeService:
         }
 
     def admit(self, request: object) -> None:
-        """Refuse a location that there is not, and count a request against its project's limit.
+        """Reject a location that does not exist, and count a request against its project's limit.
 
         Raises:
             Refusal: 403 PERMISSION_DENIED (GoogleCloudPlatform/healthcare#475); 429 RESOURCE_EXHAUSTED (the names of
@@ -126,21 +126,22 @@ class GkeService:
     # Clusters
 
     def get_cluster(self, request: wire.GetClusterRequest) -> wire.Cluster:
-        """One cluster."""
+        """Return one cluster."""
         return self._cluster(_place(request)).message(self.clock.now(), BASE)
 
     def list_clusters(self, request: wire.ListClustersRequest) -> wire.ListClustersResponse:
-        """Clusters of a project, in one location or in all ("-")."""
+        """Return the clusters of a project, in one location or in all ("-")."""
         place = _place(request)
         found = [cluster.message(self.clock.now(), BASE) for cluster in self._clusters_at(place)]
         return wire.ListClustersResponse(clusters=found)
 
     def update_cluster(self, request: wire.UpdateClusterRequest) -> wire.Operation:
-        """What gcloud changes of a node pool this way: its autoscaling, or the version and image of its nodes."""
+        """Update a node pool as gcloud does here: its autoscaling, or the version and image of its nodes."""
         place, update = _place(request), request.update
         cluster = self._cluster(place)
         name = update.desired_node_pool_id
-        if not name and len(cluster.pools) == 1:  # the comment on desired_node_pool_id: mandatory where there are more
+        # desired_node_pool_id is required if there are several pools (its comment).
+        if not name and len(cluster.pools) == 1:
             name = next(iter(cluster.pools))
         pool = Place(place.project, place.location, place.cluster, name)
         if "desired_node_pool_autoscaling" in update:
@@ -148,14 +149,14 @@ class GkeService:
         if update.desired_node_version or update.desired_image_type:
             if not name:
                 raise bad("Desired_node_pool_id must be specified: the cluster has more than one node pool.")
-            asked = wire.UpdateNodePoolRequest(
+            converted = wire.UpdateNodePoolRequest(
                 name=pool.pool_name, node_version=update.desired_node_version, image_type=update.desired_image_type
             )
-            return self.update_node_pool(asked)
-        raise Refusal("UNIMPLEMENTED", "The sandbox updates nothing of a cluster but its node pools.")
+            return self.update_node_pool(converted)
+        raise Refusal("UNIMPLEMENTED", "The sandbox updates only the node pools of a cluster.")
 
     def get_server_config(self, request: wire.GetServerConfigRequest) -> wire.ServerConfig:
-        """Versions and images."""
+        """Return versions and images."""
         versions = sorted({cluster.version for cluster in self._clusters_at(_place(request))}, reverse=True)
         return wire.ServerConfig(
             default_cluster_version=versions[0] if versions else "",
@@ -181,11 +182,11 @@ class GkeService:
     # Pools
 
     def list_node_pools(self, request: wire.ListNodePoolsRequest) -> wire.ListNodePoolsResponse:
-        """All pools of a cluster; there is no paging."""
+        """Return all pools of a cluster; there is no paging."""
         return wire.ListNodePoolsResponse(node_pools=self._cluster(_place(request)).listed(self.clock.now()))
 
     def get_node_pool(self, request: wire.GetNodePoolRequest) -> wire.NodePool:
-        """One pool."""
+        """Return one pool."""
         place = _place(request)
         return self._pool(self._cluster(place), place).wire
 
@@ -208,7 +209,7 @@ class GkeService:
         return self._start(cluster, pool, Kind.CREATE_NODE_POOL, run_create, failure)
 
     def _prepare(self, cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
-        """Fill in, check, and add what GKE adds."""
+        """Set defaults, check the pool, and add what GKE adds."""
         fill_defaults(pool, cluster.version, cluster.zones, cluster.options.release_channel)
         check_pool(pool, cluster.facts)
         check_account(pool.config, {name for known in self.things.values() for name in known.accounts})
@@ -220,8 +221,8 @@ class GkeService:
     def complete(cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
         """Add the taint of a GPU pool and the links.
 
-        The taint comes at creation and only if the cluster has a pool without GPUs at that moment (docs: how-to/gpus);
-        one that was sent is not doubled.
+        GKE adds the taint at creation, and only if the cluster then has a pool without GPUs (docs: how-to/gpus); a
+        taint in the request is not duplicated.
         """
         others = any(not has_gpu(other.wire) for other in cluster.pools.values())
         key, value, effect = GPU_TAINT
@@ -240,18 +241,18 @@ class GkeService:
         self.quotas.check(place, cluster.pools.get(pool.name), pool)
 
     def update_node_pool(self, request: wire.UpdateNodePoolRequest) -> wire.Operation:
-        """Change one group of attributes."""
+        """Update one group of attributes."""
         place = _place(request)
         cluster = self._cluster(place)
         pool = self._pool(cluster, place)
         group = changed_group(request)
-        wanted = clone(pool.wire)
-        apply_update(wanted, request, group, cluster.facts)
-        self._check_supply(cluster, place, wanted)
-        return self._change(cluster, pool, wanted, Kind.UPGRADE_NODES, rolls=group in ROLLING)
+        after = clone(pool.wire)
+        apply_update(after, request, group, cluster.facts)
+        self._check_supply(cluster, place, after)
+        return self._change(cluster, pool, after, Kind.UPGRADE_NODES, rolls=group in ROLLING)
 
     def set_node_pool_size(self, request: wire.SetNodePoolSizeRequest) -> wire.Operation:
-        """Nodes per zone; where an autoscaler owns the number, it goes on from there, within its bounds.
+        """Set the nodes per zone; an autoscaler continues from there, within its bounds.
 
         Source: hashicorp/terraform-provider-google#2901 and kubernetes-sigs/cluster-api-provider-gcp#1134, whose users
         resize such pools.
@@ -260,11 +261,11 @@ class GkeService:
         cluster = self._cluster(place)
         pool = self._pool(cluster, place)
         check_size(request.node_count)
-        wanted = clone(pool.wire)
-        wanted.initial_node_count = request.node_count
+        after = clone(pool.wire)
+        after.initial_node_count = request.node_count
         pool.moved = False
-        self._check_supply(cluster, place, wanted)
-        return self._change(cluster, pool, wanted, Kind.SET_NODE_POOL_SIZE)
+        self._check_supply(cluster, place, after)
+        return self._change(cluster, pool, after, Kind.SET_NODE_POOL_SIZE)
 
     def set_node_pool_autoscaling(self, request: wire.SetNodePoolAutoscalingRequest) -> wire.Operation:
         """Replace the autoscaling as a whole."""
@@ -274,12 +275,12 @@ class GkeService:
     def _scale(self, cluster: Cluster, place: Place, scaling: wire.NodePoolAutoscaling) -> wire.Operation:
         pool = self._pool(cluster, place)
         check_autoscaling(scaling)
-        wanted = clone(pool.wire)
-        wanted.autoscaling = scaling
-        return self._change(cluster, pool, wanted, Kind.UPDATE_CLUSTER, work=run_note)
+        after = clone(pool.wire)
+        after.autoscaling = scaling
+        return self._change(cluster, pool, after, Kind.UPDATE_CLUSTER, work=run_settings)
 
     def set_node_pool_management(self, request: wire.SetNodePoolManagementRequest) -> wire.Operation:
-        """Replace the management as a whole; may run beside other operations."""
+        """Replace the management as a whole; may run alongside other operations."""
         place = _place(request)
         cluster = self._cluster(place)
         pool = self._pool(cluster, place)
@@ -289,7 +290,7 @@ class GkeService:
         require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
         pool.wire.management = request.management
         pool.touch()
-        operation = self._note(Operation.begin(pool_place(cluster, pool), kind, self.clock.now()))
+        operation = self._record(Operation.begin(pool_place(cluster, pool), kind, self.clock.now()))
         operation.task = asyncio.create_task(self._settle(operation))
         return operation.message(BASE)
 
@@ -317,11 +318,11 @@ class GkeService:
     # Operations
 
     def get_operation(self, request: wire.GetOperationRequest) -> wire.Operation:
-        """One operation."""
+        """Return one operation."""
         return self._operation(_place(request)).message(BASE)
 
     def list_operations(self, request: wire.ListOperationsRequest) -> wire.ListOperationsResponse:
-        """Operations of a project, in one location or in all ("-")."""
+        """Return the operations of a project, in one location or in all ("-")."""
         place = _place(request)
         found = [
             operation.message(BASE)
@@ -331,7 +332,7 @@ class GkeService:
         return wire.ListOperationsResponse(operations=found)
 
     def cancel_operation(self, request: wire.CancelOperationRequest) -> empty_pb2.Empty:
-        """Cancel an upgrade; nothing else can be cancelled (the proto's comment on Operation.Type)."""
+        """Cancel an upgrade; other operations cannot be canceled (the proto's comment on Operation.Type)."""
         operation = self._operation(_place(request))
         if operation.kind != Kind.UPGRADE_NODES or operation.status == OperationStatus.ABORTING:
             raise blocked(f"Operation {operation.name} of type {operation.kind.name} cannot be cancelled.")
@@ -350,13 +351,13 @@ class GkeService:
         return found
 
     def _running(self, cluster: Cluster) -> list[Operation]:
-        ours = cluster.place
+        cluster_place = cluster.place
         return [
             operation
             for operation in self.operations.values()
             if operation.is_running
             and (operation.place.project, operation.place.location, operation.place.cluster)
-            == (ours.project, ours.location, ours.cluster)
+            == (cluster_place.project, cluster_place.location, cluster_place.cluster)
         ]
 
     def _plan(self, cluster: Cluster, place: Place, kind: wire.Operation.Type, pool: wire.NodePool) -> Failure | None:
@@ -366,7 +367,7 @@ class GkeService:
         self,
         cluster: Cluster,
         pool: Pool,
-        wanted: wire.NodePool,
+        after: wire.NodePool,
         kind: wire.Operation.Type,
         *,
         work: Callable[[Job], Coroutine[object, object, None]] = run_change,
@@ -374,28 +375,28 @@ class GkeService:
     ) -> wire.Operation:
         place = pool_place(cluster, pool)
         require_room(self._running(cluster), place, kind, cluster.blocker(self.clock.now()))
-        failure = self._plan(cluster, place, kind, wanted)
+        failure = self._plan(cluster, place, kind, after)
         if rolls:
-            settings = wanted.upgrade_settings
-            # A blue-green upgrade adds as many machines as there are.
-            added = sum(count_per_zone(wanted)) if settings.strategy == _BLUE_GREEN else settings.max_surge
+            settings = after.upgrade_settings
+            # A blue-green upgrade doubles the number of machines.
+            added = sum(count_per_zone(after)) if settings.strategy == _BLUE_GREEN else settings.max_surge
             surge = min(added, len(pool.all_nodes()))
-            failure = failure or self.quotas.late(place, wanted, surge)
-        before, pool.wire = pool.wire, wanted
-        wanted.status = PoolStatus.RECONCILING
-        self.complete_links(place, wanted)
+            failure = failure or self.quotas.late(place, after, surge)
+        before, pool.wire = pool.wire, after
+        after.status = PoolStatus.RECONCILING
+        self.complete_links(place, after)
         pool.touch()
         return self._start(cluster, pool, kind, work, failure, before=before, rolls=rolls)
 
     @staticmethod
     def complete_links(place: Place, pool: wire.NodePool) -> None:
-        """Write the instance groups of the pool's zones."""
+        """Set the instance groups of the pool's zones."""
         pool.instance_group_urls = [
             f"{_GROUPS}projects/{place.project}/zones/{zone}/instanceGroupManagers/{group_name(place, zone)}-grp"
             for zone in pool.locations
         ]
 
-    def _note(self, operation: Operation) -> Operation:
+    def _record(self, operation: Operation) -> Operation:
         self.operations[operation.name] = operation
         return operation
 
@@ -411,7 +412,7 @@ class GkeService:
         rolls: bool = False,
     ) -> wire.Operation:
         place = pool_place(cluster, pool)
-        operation = self._note(Operation.begin(place, kind, self.clock.now()))
+        operation = self._record(Operation.begin(place, kind, self.clock.now()))
         job = Job(cluster, pool, place, operation, self.clock, self.pace, failure, before, rolls)
         operation.task = asyncio.create_task(work(job))
         operation.task.add_done_callback(functools.partial(_end_if_broken, job))
@@ -419,17 +420,17 @@ class GkeService:
 
 
 def cluster_key(project: str, location: str, name: str) -> str:
-    """Key of a cluster in the service, and its path below the Kubernetes port."""
+    """Return a cluster's key in the service, which is its path on the Kubernetes port."""
     return f"{project}/{location}/{name}".lower()
 
 
 def pool_place(cluster: Cluster, pool: Pool) -> Place:
-    """The name of a pool."""
+    """Return the name of a pool."""
     return Place(cluster.place.project, cluster.place.location, cluster.place.cluster, pool.name)
 
 
 def _place(request: object) -> Place:
-    """The name a request is about, from `name` or `parent`, or from the old separate fields."""
+    """Return the name in a request, from `name` or `parent`, or from the old separate fields."""
     given = str(getattr(request, "name", "") or getattr(request, "parent", ""))
     if given:
         return parse_name(given)

@@ -1,6 +1,6 @@
-"""What the sandbox's own control API may do with the emulated GKE.
+"""The emulated GKE in the sandbox's own control API.
 
-In scope: reading its documents, showing status, changes behind the user's back. Out of scope: its HTTP
+In scope: parsing its documents, reporting status, changes from outside GKE. Out of scope: its HTTP
 (`gpukube_sandbox.control`).
 """
 
@@ -46,7 +46,7 @@ _CLUSTER = Keys(
     {"provider": str, "project": str, "location": str, "name": str}, {"kubernetesVersion": str, "options": dict}
 )
 _NAME = re.compile(r"(?=.{1,40}$)[a-z]([a-z0-9-]*[a-z0-9])?")
-"""The proto's comment on Cluster.name."""
+"""Source: the proto's comment on Cluster.name."""
 _RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
 _THINGS = Keys(
     {"project": str},
@@ -64,66 +64,66 @@ _RESOURCE = re.compile(
 
 
 def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
-    """Let things of a project exist; gives those that did not yet, in words.
+    """Declare resources of a project; return a description of each new one.
 
     Args:
-        service: Where.
+        service: Service that gets the resources.
         body: `{"project", "serviceAccounts"?: [email], "resources"?: [name within the project], "reservations"?:
             [{"name", "zone"?, "machineType"?, "count"?}], "region"?, "quotas"?: {`quotas.NAMES`: GPUs in the region}}`.
 
     Raises:
-        WrongEntry: An unknown or missing key, a value of the wrong type, or a zone or machine type that there is not.
+        WrongEntry: An unknown or missing key, a value of the wrong type, or an unknown zone or machine type.
     """
     check_entry(body, _THINGS)
     _check_things(body)
-    known, made = service.things.setdefault(str(body["project"]), Known()), []
+    known, new = service.things.setdefault(str(body["project"]), Known()), []
     for email in _list(body, "serviceAccounts"):
         if email not in known.accounts:
             known.accounts.add(email)
-            made.append(f"service account {email}")
+            new.append(f"service account {email}")
     for name in _list(body, "resources"):
         if name not in known.resources:
             known.resources.add(name)
-            made.append(name)
+            new.append(name)
     for given in _list(body, "reservations"):
         name = given["name"]
         if name not in known.reservations:
             known.reservations[name] = {key: value for key, value in given.items() if key != "name"}
-            made.append(f"reservation {name}")
+            new.append(f"reservation {name}")
     limits = body.get("quotas")
     for name, limit in limits.items() if isinstance(limits, dict) else ():
         if service.quotas.set(str(body["project"]), str(body.get("region", "")), name, limit):
-            made.append(f"quota {name} of {limit}")
-    return made
+            new.append(f"quota {name} of {limit}")
+    return new
 
 
 def _check_things(body: Mapping[str, object]) -> None:
-    """Refuse things that Google Cloud does not have, before any of them is made."""
+    """Reject resources that Google Cloud does not have, before any is created."""
     for at, name in enumerate(_list(body, "resources")):
         if not _RESOURCE.fullmatch(name):
             forms = (
                 "global/networks/NAME, regions/REGION/subnetworks/NAME, regions/REGION/resourcePolicies/NAME, "
                 "zones/ZONE/nodeGroups/NAME"
             )
-            raise WrongEntry(f"{name} is no resource that a pool can name; write {forms}", "resources", at)
+            raise WrongEntry(f"{name} is not a resource that a pool can name; write {forms}", "resources", at)
     check_known(body.get("region"), REGIONS, "region")
     limits = body.get("quotas")
     if isinstance(limits, dict) and set(limits) - {ALL_REGIONS} and not body.get("region"):
         raise WrongEntry("quotas of a region need its name: region is missing", "quotas")
     for at, given in enumerate(_list(body, "reservations")):
         if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
-            raise WrongEntry(f"there is no zone {given['zone']}", "reservations", at, "zone")
+            raise WrongEntry(f"zone {given['zone']} does not exist", "reservations", at, "zone")
         machine = given.get("machineType", "")
         if find_machine(machine) is None:
             check_known(machine, {one.name for one in all_machines()}, "reservations", at, "machineType")
 
 
 def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]:
-    """Let exist what the request of a pool names: `{"parent", "nodePool"}`; gives what did not yet, in words.
+    """Declare the resources that a request for a pool names: `{"parent", "nodePool"}`; like `declare`.
 
     Raises:
         KeyError: A key is missing.
-        ValueError: The pool is none.
+        ValueError: The pool is invalid.
     """
     message = wire.NodePool.pb()()
     try:
@@ -131,17 +131,17 @@ def declare_for(service: GkeService, request: Mapping[str, object]) -> list[str]
     except json_format.ParseError as error:
         raise ValueError(str(error)) from error
     needed = things_of(wire.NodePool.wrap(message), parse_name(str(request["parent"])))
-    return [made for things in needed for made in declare(service, things)]
+    return [new for things in needed for new in declare(service, things)]
 
 
 def _list(body: Mapping[str, object], key: str) -> list[Any]:
-    """A list that was checked."""
+    """Return a list whose type was checked."""
     value = body.get(key)
     return value if isinstance(value, list) else []
 
 
 def cluster_request(body: Json) -> GkeRequest:
-    """Read POST /_sandbox/clusters.
+    """Parse POST /_sandbox/clusters.
 
     Raises:
         ValueError: An unknown or missing key, an unknown option, or a value of the wrong type.
@@ -158,7 +158,7 @@ def cluster_request(body: Json) -> GkeRequest:
     for name, value in given.items() if isinstance(given, dict) else ():
         field, kind = _OPTIONS.get(name, ("", object))
         if not field or not isinstance(value, kind):
-            message = f"no option {name!r} = {value!r}; there are {', '.join(_OPTIONS)}"
+            message = f"invalid option {name!r} = {value!r}; the options are {', '.join(_OPTIONS)}"
             raise ValueError(message)
         options[field] = tuple(value) if isinstance(value, list) else value
     return GkeRequest(
@@ -171,7 +171,7 @@ def cluster_request(body: Json) -> GkeRequest:
 
 
 async def cluster_status(cluster: Cluster) -> Json:
-    """A cluster as the status shows it."""
+    """Return a cluster in the form of the status."""
     pools = [
         {
             "name": pool.name,
@@ -201,20 +201,20 @@ async def cluster_status(cluster: Cluster) -> Json:
 async def tamper_pool(
     service: GkeService, cluster: Cluster, name: str, changes: Mapping[str, object], *, delete: bool
 ) -> None:
-    """Delete a pool, or set wire fields of it at once and without any check.
+    """Delete a pool, or set its wire fields at once and unchecked.
 
     Args:
-        service: Where its operations are.
-        cluster: Where it is.
+        service: Service with its operations.
+        cluster: Cluster of the pool.
         name: Pool.
         changes: Fields of NodePool in their JSON form, such as `{"config": {"labels": {"a": "b"}}}`; a map or a message
-            is merged, a list takes the place of the one that is there. `status` sets the state. Labels, taints and
-            count reach the nodes.
-        delete: Take the pool and its nodes away.
+            is merged, a list replaces the existing one. `status` sets the state. Labels, taints, and count take effect
+            on the nodes.
+        delete: Whether to delete the pool and its nodes.
 
     Raises:
-        KeyError: There is no such pool.
-        ValueError: A field that a NodePool has not.
+        KeyError: The pool does not exist.
+        ValueError: Unknown field of NodePool.
     """
     pool = cluster.pools[name]
     if delete:
@@ -234,10 +234,10 @@ def _merge(pool: wire.NodePool, changes: Mapping[str, object]) -> None:
     message = wire.NodePool.pb(pool)
     current = json_format.MessageToDict(message)
     try:
-        wanted = json_format.ParseDict(_merged(current, changes), type(message)())
+        merged = json_format.ParseDict(_merged(current, changes), type(message)())
     except json_format.ParseError as error:
         raise ValueError(str(error)) from error
-    message.CopyFrom(wanted)
+    message.CopyFrom(merged)
 
 
 def _merged(before: Mapping[str, object], changes: Mapping[str, object]) -> dict[str, object]:
@@ -254,9 +254,9 @@ def _merged(before: Mapping[str, object], changes: Mapping[str, object]) -> dict
 
 
 async def _fit(cluster: Cluster, pool: Pool, before: wire.NodePool) -> None:
-    wanted = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
+    sizes = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     for zone, names in pool.nodes.items():
-        while len(names) > wanted.get(zone, 0):
+        while len(names) > sizes.get(zone, 0):
             await cluster.kube.remove_node(names.pop())
     for node in pool.all_nodes():
         await retouch_node(cluster.kube, node, before, pool.wire)
@@ -264,7 +264,7 @@ async def _fit(cluster: Cluster, pool: Pool, before: wire.NodePool) -> None:
 
 
 async def _stop_operations(service: GkeService, cluster: Cluster, pool: Pool) -> None:
-    """What works on a pool that vanishes ends with it."""
+    """Cancel the operations of a pool that is deleted."""
     place = pool_place(cluster, pool)
     for operation in service.operations.values():
         if operation.is_running and operation.place == place and operation.task is not None:

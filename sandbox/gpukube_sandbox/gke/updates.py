@@ -1,10 +1,10 @@
-"""What UpdateNodePool may change, and how.
+"""Changes by UpdateNodePool.
 
-In scope: which fields of the request belong together, and what they do to the pool. Out of scope: the work.
+In scope: which fields of the request belong together, and their effect on the pool. Out of scope: the work.
 
 Sources: UpdateNodePoolRequest of google.container.v1; GoogleCloudPlatform/magic-modules#18493 (GPUs, tried on a real
-cluster); docs: how-to/gpus. That one request holds one group of attributes is how gcloud and Terraform send it; the
-refusal of more is the sandbox's own.
+cluster); docs: how-to/gpus. gcloud and Terraform send one group of attributes per request; the error for several is the
+sandbox's own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "gvnic": ("gvnic",),
     "fast_socket": ("fast_socket",),
     "logging_config": ("logging_config",),
-    "system": ("kubelet_config", "linux_node_config"),  # both come from gcloud's one --system-config-from-file
+    "system": ("kubelet_config", "linux_node_config"),  # both are set by gcloud's --system-config-from-file
     "taint_config": ("taint_config",),
     "queued_provisioning": ("queued_provisioning",),
     "max_run_duration": ("max_run_duration",),
@@ -62,19 +62,20 @@ ROLLING = frozenset(
 )  # fmt: skip
 """Groups whose change replaces every machine.
 
-The proto says so of machine, disk, containerd and confidential nodes; gcloud's help of resource labels; NVIDIA/aicr of
-accelerators, where it may happen. For the others it is not documented, and the sandbox takes the worse case.
+The source is the proto for machine, disk, containerd, and confidential nodes; gcloud's help for resource labels;
+NVIDIA/aicr for accelerators, where it may happen. For the others it is undocumented, and the sandbox assumes the worse
+case.
 """
 
 
 def changed_group(request: wire.UpdateNodePoolRequest) -> str:
-    """The group of attributes that a request is about.
+    """Return the group of attributes in a request.
 
     Raises:
-        Refusal: 400, none or more than one.
+        Refusal: 400 for none or more than one.
     """
     found = [group for group, names in _GROUPS.items() if any(name in request for name in names)]
-    if not found:  # the sentence, with more names, is seen in public Terraform runs
+    if not found:  # the message, with more names, is seen in public Terraform runs
         names = ", ".join(f"'{name}'" for group in _GROUPS.values() for name in group)
         raise bad(f"At least one of [{names}] must be specified.")
     if len(found) > 1:
@@ -108,7 +109,7 @@ def _change_labels(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> 
 
 
 def _change_taints(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
-    """The whole list, the taint that GKE added included; whether it would add it again is unconfirmed."""
+    """Replace the whole list, including GKE's own taint; whether GKE would add it again is unconfirmed."""
     pool.config.taints = list(request.taints.taints)
 
 
@@ -126,14 +127,14 @@ def _change_locations(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) 
 
 
 def _change_upgrade(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
-    """The message as a whole; what is left out of it is zero, but for the strategy."""
+    """Replace the whole message; omitted fields except the strategy become zero."""
     pool.upgrade_settings = request.upgrade_settings
     if not int(pool.upgrade_settings.strategy):
         pool.upgrade_settings.strategy = wire.NodePoolUpdateStrategy(wire.NodePoolUpdateStrategy.SURGE)
 
 
 def _change_network(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
-    """Whether nodes are private; ranges are for creation only (magic-modules, ForceNew of network_config)."""
+    """Change whether nodes are private; ranges are only for creation (magic-modules, ForceNew of network_config)."""
     sent = request.node_network_config
     if sent.create_pod_range or sent.pod_range or sent.pod_ipv4_cidr_block:
         raise bad("Pod ranges of a node pool cannot be changed.")
@@ -141,23 +142,23 @@ def _change_network(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) ->
 
 
 def _change_accelerators(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
-    """Driver and sharing change in place; what GPUs there are does not, nor (unconfirmed) how they are cut."""
+    """Change driver and sharing in place; GPUs and (unconfirmed) their partitions cannot change."""
     current = accelerator_of(pool)
-    wanted = request.accelerators[0]
+    requested = request.accelerators[0]
     if current is None or len(request.accelerators) > 1:
-        raise bad(f"Accelerator count: {wanted.accelerator_count} should not be updated.")
+        raise bad(f"Accelerator count: {requested.accelerator_count} should not be updated.")
     fields = (
-        ("type", current.accelerator_type, wanted.accelerator_type),
-        ("count", current.accelerator_count, wanted.accelerator_count),
-        ("GPU partition size", current.gpu_partition_size, wanted.gpu_partition_size),
+        ("type", current.accelerator_type, requested.accelerator_type),
+        ("count", current.accelerator_count, requested.accelerator_count),
+        ("GPU partition size", current.gpu_partition_size, requested.gpu_partition_size),
     )
     for name, before, after in fields:
-        if before != after:  # the sentence for the count: GoogleCloudPlatform/magic-modules#18493
+        if before != after:  # the message about the count: GoogleCloudPlatform/magic-modules#18493
             raise bad(f"Accelerator {name}: {after} should not be updated.")
     driver = current.gpu_driver_installation_config
-    if "gpu_driver_installation_config" not in wanted:
-        wanted.gpu_driver_installation_config = driver
-    pool.config.accelerators = [wanted]
+    if "gpu_driver_installation_config" not in requested:
+        requested.gpu_driver_installation_config = driver
+    pool.config.accelerators = [requested]
 
 
 def _change_system(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
@@ -188,5 +189,5 @@ _CHANGES: dict[str, Callable[[wire.NodePool, wire.UpdateNodePoolRequest], None]]
     "upgrade_settings": _change_upgrade,
     "node_network_config": _change_network,
 }
-"""Group -> what it does; any other is a field of the pool or of the node config, taken as it is."""
+"""Group -> function that applies it; any other group is a field of the pool or of the node config, set as sent."""
 _OF_POOL = frozenset({"queued_provisioning", "node_drain_config", "maintenance_policy"})

@@ -1,6 +1,6 @@
-"""GKE versions: comparing them, and what depends on them.
+"""GKE versions: comparing them, and the features that depend on them.
 
-In scope: the floors of features. Out of scope: the rules that use them.
+In scope: minimum versions of features. Out of scope: the rules that use them.
 
 Sources: docs: kubernetes-engine/how-to/gpus (driver default, G4), how-to/nvidia-mps-gpus, concepts/dws,
 how-to/provisioningrequest.
@@ -28,17 +28,17 @@ FLOORS: dict[str, Version] = {
     "nvidia-rtx-pro-6000": (1, 34, 0, 1662000),
     "total-limits": (1, 24, 1, 0),
 }
-"""Feature -> first version that has it."""
+"""Feature -> first version with it."""
 
 _PATTERN = re.compile(r"(\d+)\.(\d+)\.(\d+)-gke\.(\d+)")
 _SHORT = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def parse_version(text: str) -> Version:
-    """Read "1.34.1-gke.1829001".
+    """Parse "1.34.1-gke.1829001".
 
     Raises:
-        Refusal: 400, it is none.
+        Refusal: 400 for an invalid version.
     """
     found = _PATTERN.fullmatch(text)
     if found is None:
@@ -47,35 +47,37 @@ def parse_version(text: str) -> Version:
 
 
 def is_at_least(version: str, feature: str) -> bool:
-    """Whether a version has a feature of `FLOORS`."""
+    """Return whether a version has a feature of `FLOORS`."""
     return parse_version(version) >= FLOORS[feature]
 
 
 def full_version(text: str) -> str:
-    """A whole version from "1.34" or "1.34.1", for those who set a cluster up; the default one when empty."""
+    """Return a full version from "1.34" or "1.34.1", for creating clusters; the default version if empty."""
     found = _SHORT.fullmatch(text)
     if not text or found is None:
         return text or DEFAULT_VERSION
     return f"{found[1]}.{found[2]}.{found[3] or 1}-{_BUILD}"
 
 
-def full_node_version(asked: str, current: str, plane: str) -> str:
-    """The version that nodes are brought to (the proto's comment on UpdateNodePoolRequest.node_version).
+def full_node_version(requested: str, current: str, plane: str) -> str:
+    """Return the version to update nodes to (the proto's comment on UpdateNodePoolRequest.node_version).
 
     Args:
-        asked: A version, the start of one ("1.34"), "latest", or "-" for that of the control plane; "" to keep it. The
-            start of another one than the control plane's is the one patch of it that the sandbox knows.
-        current: What the nodes have.
-        plane: Version of the control plane, the newest that the sandbox knows.
+        requested: A version, a prefix ("1.34"), "latest", or "-" for the control plane's; "" to keep the current
+            one. A prefix other than the control plane's resolves to the only patch of it that the sandbox has.
+        current: Current version of the nodes.
+        plane: Version of the control plane, the newest one in the sandbox.
 
     Raises:
-        Refusal: 400, it is none.
+        Refusal: 400 for an invalid version.
     """
-    if not asked:
+    if not requested:
         return current
-    if asked in {"-", "latest"} or (_SHORT.fullmatch(asked) and plane.startswith((f"{asked}.", f"{asked}-"))):
+    if requested in {"-", "latest"} or (
+        _SHORT.fullmatch(requested) and plane.startswith((f"{requested}.", f"{requested}-"))
+    ):
         return plane
-    if found := _SHORT.fullmatch(asked):
+    if found := _SHORT.fullmatch(requested):
         return f"{found[1]}.{found[2]}.{found[3] or _PATCH}-{_OLD_BUILD}"
-    parse_version(asked)
-    return asked
+    parse_version(requested)
+    return requested

@@ -222,17 +222,17 @@ WRONG: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
     "missing": ({"subnets": [{"cluster": NAME, "zone": "a"}]}, "id is missing", ("subnets", 0, "id")),
     "cluster": (
         {"subnets": [SUBNET | {"cluster": "x"}]},
-        f"there is no cluster x in account {ACCOUNT} and region {REGION}",
+        f"cluster x does not exist in account {ACCOUNT} and region {REGION}",
         ("subnets", 0, "cluster"),
     ),
     "zone": (
         {"subnets": [SUBNET | {"zone": "us-east-1z"}]},
-        "there is no zone us-east-1z; there are us-east-1a, us-east-1b, us-east-1c",
+        "zone us-east-1z does not exist; the zones are us-east-1a, us-east-1b, us-east-1c",
         ("subnets", 0, "zone"),
     ),
     "type": (
         {"reservations": [BLOCKED | {"type": "zz.big"}]},
-        "zz.big is no instance type",
+        "zz.big is not an instance type",
         ("reservations", 0, "type"),
     ),
     "count": (

@@ -68,7 +68,7 @@ def test_start_when_only_aks_is_used_then_nothing_of_google_is_loaded() -> None:
 
 @pytest.mark.parametrize(
     ("options", "reason"),
-    [({"colour": 1}, "no option 'colour'"), ({"cpuPool": "yes"}, "no option 'cpuPool' = 'yes'")],
+    [({"colour": 1}, "invalid option 'colour'"), ({"cpuPool": "yes"}, "invalid option 'cpuPool' = 'yes'")],
 )
 def test_control_when_an_option_is_none_then_refused(
     sandbox: SandboxInfo, options: dict[str, object], reason: str

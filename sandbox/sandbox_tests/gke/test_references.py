@@ -148,10 +148,10 @@ WRONG: dict[str, tuple[Json, str, tuple[str | int, ...]]] = {
     "key": ({"accounts": []}, 'there is no key "accounts"', ("accounts",)),
     "no mapping": ({"reservations": ["ours"]}, "reservations[0] must be a mapping", ("reservations", 0)),
     "key within": ({"reservations": [OURS | {"size": 1}]}, 'there is no key "size"', ("reservations", 0, "size")),
-    "resource": ({"resources": ["gpu-net"]}, "gpu-net is no resource that a pool can name", ("resources", 0)),
+    "resource": ({"resources": ["gpu-net"]}, "gpu-net is not a resource that a pool can name", ("resources", 0)),
     "zone": (
         {"reservations": [OURS | {"zone": "us-central1-z"}]},
-        "there is no zone us-central1-z",
+        "zone us-central1-z does not exist",
         ("reservations", 0, "zone"),
     ),
 }

@@ -1,5 +1,5 @@
-"""What GKE refuses of a node pool, one check per rule.
+"""GKE's checks of a node pool, one function per rule.
 
-A sentence that was seen is cited; every other one is the sandbox's own, in the service's usual form (the real one is
-unconfirmed), its code is not. Where no public source has a rule, there is none.
+Messages that were seen have a source; all others are the sandbox's own, in the service's usual form (the real one is
+unconfirmed), but their codes are the service's. A rule without a public source is not included.
 """

@@ -1,4 +1,4 @@
-"""What the rules may know of a cluster.
+"""Facts of a cluster that rules may use.
 
 In scope: those facts. Out of scope: rules.
 """
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the rules may know of a cluster.
+    """The cluster's facts that rules may use.
 
     Attributes:
-        version: Of the control plane.
-        channel: Release channel, "" for none.
-        accelerator_zones: Accelerator type -> zones that have it; a type that is not named is everywhere.
+        version: Version of the control plane.
+        channel: Release channel; "" for none.
+        accelerator_zones: Accelerator type -> zones that have it; a type without an entry is in all zones.
     """
 
     location: str

@@ -1,6 +1,6 @@
-"""What nodes and machines are marked with: labels, taints, resource labels, network tags, metadata.
+"""Metadata of nodes and machines: labels, taints, resource labels, network tags, metadata.
 
-In scope: their forms and reserved keys. Out of scope: what nodes run with (`nodes`).
+In scope: their forms and reserved keys. Out of scope: settings of the software on nodes (`nodes`).
 
 Sources: NodeConfig of google.container.v1 (metadata, labels, tags); docs: resource-manager/docs/labels-overview.
 """
@@ -27,10 +27,10 @@ _OWN_LABELS = frozenset(
         "cloud.google.com/gke-os-distribution", "cloud.google.com/gke-max-pods-per-node",
     }
 )  # fmt: skip
-_MOST_RESOURCE_LABELS = 64
+_MAX_RESOURCE_LABELS = 64
 _RESOURCE_LABEL_CHARS = 63
-_MOST_TAGS, _TAG_CHARS = 64, 63
-_MOST_MANAGED_TAGS = 5
+_MAX_TAGS, _TAG_CHARS = 64, 63
+_MAX_MANAGED_TAGS = 5
 _TAG = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _METADATA_KEY = re.compile(r"[a-zA-Z0-9-_]+")
 _METADATA_KEY_BYTES, _METADATA_VALUE_BYTES, _METADATA_BYTES = 128, 32 * 1024, 512 * 1024
@@ -44,8 +44,8 @@ _RESERVED_METADATA = frozenset(
 )  # fmt: skip
 
 
-def check_marks(config: wire.NodeConfig) -> None:
-    """Check all that nodes and their machines are marked with.
+def check_metadata(config: wire.NodeConfig) -> None:
+    """Check all metadata of nodes and their machines.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
@@ -55,14 +55,14 @@ def check_marks(config: wire.NodeConfig) -> None:
     _check_resource_labels(dict(config.resource_labels))
     _check_tags(list(config.tags))
     _check_metadata(dict(config.metadata))
-    if len(config.resource_manager_tags.tags) > _MOST_MANAGED_TAGS:  # the comment on ResourceManagerTags
-        raise bad(f"A maximum of {_MOST_MANAGED_TAGS} resource manager tags can be specified.")
+    if len(config.resource_manager_tags.tags) > _MAX_MANAGED_TAGS:  # the comment on ResourceManagerTags
+        raise bad(f"A maximum of {_MAX_MANAGED_TAGS} resource manager tags can be specified.")
 
 
 def _check_labels(labels: dict[str, str]) -> None:
-    """Labels: 1,024 characters in one request, in Kubernetes' form; its keys and those of GKE are not for users.
+    """Check labels: 1,024 characters per request, in Kubernetes' form, without keys of Kubernetes and GKE.
 
-    The sentences on keys are seen in hashicorp/terraform-provider-google#6003 (Kubernetes') and #19677 (GKE's own).
+    The messages about keys are seen in hashicorp/terraform-provider-google#6003 (Kubernetes') and #19677 (GKE's own).
     """
     if sum(len(key) + len(value) for key, value in labels.items()) > _MAX_LABEL_CHARS:
         raise bad(f"Node labels are longer than {_MAX_LABEL_CHARS} characters in total.")
@@ -89,7 +89,7 @@ def _is_value(value: str) -> bool:
 
 
 def _check_taints(taints: list[wire.NodeTaint]) -> None:
-    """Taints: an effect, a key, in Kubernetes' form, none twice (the sentence: terraform-provider-google#7928)."""
+    """Check taints: an effect, a key, Kubernetes' form, no duplicates (the message: terraform-provider-google#7928)."""
     seen: set[tuple[str, int]] = set()
     for taint in taints:
         if not taint.key or not int(taint.effect):
@@ -103,13 +103,13 @@ def _check_taints(taints: list[wire.NodeTaint]) -> None:
 
 
 def _check_resource_labels(labels: dict[str, str]) -> None:
-    """Labels of machines: at most 64 beside the service's own, in the form of all labels of Google Cloud.
+    """Check labels of machines: at most 64 besides the service's own, in Google Cloud's form of labels.
 
-    The sentence on characters is seen in kyma-project/kyma#4307, of a cluster's; the field's name in it is by analogy.
+    The message about characters is seen in kyma-project/kyma#4307 for a cluster; the field's name in it is by analogy.
     """
     count = sum(not key.startswith("goog-gke-") for key in labels)
-    if count > _MOST_RESOURCE_LABELS:
-        raise bad(f"Resource labels are limited to {_MOST_RESOURCE_LABELS}; {count} were specified.")
+    if count > _MAX_RESOURCE_LABELS:
+        raise bad(f"Resource labels are limited to {_MAX_RESOURCE_LABELS}; {count} were specified.")
     for key, value in labels.items():
         for part, text in (("key", key), ("value", value)):
             field = f"Invalid field 'node_pool.config.resource_labels.{part}': \"{text}\"."
@@ -125,12 +125,12 @@ def _check_resource_labels(labels: dict[str, str]) -> None:
 
 
 def _check_tags(tags: list[str]) -> None:
-    """Network tags: at most 64 (docs: vpc/docs/add-remove-network-tags), in the form of names.
+    """Check network tags: at most 64 (docs: vpc/docs/add-remove-network-tags), in the form of names.
 
-    The sentence on length is seen in terraform-google-modules/terraform-google-kubernetes-engine#1681.
+    The message about length is seen in terraform-google-modules/terraform-google-kubernetes-engine#1681.
     """
-    if len(tags) > _MOST_TAGS:
-        raise bad(f"Network tags are limited to {_MOST_TAGS}; {len(tags)} were specified.")
+    if len(tags) > _MAX_TAGS:
+        raise bad(f"Network tags are limited to {_MAX_TAGS}; {len(tags)} were specified.")
     for tag in tags:
         if len(tag) > _TAG_CHARS:
             raise bad(f"Invalid tag {tag}: must be no more than {_TAG_CHARS} characters.")

@@ -1,6 +1,6 @@
-"""Machines of a node pool: image, disks, processors and GPUs.
+"""Machines of a node pool: image, disks, processors, and GPUs.
 
-In scope: what goes with which machine type. Out of scope: how machines are bought (`provisioning`).
+In scope: combinations with machine types. Out of scope: how machines are bought (`provisioning`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _DOCKER_IMAGES = frozenset({"COS", "UBUNTU", "WINDOWS_LTSC", "WINDOWS_SAC"})
 _PERSISTENT = frozenset({"pd-standard", "pd-ssd", "pd-balanced"})
 _HYPERDISK = "hyperdisk-balanced"
 _DISK_GB = range(10, 65537)
-"""The comment on NodeConfig.disk_size_gb; docs: compute/docs/disks/persistent-disks (64 TiB)."""
+"""Source: the comment on NodeConfig.disk_size_gb; docs: compute/docs/disks/persistent-disks (64 TiB)."""
 _WITHOUT_HYPERDISK = frozenset({"n1", "n2"})
-"""Families that do not boot from Hyperdisk Balanced: cloudfoundry/bosh-google-cpi-release#388 (n1), and the issue of
-the sentence (n2)."""
+"""Families that do not boot from Hyperdisk Balanced: cloudfoundry/bosh-google-cpi-release#388 (n1), and the source of
+the message (n2)."""
 _PLATFORMS = frozenset(
     {
         "Intel Sandy Bridge", "Intel Ivy Bridge", "Intel Haswell", "Intel Broadwell", "Intel Skylake",
@@ -33,8 +33,8 @@ _PLATFORMS = frozenset(
         "AMD Rome", "AMD Milan", "AMD Genoa", "AMD Turin", "Ampere Altra", "Google Axion",
     }
 )  # fmt: skip
-"""Docs: compute/docs/cpu-platforms."""
-_FORMER = frozenset({"f1-micro"})
+"""Source: docs: compute/docs/cpu-platforms."""
+_TOO_SMALL = frozenset({"f1-micro"})
 _CLIENTS = range(2, 49)
 _LATEST = wire.GPUDriverInstallationConfig.GPUDriverVersion.LATEST
 _LOCAL_DISKS = {
@@ -46,12 +46,12 @@ _LOCAL_DISKS = {
 }  # fmt: skip
 """Machine type -> the number of local SSDs that it has, or can have (GKE cluster autoscaler, machinetypes)."""
 _LOCAL_DISK_COUNTS = frozenset({*range(1, 9), 16, 24})
-"""How many local SSDs machines without a number of their own may have: N1's (docs: compute/docs/disks/local-ssd),
+"""Local SSDs that machines without a number of their own can have: N1's (docs: compute/docs/disks/local-ssd),
 unconfirmed for others."""
 
 
 def check_machines(config: wire.NodeConfig, facts: ClusterFacts) -> None:
-    """Check image, disks, processors and GPUs, and what excludes what.
+    """Check image, disks, processors, and GPUs, and their combinations.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
@@ -64,7 +64,7 @@ def check_machines(config: wire.NodeConfig, facts: ClusterFacts) -> None:
 
 
 def _machine(name: str) -> Machine:
-    if name in _FORMER:  # nkoson/gke-tutorial#7
+    if name in _TOO_SMALL:  # nkoson/gke-tutorial#7
         raise bad(f"Node pools of {name} machines are not supported due to insufficient memory.")
     machine = find_machine(name)
     if machine is None:
@@ -90,10 +90,10 @@ def _check_image(config: wire.NodeConfig) -> None:
 
 
 def _check_boot_disk(config: wire.NodeConfig, machine: Machine) -> None:
-    """The boot disk: its size, its two forms, and a type that the machine boots from.
+    """Check the boot disk: its size, its two forms, and a type that the machine boots from.
 
-    The sentences on types are Compute Engine's, seen in rancher/harvester-cloud#249 and DataBiosphere/dsub#301; that
-    GKE has them at once, and not at the end of its operation, is unconfirmed.
+    The messages about types are Compute Engine's, seen in rancher/harvester-cloud#249 and DataBiosphere/dsub#301; that
+    GKE returns them immediately, not at the end of its operation, is unconfirmed.
     """
     if config.disk_type not in _PERSISTENT | {_HYPERDISK}:
         raise bad(f"Disk type {config.disk_type!r} is not supported.")
@@ -108,9 +108,9 @@ def _check_boot_disk(config: wire.NodeConfig, machine: Machine) -> None:
 
 
 def _check_local_disks(config: wire.NodeConfig, machine: Machine) -> None:
-    """Local SSDs: used in one way, and as many as the machine may have.
+    """Check local SSDs: one kind of use, and a number that the machine supports.
 
-    The sentences are seen in terraform-google-modules/terraform-google-kubernetes-engine#902 and, of Compute Engine, in
+    The messages are seen in terraform-google-modules/terraform-google-kubernetes-engine#902 and, for Compute Engine, in
     hashicorp/terraform-provider-google#16020.
     """
     ephemeral = config.ephemeral_storage_local_ssd_config.local_ssd_count
@@ -129,11 +129,11 @@ def _check_local_disks(config: wire.NodeConfig, machine: Machine) -> None:
 
 
 def _check_accelerators(config: wire.NodeConfig, machine: Machine, facts: ClusterFacts) -> None:
-    """GPUs: what the machine type fixes has to be sent as it is; N1 takes what is attached."""
+    """Check GPUs: requests must have the machine type's own GPUs; N1 machines get the attached ones."""
     if len(config.accelerators) > 1:
         raise bad("At most one accelerator configuration is supported.")
     if not config.accelerators:
-        if machine.accelerator:  # whether the service would infer them is unconfirmed; no known tool leaves them out
+        if machine.accelerator:  # whether the service would infer them is unconfirmed; no known tool omits them
             raise bad(f"Machine type {machine.name} requires accelerators: {machine.gpus} x {machine.accelerator}.")
         return
     accelerator = config.accelerators[0]
@@ -164,11 +164,11 @@ def _check_pairing(machine: Machine, accelerator: wire.AcceleratorConfig) -> Non
             )
         return
     attached = ACCELERATORS[kind].attached
-    if machine.family != "n1" or not attached:  # Compute Engine's sentence: skypilot-org/skypilot#212
+    if machine.family != "n1" or not attached:  # Compute Engine's message: skypilot-org/skypilot#212
         raise bad(f"[{kind}, {machine.name}] features are not compatible for creating instance.")
     if count not in attached:
         raise bad(f"Accelerator count {count} is not supported for {kind}; supported are {sorted(attached)}.")
-    if machine.vcpus > attached[count]:  # Compute Engine's sentence: google/deepvariant#70
+    if machine.vcpus > attached[count]:  # Compute Engine's message: google/deepvariant#70
         raise bad(
             f"Invalid value for field 'resource.guestAccelerators[0].acceleratorCount': '{count}'. At most "
             f"{attached[count]} vCPUs can be used along with {count} accelerator cards in an instance."

@@ -1,9 +1,9 @@
-"""What nodes run with: settings of kubelet, of Linux and of containerd.
+"""Settings of the software on nodes: kubelet, Linux, and containerd.
 
 In scope: their values. Out of scope: machines and disks (`machines`).
 
-Source of all: the comments on NodeKubeletConfig, LinuxNodeConfig, ContainerdConfig and their parts in
-google.container.v1. No public sentence was found; these are the sandbox's own.
+Source of all rules: the comments on NodeKubeletConfig, LinuxNodeConfig, ContainerdConfig, and their parts in
+google.container.v1. No public message was found; these are the sandbox's own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORDS = {
     "cpu_manager_policy": ("none", "static"),
     "topology_manager.policy": ("none", "restricted", "best-effort", "single-numa-node"),
     "topology_manager.scope": ("container", "pod"),
-    "memory_manager.policy": ("none", "static", "None", "Static"),  # the last two as Terraform's provider has them
+    "memory_manager.policy": ("none", "static", "None", "Static"),  # the last two as in Terraform's provider
 }
 _NUMBERS = {
     "pod_pids_limit": range(1024, 4194304),
@@ -30,13 +30,13 @@ _NUMBERS = {
     "eviction_max_pod_grace_period_seconds": range(301),
     "max_parallel_image_pulls": range(2, 6),
 }
-"""Field of NodeKubeletConfig -> what it may be, 0 for unset aside."""
+"""Field of NodeKubeletConfig -> allowed values, in addition to 0 for unset."""
 _DURATIONS = {
     "cpu_cfs_quota_period": (0.001, 1),
     "image_minimum_gc_age": (0, 120),
     "crash_loop_back_off.max_container_restart_period": (1, 300),
 }
-"""Field -> shortest and longest, in seconds."""
+"""Field -> minimum and maximum in seconds."""
 _UNIT_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+")
 _PART = re.compile(r"(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)")
@@ -47,7 +47,7 @@ _UNSAFE = re.compile(r"kernel\.shm.*|kernel\.msg.*|kernel\.sem|fs\.mqueue\..*|ne
 _SHUTDOWN_S = (0, 30, 120)
 _CRITICAL_S = range(121)
 _DMA_ENTRIES = range(65535, 4194305)
-_MOST_REGISTRIES = 25
+_MAX_REGISTRIES = 25
 _NAMED = """
     net.core.busy_poll net.core.busy_read net.core.netdev_max_backlog net.core.rmem_max net.core.rmem_default
     net.core.wmem_default net.core.wmem_max net.core.optmem_max net.core.somaxconn net.ipv4.neigh.default.gc_thresh1
@@ -68,7 +68,7 @@ _SYSCTLS = frozenset(_NAMED.split())
 
 
 def check_nodes(config: wire.NodeConfig) -> None:
-    """Check what nodes are to run with.
+    """Check the settings of a pool's nodes.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
@@ -81,8 +81,8 @@ def check_nodes(config: wire.NodeConfig) -> None:
     entries = config.linux_node_config.node_vfio_config.dma_entry_limit
     if entries and entries not in _DMA_ENTRIES:
         raise bad(_range("linux_node_config.node_vfio_config.dma_entry_limit", entries, _DMA_ENTRIES))
-    if len(config.containerd_config.registry_hosts) > _MOST_REGISTRIES:
-        raise bad(f"At most {_MOST_REGISTRIES} registry_hosts are allowed.")
+    if len(config.containerd_config.registry_hosts) > _MAX_REGISTRIES:
+        raise bad(f"At most {_MAX_REGISTRIES} registry_hosts are allowed.")
 
 
 def _range(field: str, value: object, allowed: range) -> str:
@@ -131,7 +131,7 @@ def _seconds(path: str, text: str) -> float:
 
 
 def _check_shutdown(config: wire.NodeConfig) -> None:
-    """How long a Spot node may take to go."""
+    """Check the shutdown time of a Spot node."""
     kubelet = config.kubelet_config
     whole, critical = kubelet.shutdown_grace_period_seconds, kubelet.shutdown_grace_period_critical_pods_seconds
     if whole and not config.spot:

@@ -1,7 +1,7 @@
-"""A node pool as a whole: its name, zones, size, version, upgrades and management.
+"""A node pool as a whole: its name, zones, size, version, upgrades, and management.
 
-In scope: those rules, and the check of all of them over a pool whose defaults are filled in. Out of scope:
-state, changes of a living pool (`updates`), rules between operations (`operations`).
+In scope: those rules, and running all rules on a pool with its defaults. Out of scope: state, changes to an existing
+pool (`updates`), rules between operations (`operations`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.provisioning import check_provisioning
-from gpukube_sandbox.gke.rules.labels import check_marks
+from gpukube_sandbox.gke.rules.labels import check_metadata
 from gpukube_sandbox.gke.rules.machines import check_machines
 from gpukube_sandbox.gke.rules.nodes import check_nodes
 from gpukube_sandbox.gke.versions import parse_version
@@ -30,7 +30,7 @@ _LONGEST_DRAIN_S = 7 * 86400
 
 
 def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
-    """Check a pool that is to be created.
+    """Check a new pool.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
@@ -51,13 +51,13 @@ def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
 
 
 def check_changeable(pool: wire.NodePool, facts: ClusterFacts) -> None:
-    """Check what UpdateNodePool can change.
+    """Check the properties that UpdateNodePool can change.
 
     Raises:
         Refusal: 400 INVALID_ARGUMENT.
     """
     _check_zones(pool, facts)
-    check_marks(pool.config)
+    check_metadata(pool.config)
     _check_upgrade_settings(pool.upgrade_settings)
     _check_version(pool.version, facts.version)
     check_nodes(pool.config)
@@ -66,9 +66,9 @@ def check_changeable(pool: wire.NodePool, facts: ClusterFacts) -> None:
 
 
 def _check_zones(pool: wire.NodePool, facts: ClusterFacts) -> None:
-    """Zones: there are such, of the cluster's region, none twice, and with the GPUs.
+    """Check zones: they exist, are in the cluster's region, occur once, and have the GPUs.
 
-    The first sentence is seen in terraform-google-modules/terraform-google-kubernetes-engine#444.
+    The first message is seen in terraform-google-modules/terraform-google-kubernetes-engine#444.
     """
     region = region_of(facts.location)
     for zone in pool.locations:
@@ -91,7 +91,7 @@ def _check_zone_has(config: wire.NodeConfig, zone: str, facts: ClusterFacts) -> 
 
 
 def check_autoscaling(scaling: wire.NodePoolAutoscaling) -> None:
-    """Autoscaling: a pair of limits per zone or in total, not both, and a maximum that is one."""
+    """Check autoscaling: one pair of limits, per zone or in total, with a maximum above zero."""
     total = scaling.total_min_node_count or scaling.total_max_node_count
     if total and (scaling.min_node_count or scaling.max_node_count):
         raise bad("Total node limits and per-zone node limits are mutually exclusive in node_pool_autoscaling.")
@@ -110,17 +110,17 @@ def check_autoscaling(scaling: wire.NodePoolAutoscaling) -> None:
 
 
 def check_management(management: wire.NodeManagement, channel: str) -> None:
-    """On a release channel nodes upgrade by themselves (the sentence is seen in many public Terraform runs)."""
+    """Require auto-upgrade on a release channel (the message is seen in many public Terraform runs)."""
     if channel and not management.auto_upgrade:
         raise bad(f"Auto_upgrade must be true when release_channel {channel} is set.")
 
 
 def _check_version(version: str, plane: str) -> None:
-    """Nodes are never newer than their control plane, and at most two minor versions older.
+    """Check that nodes are not newer than their control plane, and at most two minor versions older.
 
     Source:
         docs: kubernetes-engine/versioning (skew); hashicorp/terraform-provider-google#14389 (newer minor) and
-        jetstack/terraform-google-gke-cluster#28 (unsupported) for the sentences; which one a newer patch gets, and
+        jetstack/terraform-google-gke-cluster#28 (unsupported) for the messages; which one a newer patch gets, and
         that an old one gets the second, is unconfirmed.
     """
     nodes, own = parse_version(version), parse_version(plane)
@@ -131,7 +131,7 @@ def _check_version(version: str, plane: str) -> None:
 
 
 def _check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:
-    """An upgrade by surge needs a node more or less, one by a second pool a size of its batches.
+    """Check upgrade settings: a surge needs a node more or less, blue-green needs a batch size.
 
     Source: the comments on UpgradeSettings, StandardRolloutPolicy and AutoscaledRolloutPolicy.
     """
@@ -151,6 +151,6 @@ def _check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:
 
 
 def check_size(count: int) -> None:
-    """Nodes per zone."""
+    """Check the number of nodes per zone."""
     if not 0 <= count <= _PER_ZONE:
         raise bad(f"Node count must be between 0 and {_PER_ZONE} per zone; {count} was requested.")

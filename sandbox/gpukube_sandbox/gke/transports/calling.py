@@ -1,6 +1,6 @@
-"""A call that has come in, over whichever transport: who may make it, and a mistake of the sandbox itself.
+"""Receives a call from either transport: checks the caller's access, and handles a bug of the sandbox itself.
 
-In scope: what stands before every call. Out of scope: what a call does (`service`), the transports.
+In scope: the steps before every call. Out of scope: the calls (`service`), the transports.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def answer_call(call: Call, service: GkeService, request: object) -> object:
-    """Answer a call.
+    """Return the response to a call.
 
     Raises:
-        Refusal: The service's; 403 for a project that does not exist; INTERNAL for a mistake of the sandbox itself.
+        Refusal: The service's error; 403 for a project that does not exist; INTERNAL for a bug of the sandbox itself.
     """
     try:
         _check_project(call, service, request)
@@ -37,9 +37,9 @@ def answer_call(call: Call, service: GkeService, request: object) -> object:
 
 
 def _check_project(call: Call, service: GkeService, request: object) -> None:
-    """A project that does not exist is one that the caller may not see: nobody is told which it is.
+    """Reject a project that does not exist like one that the caller has no access to: the two look the same.
 
-    The sentences: jenkinsci/google-kubernetes-engine-plugin#95, and FairwindsOps/rbac-lookup#14 for calls whose
+    The messages: jenkinsci/google-kubernetes-engine-plugin#95, and FairwindsOps/rbac-lookup#14 for calls whose
     permission is not in the reference.
     """
     name = str(getattr(request, call.field))

@@ -1,6 +1,6 @@
-"""Clusters of GKE in a kubeconfig.
+"""GKE clusters in a kubeconfig.
 
-In scope: the entries. Out of scope: anything of google; the file is written without it.
+In scope: the entries. Out of scope: Google libraries, which writing the file does not need.
 """
 
 from __future__ import annotations

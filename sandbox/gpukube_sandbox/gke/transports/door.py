@@ -1,7 +1,7 @@
-"""The way into the emulated GKE, which is loaded when somebody first comes.
+"""Entry point of the emulated GKE, which loads the service at the first use.
 
-In scope: loading it, and both transports. Out of scope: what it does. Nothing of google is imported by this
-module itself: google-cloud-container is wanted only where GKE is used, and takes 400 ms to load.
+In scope: loading it, and both transports. Out of scope: the service itself. This module imports no Google library:
+google-cloud-container is needed only if GKE is used, and takes 400 ms to load.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class GkeDoor:
 
     Args:
         clock: The sandbox's time.
-        faults: What shall go wrong.
-        log: Where requests are noted.
-        permits: What may be done, for calls over gRPC.
-        secret: Its access token.
+        faults: Injected faults.
+        log: Log of requests.
+        permits: Allowed permissions, for gRPC calls.
+        secret: Access token.
     """
 
     def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog, permits: PermitBook, secret: str) -> None:
@@ -68,7 +68,7 @@ class GkeDoor:
         self.tunnel = Tunnel(self._start_rpc)
 
     def service(self) -> GkeService:
-        """The service, loaded now if it was not.
+        """Return the service, loading it if needed.
 
         Raises:
             ModuleNotFoundError: google-cloud-container is not installed.
@@ -86,16 +86,16 @@ class GkeDoor:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether somebody has come."""
+        """Return whether the service is loaded."""
         return self._service is not None
 
     @property
     def clusters(self) -> dict[str, Cluster]:
-        """Clusters there are, by key; nothing is loaded to say that there are none."""
+        """Return the existing clusters by key, without loading the service if there are none."""
         return self._service.clusters if self._service else {}
 
     async def status(self) -> list[Json]:
-        """All clusters as the control API shows them."""
+        """Return all clusters in the form of the control API."""
         if not self.clusters:
             return []
         from gpukube_sandbox.gke.steering import cluster_status  # noqa: PLC0415 - loads google-cloud-container
@@ -103,20 +103,20 @@ class GkeDoor:
         return [await cluster_status(cluster) for cluster in self.clusters.values()]
 
     def named(self, name: str) -> list[Cluster]:
-        """Clusters of a name or a whole resource name; all of them for ""."""
+        """Return clusters by name or full resource name; all for ""."""
         return [cluster for cluster in self.clusters.values() if name in {"", cluster.name, cluster.id}]
 
     def projects(self) -> list[str]:
-        """Projects that have something here."""
+        """Return the projects with resources here."""
         return sorted(self._service.projects()) if self._service else []
 
     def add_contexts(self, document: Json) -> None:
-        """Add a context per cluster to a kubeconfig, called as `gcloud container clusters get-credentials` does."""
+        """Add a context per cluster to a kubeconfig, named as by `gcloud container clusters get-credentials`."""
         for cluster in self.clusters.values():
             add_context(document, cluster)
 
     async def tamper(self, cluster: Cluster, pool: str, changes: Json, *, delete: bool) -> None:
-        """Change a pool behind the user's back (`steering.tamper_pool`)."""
+        """Change a pool from outside GKE (`steering.tamper_pool`)."""
         from gpukube_sandbox.gke.steering import tamper_pool  # noqa: PLC0415 - loads google-cloud-container
 
         await tamper_pool(self.service(), cluster, pool, changes, delete=delete)
@@ -125,7 +125,7 @@ class GkeDoor:
         """Set durations of `lifecycle.Pace`, in sandbox seconds.
 
         Raises:
-            ValueError: There is no such duration.
+            ValueError: Unknown duration.
         """
         for name, seconds in pace.items():
             if not hasattr(self.service().pace, name):
@@ -134,7 +134,7 @@ class GkeDoor:
             setattr(self.service().pace, name, seconds)
 
     async def reset(self) -> None:
-        """Wipe clusters and operations."""
+        """Delete clusters and operations."""
         if self._service is not None:
             await self._service.reset()
 
@@ -158,7 +158,7 @@ class GkeDoor:
         return self._rpc_port
 
     async def rest(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI: the REST form, and the endpoint that changes an assertion for the token."""
+        """Handle REST calls (ASGI), and the endpoint that exchanges an assertion for the token."""
         if scope["path"] == _TOKEN_PATH:
             await self._answer_token(scope, receive, send)
             return
@@ -181,14 +181,14 @@ class GkeDoor:
         await self._rest(scope, receive, send)
 
     async def _answer_quotas(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What other services than GKE have of quotas."""
+        """Answer requests to other services for quotas."""
         await self._answer(scope, receive, send, self._quotas)
 
     def _quotas(self, request: Request) -> Json:
         return self.service().quotas.answer(request.url.path, request.query_params, self._clock.now())
 
     async def _answer_market(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What other services than GKE say of machines, reservations and prices."""
+        """Answer requests to other services for machines, reservations, and prices."""
         await self._answer(scope, receive, send, self._market)
 
     def _market(self, request: Request) -> Json:
@@ -214,11 +214,11 @@ class GkeDoor:
         await JSONResponse(body, status)(scope, receive, send)
 
     def prepare(self, directory: Path, url: str) -> None:
-        """Have the credentials written that lead here, once GKE is used: their key takes time to make."""
+        """Prepare the credentials file, which is written at the first use: creating its key takes time."""
         self._credentials = (directory, url + _TOKEN_PATH)
 
     async def _answer_token(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An assertion that the file's own key has signed gives the token."""
+        """Exchange an assertion signed with the file's own key for the token."""
         form = parse_qs((await Request(scope, receive).body()).decode("latin-1"))
         assertion = form.get("assertion", [""])[0]
         if self._key is None or not is_asserted(assertion, self._key):

@@ -1,8 +1,9 @@
-"""ClusterManager over HTTP: JSON as protobuf writes it.
+"""ClusterManager over HTTP, in protobuf's JSON form.
 
-In scope: paths, queries and bodies to calls of the service, and back. Out of scope: rules or state.
+In scope: mapping paths, queries, and bodies to calls of the service, and results to responses. Out of scope: rules and
+state.
 
-gcloud asks for names of enums, the Python client (`$alt=json;enum-encoding=int`) for numbers; a body may have either.
+gcloud requests enums by name, the Python client (`$alt=json;enum-encoding=int`) as numbers; a body may contain either.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ class RestApp:
     """The ASGI application.
 
     Args:
-        service: Gives the service, which a reset may change.
+        service: Returns the current service, which a reset may replace.
     """
 
     def __init__(self, service: Callable[[], GkeService]) -> None:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         request = Request(scope, receive)
         try:
             answer = await self._answer(request)
@@ -57,7 +58,7 @@ class RestApp:
         try:
             answer = answer_call(call, self._service(), message)
         except Refusal as refusal:
-            # GKE adds it to each of its errors (pulumi/pulumi-gcp#1510).
+            # GKE adds this to each of its errors (pulumi/pulumi-gcp#1510).
             refusal.details.append(
                 {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": f"0x{secrets.token_hex(8)}"}
             )
@@ -66,10 +67,10 @@ class RestApp:
 
 
 def _read(call: Call, name: str, query: Iterable[str], body: bytes) -> object:
-    """The request of a call; what the body holds of a name gives way to the path.
+    """Return the request of a call; a name in the path takes precedence over one in the body.
 
     Raises:
-        Refusal: 400, an unknown parameter, no JSON, an unknown field or a value that does not fit.
+        Refusal: 400 for an unknown parameter, invalid JSON, an unknown field, or an invalid value.
     """
     message = call.request.pb()()  # type: ignore[attr-defined] # proto-plus classes have no common typed base
     check_query(query, None if call.body else message.DESCRIPTOR)
@@ -96,7 +97,7 @@ def _object(body: bytes) -> Json:
 
 
 def request_json(message: object) -> Json:
-    """A message as the log shows it."""
+    """Return a message in the form of the log."""
     return _as_json(message, numbers=False)
 
 

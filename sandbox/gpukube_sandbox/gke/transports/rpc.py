@@ -1,8 +1,8 @@
-"""ClusterManager over gRPC, with the log and the faults that its requests pass.
+"""ClusterManager over gRPC, with the log and the faults of its requests.
 
-In scope: the handlers, and the way from a fault to what gRPC can do. Out of scope: what a call does.
+In scope: the handlers, and mapping faults to gRPC. Out of scope: the calls.
 
-In the log a call has the path and the method of its REST form, so that one fault fits both.
+The log has the path and method of a call's REST form, so that one fault matches both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _Context(Protocol):
-    """What is used of grpc.aio.ServicerContext."""
+    """The used part of grpc.aio.ServicerContext."""
 
     def peer(self) -> str: ...
     def time_remaining(self) -> float | None: ...
@@ -45,10 +45,10 @@ class RpcServer:
     """A gRPC server in the running event loop.
 
     Args:
-        service: Gives the service, which a reset may change.
-        log: Where requests are noted.
-        faults: What shall go wrong.
-        permits: What may be done.
+        service: Returns the current service, which a reset may replace.
+        log: Log of requests.
+        faults: Injected faults.
+        permits: Allowed permissions.
         cut: Resets the connection of a peer, "ipv4:127.0.0.1:40000".
     """
 
@@ -70,13 +70,13 @@ class RpcServer:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
 
     async def start(self) -> int:
-        """Listen on a free loopback port; gives it."""
+        """Listen on a free loopback port; return the port."""
         port: int = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
         return port
 
     async def stop(self) -> None:
-        """Stop, canceling what is under way."""
+        """Stop, canceling running calls."""
         await self._server.stop(None)
 
     def _handler(self, call: Call) -> grpc.RpcMethodHandler:
@@ -150,7 +150,7 @@ class RpcServer:
                     raise Refusal("DEADLINE_EXCEEDED", "The client is gone.")
                 return await answer()
             case "delay" | "operation" | "stock-out" | "quota" | "unlisted":
-                message = f"{fault.action} is no way to strike a request"
+                message = f"{fault.action} is not an action on requests"
                 raise AssertionError(message)
         raise Refusal("UNAVAILABLE", "Connection reset by peer.")
 

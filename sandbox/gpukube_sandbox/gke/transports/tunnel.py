@@ -1,11 +1,10 @@
-"""The gRPC port: a listener that is there from the start, and a gRPC server behind it that starts when it is needed.
+"""The gRPC port: a listener that exists from the start, and a gRPC server behind it that starts at the first use.
 
-In scope: passing bytes between the two, and cutting one connection. Out of scope: anything of gRPC.
+In scope: forwarding bytes between the two, and cutting one connection. Out of scope: gRPC itself.
 
-gRPC has sockets of its own, which nothing can reset from outside; of the connections that pass here, each can be. It
-also lets the port be known, and others use the sandbox, before 400 ms of imports are paid for. The host that a call
-names is not checked here, as it is on the other ports: no browser speaks HTTP/2 without TLS, and each call needs the
-token.
+gRPC owns its sockets, and nothing outside can reset them; connections through this tunnel can be reset one by one. The
+port is also known, and the rest of the sandbox usable, before the 400 ms of imports. Unlike on the other ports, the
+host in a call is not checked: no browser supports HTTP/2 without TLS, and each call needs the token.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _CHUNK = 65536
 
 
 class Tunnel:
-    """Connections to a server that is started by the first of them.
+    """Forwards connections to a server that the first connection starts.
 
     Args:
-        backend: Starts the server if it does not run, and gives its port; 0 when it cannot.
+        backend: Starts the server if it is not running, and returns its port; 0 if it cannot start.
     """
 
     def __init__(self, backend: Callable[[], Awaitable[int]]) -> None:
@@ -47,7 +46,7 @@ class Tunnel:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut(self, peer: str) -> None:
-        """Reset the connection that the server behind knows as "ipv4:127.0.0.1:40000"."""
+        """Reset the connection that the server behind the tunnel sees as "ipv4:127.0.0.1:40000"."""
         writer = self._outside.get(int(peer.rpartition(":")[2]))
         if writer is not None:
             writer.transport.abort()
@@ -71,7 +70,7 @@ class Tunnel:
 
 
 async def _both(*ways: Awaitable[None]) -> None:
-    """Pass bytes both ways until either side is gone."""
+    """Forward bytes in both directions until either side closes."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

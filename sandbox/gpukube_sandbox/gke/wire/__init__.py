@@ -1,1 +1,1 @@
-"""What goes over the wire: names, calls, answers, tokens. Nothing here knows the service."""
+"""Wire formats: names, calls, responses, tokens. Nothing here depends on the service."""

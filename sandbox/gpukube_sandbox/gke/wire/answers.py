@@ -1,8 +1,8 @@
-"""Refusals of a Google API, as gRPC and as REST say them.
+"""Errors of a Google API, in their gRPC and REST forms.
 
 In scope: the exception that a rule raises, and the table between the two forms. Out of scope: rules.
 
-Source: google.rpc.Code (HTTP mapping); the REST body as gcloud and google-api-core read it.
+Source: google.rpc.Code (HTTP mapping); the REST body as gcloud and google-api-core parse it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _REASONS = {
 
 
 class Refusal(Exception):
-    """An answer that is an error.
+    """An error response.
 
     Args:
         code: Canonical code, "INVALID_ARGUMENT".
-        message: Its text.
-        details: What else is said of it, as messages of google.rpc; over REST only.
-        reason: Word of the older form of errors; the usual one of the code unless given.
+        message: Error message.
+        details: Further details as messages of google.rpc; only over REST.
+        reason: Reason in the older form of errors; by default the usual one of the code.
     """
 
     def __init__(self, code: str, message: str, details: list[Json] | None = None, reason: str = "") -> None:
@@ -64,37 +64,37 @@ class Refusal(Exception):
 
     @property
     def status(self) -> int:
-        """HTTP status."""
+        """Return the HTTP status."""
         return HTTP_STATUS[self.code]
 
     def body(self) -> Json:
-        """The JSON body over REST."""
+        """Return the JSON body over REST."""
         error = {"message": self.message, "domain": "global", "reason": self.reason}
         found: Json = {"code": self.status, "message": self.message, "status": self.code, "errors": [error]}
         return {"error": found | ({"details": self.details} if self.details else {})}
 
 
 def bad(message: str) -> Refusal:
-    """400 INVALID_ARGUMENT."""
+    """Return 400 INVALID_ARGUMENT."""
     return Refusal("INVALID_ARGUMENT", message)
 
 
 def invalid(message: str) -> Refusal:
-    """400 of Compute Engine, whose reason is a word of its own (inspec/inspec-gcp#301)."""
+    """Return 400 of Compute Engine, which has its own reason (inspec/inspec-gcp#301)."""
     return Refusal("INVALID_ARGUMENT", message, reason="invalid")
 
 
 def blocked(message: str) -> Refusal:
-    """400 FAILED_PRECONDITION."""
+    """Return 400 FAILED_PRECONDITION."""
     return Refusal("FAILED_PRECONDITION", message)
 
 
 def missing(name: str) -> Refusal:
-    """404 NOT_FOUND of a resource."""
+    """Return 404 NOT_FOUND for a resource."""
     return Refusal("NOT_FOUND", f"Not found: {name}.")
 
 
 def code_of_status(status: int) -> str:
-    """The canonical code that an HTTP status stands for; the usual one where there are several."""
+    """Return the canonical code of an HTTP status; the usual one if there are several."""
     found = _FIRST.get(status)
     return found or next((code for code, number in HTTP_STATUS.items() if number == status), "UNKNOWN")

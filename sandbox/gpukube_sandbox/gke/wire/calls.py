@@ -1,6 +1,6 @@
-"""The calls of ClusterManager, each with its messages and its form over REST.
+"""The calls of ClusterManager, each with its messages and its REST form.
 
-In scope: the table, and the way from a REST path to a request. Out of scope: sockets, what a call does.
+In scope: the table, and mapping a REST path to a request. Out of scope: sockets, the calls' behavior.
 
 Source: the HTTP annotations of google/container/v1/cluster_service.proto.
 """
@@ -23,14 +23,14 @@ SERVICE = "google.container.v1.ClusterManager"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call.
+    """A call of ClusterManager.
 
     Attributes:
-        name: As the service definition has it.
+        name: Name in the service definition.
         request: Type of its request.
         verb: HTTP method.
-        below: Path after the name; its `name` or `parent` is before it.
-        kind: What the name is of: "location", "cluster", "pool" or "operation".
+        below: Path after the `name` or `parent`.
+        kind: Kind of the named resource: "location", "cluster", "pool", or "operation".
         field: "name" or "parent".
     """
 
@@ -44,20 +44,20 @@ class Call:
 
     @property
     def method(self) -> str:
-        """Name of the service's method."""
+        """Return the name of the service's method."""
         return re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
 
     def answer(self, service: object, request: object) -> object:
-        """Let the service do it, whose method is called as `method` says.
+        """Return the response of the service's method for this call.
 
         Raises:
-            Refusal: It does not.
+            Refusal: The service's error.
         """
         handler: Callable[[object], object] = getattr(service, self.method)
         return handler(request)
 
     def path(self, request: object) -> str:
-        """The path over REST, for the log; empty parts where the old fields were used."""
+        """Return the REST path for the log; its parts are empty if the old fields were used."""
         return f"/v1/{getattr(request, self.field)}{self.below}"
 
 
@@ -90,10 +90,10 @@ _PATTERNS = [(call, re.compile(rf"/v1/(?P<name>{_NAMES[call.kind]}){re.escape(ca
 
 
 def find_call(verb: str, path: str) -> tuple[Call, str]:
-    """The call behind a REST request, and the name that is in its path; old paths with zones/ are as good.
+    """Return the call of a REST request, and the name in its path; old paths with zones/ are also valid.
 
     Raises:
-        Refusal: 501, GKE may have it, but the sandbox does not; 404, no Google API has it.
+        Refusal: 501 if the sandbox does not have the call, though GKE may; 404 if no Google API has it.
     """
     for call, pattern in _PATTERNS:
         found = pattern.fullmatch(path)

@@ -1,6 +1,6 @@
-"""Members of the wire enums, with the types that the generated classes do not tell a type checker.
+"""Members of the wire enums, with types that the generated classes lack.
 
-In scope: those members that the service writes. Out of scope: anything else.
+In scope: the members that the service writes. Out of scope: all others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who is asking: the one access token, and the credentials file that leads to it.
+"""Authentication: the access token, and the credentials file that provides it.
 
-In scope: both, the check of bearer tokens, and of assertions. Out of scope: anything that could take a
-real credential for good. No google library is needed here.
+In scope: both, the check of bearer tokens, and of assertions. Out of scope: anything that could accept a real
+credential. Needs no Google library.
 
 The file is a service account whose `token_uri` is the sandbox's, so that google-auth runs its real flow on loopback.
 """
@@ -31,7 +31,7 @@ _EXPECTED = (
 
 
 def check_authorization(header: str | None, secret: str) -> None:
-    """Refuse a bearer token that is not the sandbox's, and a request without any.
+    """Reject a request without a bearer token or with one that is not the sandbox's.
 
     Raises:
         Refusal: 401.
@@ -43,15 +43,15 @@ def check_authorization(header: str | None, secret: str) -> None:
 
 
 def write_credentials(directory: Path, token_url: str, secret: str) -> rsa.RSAPublicKey:
-    """Write `google/credentials.json` and `google/token` below a directory, with a key of their own.
+    """Write `google/credentials.json` and `google/token` below a directory, with a new key.
 
     Args:
-        directory: For the clients' files.
-        token_url: Where google-auth changes its assertion for the token.
+        directory: Directory of the clients' files.
+        token_url: URL where google-auth exchanges its assertion for the token.
         secret: The token.
 
     Returns:
-        What proves that an assertion was made with that file.
+        The public key that verifies assertions made with the file.
     """
     home = directory / "google"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def write_credentials(directory: Path, token_url: str, secret: str) -> rsa.RSAPu
 
 
 def is_asserted(assertion: str, key: rsa.RSAPublicKey) -> bool:
-    """Whether an assertion (RFC 7523) was signed with the key of the credentials file; when is not looked at."""
+    """Return whether an assertion (RFC 7523) was signed with the credentials file's key; its time is ignored."""
     signed, _, signature = assertion.rpartition(".")
     try:
         key.verify(urlsafe_b64decode(signature + "=="), signed.encode(), padding.PKCS1v15(), hashes.SHA256())

@@ -1,6 +1,6 @@
-"""What is wrong with a request over REST, in the words of Google's front end and with the field of each mistake.
+"""Mistakes in a REST request, in the words of Google's frontend and with the field of each mistake.
 
-In scope: unknown parameters and fields, and values that an enum does not have. Out of scope: rules of GKE.
+In scope: unknown parameters and fields, and invalid enum values. Out of scope: rules of GKE.
 
 The forms are seen in router-for-me/CLIProxyAPI#1531 (unknown name below the root), decolua/9router#1876 (at the root,
 where the violation has no field), rancher/dashboard#11293 (a value of an enum), and in the common error codes of
@@ -25,19 +25,19 @@ _OF_ALL_CALLS = frozenset(
         "trace", "uploadType", "upload_protocol",
     }
 )  # fmt: skip
-"""Parameters of every call (StandardQueryParameters of the API's discovery document); a $ may stand before each (docs:
-apis/docs/system-parameters)."""
+"""Parameters of every call (StandardQueryParameters of the API's discovery document), each with an optional $ prefix
+(docs: apis/docs/system-parameters)."""
 
 
 def check_query(names: Iterable[str], kind: Descriptor | None) -> None:
-    """Refuse parameters that a call does not have.
+    """Reject parameters that a call does not have.
 
     Args:
-        names: Of the parameters.
-        kind: The message whose fields can be parameters; None where they are all in the body.
+        names: Names of the parameters.
+        kind: The message whose fields can be parameters; None if all are in the body.
 
     Raises:
-        Refusal: 400 with all mistakes, one a line, and a google.rpc.BadRequest.
+        Refusal: 400 with all mistakes, one per line, and a google.rpc.BadRequest.
     """
     fields = {name for field in (kind.fields if kind else ()) for name in (field.name, field.json_name)}
     _refuse(
@@ -52,10 +52,10 @@ def check_query(names: Iterable[str], kind: Descriptor | None) -> None:
 
 
 def check_fields(body: Json, kind: Descriptor) -> None:
-    """Refuse a body that does not fit its message.
+    """Reject a body that does not match its message.
 
     Raises:
-        Refusal: 400 with all mistakes, one a line, and a google.rpc.BadRequest.
+        Refusal: 400 with all mistakes, one per line, and a google.rpc.BadRequest.
     """
     _refuse(_violations(body, kind, ""))
 
@@ -92,7 +92,7 @@ def _in_field(value: object, field: FieldDescriptor, path: str) -> Iterator[dict
 
 
 def _has_own_fields(field: FieldDescriptor) -> bool:
-    """Not a map, whose keys are the user's, and none of the types that JSON writes in a way of their own."""
+    """Return whether the field is a message with fields, not a map, and not a type with its own JSON form."""
     kind = field.message_type
     return kind is not None and not kind.GetOptions().map_entry and not kind.full_name.startswith(_WELL_KNOWN)
 

@@ -1,6 +1,6 @@
-"""How an injected fault of action "status" is worded by a Google API, over both transports.
+"""Injected faults of action "status" in the form of a Google API, for both transports.
 
-In scope: that wording. Out of scope: when it strikes (`faults`).
+In scope: that form. Out of scope: when they occur (`faults`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def fault_refusal(fault: Fault) -> Refusal:
-    """The refusal a fault stands for: its `code` if that is a canonical one, else what its HTTP status stands for."""
+    """Return the error of a fault: its `code` if that is canonical, otherwise the code of its HTTP status."""
     code = fault.code if fault.code in HTTP_STATUS else code_of_status(fault.status)
     return Refusal(code, fault.message or f"Injected fault: {fault.status}.")
 
 
 def as_google(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str], bytes]:
-    """Headers and body over REST."""
+    """Return headers and body over REST."""
     del scope, body
     content = fault.body if fault.body is not None else fault_refusal(fault).body()
     return {"content-type": "application/json; charset=UTF-8"}, json.dumps(content).encode()
