@@ -1,1 +1,1 @@
-"""Calls of GKE and the APIs beside it: credentials, client, failures, market."""
+"""Calls to GKE and related Google APIs: credentials, client, failures, prices."""

@@ -1,9 +1,9 @@
-"""Credentials: for Google's API, and a complete kubeconfig for a cluster's.
+"""Credentials for Google's API, and a complete kubeconfig for a cluster.
 
-In scope: the choice of credentials, and the two ways to a kubeconfig: endpoint, CA and access token; a file of the
-user's. Out of scope: other calls of Google.
+In scope: choosing credentials, and the two sources of a kubeconfig: endpoint, CA, and access token, or the user's file.
+Out of scope: other calls to Google.
 
-No cloud command line tool is run, and neither is gke-gcloud-auth-plugin: its token is the same.
+Neither gcloud nor gke-gcloud-auth-plugin is run; the plugin would use the same token.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from gpukube_gke.live.sdk import Identity
 
 AGENT: Final = f"gpukube/{__version__}"
-"""What Google's audit logs show beside the client library."""
+"""User agent in Google's audit logs, next to the client library."""
 _Session = TypeVar("_Session", bound=requests.Session)
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
-"""The one scope that both the API and the clusters take (docs: kubernetes-engine/how-to/api-server-authentication)."""
+"""The scope that both the API and the clusters accept (docs: kubernetes-engine/how-to/api-server-authentication)."""
 
 
 def named(session: _Session) -> _Session:
-    """Let a session for plain REST tell who calls."""
+    """Set the user agent of a REST session."""
     session.headers["User-Agent"] = AGENT
     return session
 
 
 class GoogleIdentity:
-    """The application default credentials, or a service account that they may impersonate.
+    """Application Default Credentials, or a service account that they impersonate.
 
     Args:
         impersonate: E-mail of the service account; "" for none.
@@ -58,14 +58,14 @@ class GoogleIdentity:
         self._credentials: Credentials | None = None
 
     def credentials(self) -> Credentials:
-        """Find the credentials, once."""
+        """Return the credentials, loaded once."""
         with self._lock:
             if self._credentials is None:
                 self._credentials = self._find()
             return self._credentials
 
     def token(self) -> str:
-        """Get an access token that is good for some minutes at least."""
+        """Return an access token that is valid for at least some minutes."""
         credentials = self.credentials()
         with self._lock:
             if not credentials.valid or credentials.token_state.name != "FRESH":
@@ -73,10 +73,10 @@ class GoogleIdentity:
             return str(credentials.token)
 
     def renew(self) -> None:
-        """Get a new access token in place of one that was refused.
+        """Get a new access token after one was refused.
 
         Raises:
-            google.auth.exceptions.GoogleAuthError: These credentials cannot.
+            google.auth.exceptions.GoogleAuthError: The credentials cannot be refreshed.
         """
         credentials = self.credentials()
         with self._lock:
@@ -94,7 +94,7 @@ class GoogleIdentity:
 
 @cache
 def shared_identity(impersonate: str) -> GoogleIdentity:
-    """Return the one identity of this process for a service account; it lives as long as the process."""
+    """Return the process-wide identity for a service account."""
     return GoogleIdentity(impersonate)
 
 
@@ -113,20 +113,20 @@ class EmulatedIdentity:
         return self._secret
 
     def renew(self) -> None:
-        """Nothing is to be done: the secret is as good the second time."""
+        """Do nothing: the secret does not expire."""
 
 
 def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Identity) -> KubeAccess:
-    """Make a kubeconfig of the cluster's endpoint and an access token.
+    """Return a kubeconfig with the cluster's endpoint and an access token.
 
     Args:
-        cluster: Which.
-        native: The cluster as GKE answers it.
-        identity: Asked for the token.
+        cluster: The cluster.
+        native: The cluster as GKE returns it.
+        identity: Source of the token.
 
     Raises:
-        AccessError: No token, or one that would go to a port of this machine.
-        CloudError: The cluster has no endpoint that can be used.
+        AccessError: No token is available, or it would be sent to a port on this machine.
+        CloudError: The cluster has no usable endpoint.
     """
     section = _server(cluster, native)
     if is_loopback(str(section["server"])) and not isinstance(identity, EmulatedIdentity):
@@ -140,7 +140,7 @@ def cloud_access(cluster: ClusterRef, native: Mapping[str, object], identity: Id
 
 
 def _server(cluster: ClusterRef, native: Mapping[str, object]) -> dict[str, object]:
-    """Choose as gcloud does: the IP endpoint with its CA, else the DNS endpoint, whose certificate is a public one."""
+    """Choose like gcloud: the IP endpoint with its CA, else the DNS endpoint, which has a public certificate."""
     endpoints = tree(native, "controlPlaneEndpointsConfig")
     by_ip, by_dns = tree(endpoints, "ipEndpointsConfig"), tree(endpoints, "dnsEndpointConfig")
     address = str(native.get("endpoint") or "")

@@ -1,9 +1,9 @@
 """The live half of GKE: Google's SDK, its transports, time-outs and retries.
 
-In scope: `GkeCloud`, and how the SDK's client is made. Out of scope: what answers mean (`pool.observe`,
-`failures`), how a cluster's Kubernetes API is reached (`access`).
+In scope: `GkeCloud`, and creating the SDK's client. Out of scope: interpreting responses (`pool.observe`, `failures`),
+access to a cluster's Kubernetes API (`access`).
 
-Nothing here waits for an operation: a write returns the name of its operation, and `poll` looks once.
+Nothing here waits for an operation: a write returns its operation's name, and `poll` checks once.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ _RETRY_FACTOR: Final = 2.0
 _RETRY_MOST_S: Final = 20.0
 _RETRY_TOTAL_S: Final = 120.0
 _REPEATS_EMULATED: Final = 7
-"""A port of this machine that does not answer in so many tries, some seconds, will not in two minutes either. Counted,
-because on a machine that stands still for a while the seconds pass without a try."""
+"""Retries for a port on this machine: if it does not answer within seconds, it will not within two minutes. A count
+rather than a time, because a stalled machine lets time pass without a retry."""
 _SECRET_LASTS: Final = timedelta(hours=1)
 _READY: Final = frozenset({"RUNNING", "RECONCILING", "DEGRADED"})
 
 
 def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
-    """Make the live half of one cluster; no call yet, and no credentials are looked for.
+    """Create the live half of one cluster without any call or credential lookup.
 
     Raises:
-        AccessError: Real credentials must not go to the endpoint of the settings.
+        AccessError: Real credentials must not be sent to the configured endpoint.
     """
     endpoint = choose_endpoint(settings, cluster.key)
     if endpoint.is_emulated:
@@ -97,7 +97,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> GkeCloud:
 
 
 def _not_known(accelerator: str) -> frozenset[str]:
-    """What an emulated Google Cloud says of Compute Engine."""
+    """Compute Engine of an emulated Google Cloud."""
     del accelerator
     return frozenset()
 
@@ -112,7 +112,7 @@ def _real_client(endpoint: Endpoint, identity: GoogleIdentity) -> GkeSdk:
 
 
 def _emulated_client(endpoint: Endpoint) -> GkeSdk:
-    """A client with the secret; credentials, proxies and netrc of the environment are not used."""
+    """Return a client with the secret; it ignores credentials, proxies, and netrc of the environment."""
     if endpoint.grpc:
         channel = grpc.insecure_channel(endpoint.grpc, options=[("grpc.enable_http_proxy", 0)])
         signed = grpc.intercept_channel(channel, _WithToken(endpoint.secret))
@@ -129,12 +129,12 @@ def _emulated_client(endpoint: Endpoint) -> GkeSdk:
     )
     transport = client.transport
     if isinstance(transport, ClusterManagerRestTransport):
-        transport._session.trust_env = False  # noqa: SLF001 - the SDK has no other way to keep proxies out
+        transport._session.trust_env = False  # noqa: SLF001 - the SDK has no other way to ignore proxies
     return cast("GkeSdk", client)
 
 
 def _secret_again(secret: str, request: object, scopes: object) -> tuple[str, datetime]:
-    """Return the secret once more; google-auth wants the end in UTC without a zone."""
+    """Return the secret again; google-auth expects the expiry in UTC without a time zone."""
     del request, scopes
     return secret, datetime.now(UTC).replace(tzinfo=None) + _SECRET_LASTS
 
@@ -144,7 +144,7 @@ def _info() -> ClientInfo:
 
 
 class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc ships no types
-    """Sends the secret with each call: gRPC itself sends credentials over TLS only."""
+    """Adds the secret to each call: gRPC itself sends credentials only over TLS."""
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
@@ -161,20 +161,20 @@ class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grp
 
 
 class GkeCloud(CloudExtras):
-    """One cluster, live.
+    """One live cluster.
 
-    No limits are checked: pod ranges do not tell how many of their addresses are taken.
+    No limits are checked: pod ranges do not show how many of their addresses are in use.
 
     Args:
-        cluster: Which.
-        settings: Of this run.
-        endpoint: Where the client leads.
-        make_sdk: Makes the client, at the first call: Google's credentials are looked for over the network.
-        identity: Who we are.
-        offers: Tells the zones that have an accelerator type; empty when that is not known.
+        cluster: The cluster.
+        settings: Settings of this run.
+        endpoint: The client's endpoint.
+        make_sdk: Creates the client on the first call, because looking up Google's credentials uses the network.
+        identity: The caller's identity.
+        offers: Returns the zones with an accelerator type; empty if unknown.
     """
 
-    def __init__(  # noqa: PLR0913 - what one cluster is reached by
+    def __init__(  # noqa: PLR0913 - everything that one cluster needs
         self,
         cluster: ClusterRef,
         settings: Settings,
@@ -196,7 +196,7 @@ class GkeCloud(CloudExtras):
         self._base = endpoint.url if endpoint.is_emulated else ""
 
     def identify(self) -> ClusterFacts:
-        """Check the project, and that the cluster is there and takes pools."""
+        """Check the project, and that the cluster exists and can have node pools."""
         native = self._read_cluster()
         self._check_project(native)
         if at(native, "autopilot", "enabled"):
@@ -217,23 +217,23 @@ class GkeCloud(CloudExtras):
         )
 
     def pools(self) -> tuple[Observed, ...]:
-        """List every pool of the cluster; the answer has no pages."""
+        """List every pool of the cluster; the response is not paged."""
         request = wire.ListNodePoolsRequest(parent=cluster_name(self._cluster))
         with explained(self._cluster.key):
             found = self._client().list_node_pools(request, retry=self._retry(is_passing), timeout=self._timeout)
             return tuple(observe_pool(_json(pool), self._cluster) for pool in found.node_pools)
 
     def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
-        """The version of the control plane, build included; the node image goes with it."""
+        """Return the control plane's version including the build; the node image follows it."""
         del observed
         native = self._native or self._read_cluster()
         return NodeOffer(kubernetes or str(native.get("currentMasterVersion") or ""))
 
     def complete(self, desired: Desired) -> Desired:
-        """Choose one zone where the spec names none and the cluster has several; check the version of the cluster.
+        """Choose one zone if the spec names none and the cluster has several; check the cluster's version.
 
         Raises:
-            SpecError: The cluster has no zone with the GPU, or too old a control plane.
+            SpecError: The cluster has no zone with the GPU, or its control plane is too old.
         """
         if is_picky(desired.target):
             plane = str((self._native or self._read_cluster()).get("currentMasterVersion", ""))
@@ -248,18 +248,18 @@ class GkeCloud(CloudExtras):
         return None if native is None else observe_pool(native, self._cluster)
 
     def send(self, request: Request) -> Operation:
-        """Start a change; a delete of a missing pool is an operation that `poll` finds done.
+        """Start a change; deleting a missing pool returns an operation that `poll` reports as done.
 
-        The calls that set size, autoscaling and management take no etag: the one of the request is compared with the
-        pool as it is now, right before them, and before each repetition. A create whose answer was lost is repeated
-        only where the pool is not there; an update carries its etag, which no longer fits when it has had its effect.
+        The calls that set size, autoscaling, and management accept no etag: the request's etag is compared with the
+        live pool right before each attempt. A create whose response was lost is retried only if the pool does not
+        exist; an update carries its etag, which no longer matches once the update took effect.
         """
         params = dict(request.params)
         pool = _subject(params)
         if request.operation not in _WRITES:
             raise CloudError(f"GKE has no operation {request.operation}", where=self._where(pool))
         read, verb = _WRITES[request.operation]
-        require_repeatable: Callable[[], object] = lambda: None  # noqa: E731 - a delete, or an update with its etag
+        require_repeatable: Callable[[], object] = lambda: None  # noqa: E731 - a delete, or an update with an etag
         if request.operation in _UNGUARDED:
             require_repeatable = partial(self._require_unmoved, pool, str(params.pop("etag", "")))
             require_repeatable()
@@ -267,8 +267,8 @@ class GkeCloud(CloudExtras):
             require_repeatable = partial(self._require_missing, pool)
 
         def passes(error: BaseException) -> bool:
-            raise_if_cancelled()  # it is asked again only where somebody waits for the answer
-            if is_passing(error) and not is_throttled(error):  # a call that was throttled has had no effect
+            raise_if_cancelled()  # retry only while the caller still waits for the response
+            if is_passing(error) and not is_throttled(error):  # a throttled call had no effect
                 require_repeatable()
             return is_passing(error)
 
@@ -285,7 +285,7 @@ class GkeCloud(CloudExtras):
         return Operation(pool, verb, started.name)
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once: at the operation where its name is known and still kept, else at the pool."""
+        """Check once: the operation if its name is known and still kept, else the pool."""
         where = self._where(operation.pool)
         if operation.handle:
             name = operation_name(self._cluster, operation.handle)
@@ -296,15 +296,15 @@ class GkeCloud(CloudExtras):
         return pool_progress(operation, self._read_pool(operation.pool), where)
 
     def kube_access(self) -> KubeAccess:
-        """Get a complete kubeconfig: the spec's own file, else the cluster's endpoint with an access token."""
+        """Return a complete kubeconfig: from the spec's file, else the cluster's endpoint with an access token."""
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
         return cloud_access(self._cluster, self._native or self._read_cluster(), self._identity)
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of the project, in the region or in all; what cannot be read says why."""
+        """Read quotas of the project, regional or global; a quota that cannot be read has a reason."""
         if self._is_emulated and not self._base:
-            return dict.fromkeys(asked, QuotaReading(unknown="only the gRPC port of the emulated cloud is known"))
+            return dict.fromkeys(asked, QuotaReading(unknown="only the emulated cloud's gRPC port is known"))
         try:
             with explained(self._cluster.key), self._open_session() as session:
                 return QuotaReader(session, self._base, self._timeout, self._cluster.key).read(asked)
@@ -321,7 +321,7 @@ class GkeCloud(CloudExtras):
         return self._settings.request_timeout_s
 
     def _open_session(self) -> requests.Session:
-        """Open a session for APIs beside GKE's own; proxies of the environment are for real ones only."""
+        """Open a session for other Google APIs; proxies of the environment apply only to real ones."""
         if isinstance(self._identity, GoogleIdentity):
             credentials = self._identity.credentials()
             return named(AuthorizedSession(credentials))  # type: ignore[no-untyped-call]  # google-auth has no types
@@ -331,14 +331,14 @@ class GkeCloud(CloudExtras):
         return session
 
     def _retry(self, passes: Callable[[BaseException], bool]) -> Retry:
-        """Make the retry of one call; over gRPC also with a new token, once: over REST google-auth renews it itself."""
+        """Return the retry policy of one call; over gRPC it renews the token once, over REST google-auth does."""
         renewals = iter((self._identity.renew,))
 
         def passes_renewed(error: BaseException) -> bool:
             if isinstance(error, Unauthenticated) and (renew := next(renewals, None)):  # REST raises its base class
                 raise_if_cancelled()
                 renew()
-                return True  # a refused call has had no effect
+                return True  # a refused call had no effect
             return passes(error)
 
         if not self._is_emulated:
@@ -367,7 +367,7 @@ class GkeCloud(CloudExtras):
         return self._native
 
     def _check_project(self, native: Mapping[str, object]) -> None:
-        """Compare what answered with what the spec names; a project's number cannot be compared with its id."""
+        """Compare the project that answered with the spec's; a project number cannot be compared with an id."""
         requested, found = self._cluster.identity["project"], project_of(str(native.get("selfLink", "")))
         if found and requested != found and not found.isdigit() and not requested.isdigit():
             raise WrongAccount(
@@ -389,7 +389,7 @@ class GkeCloud(CloudExtras):
 
     def _require_missing(self, pool: str) -> None:
         if self._read_pool(pool) is not None:
-            problem = Problem("ALREADY_EXISTS", "the create had its effect, and its answer was lost")
+            problem = Problem("ALREADY_EXISTS", "the create took effect, but its response was lost")
             raise error_of(problem, self._where(pool))
 
     def _require_unmoved(self, pool: str, etag: str) -> None:
@@ -407,18 +407,18 @@ _WRITES: Final[Mapping[str, tuple[Callable[[str], object], Literal["create", "up
     MANAGE: (wire.SetNodePoolManagementRequest.from_json, "update"),
     DELETE: (wire.DeleteNodePoolRequest.from_json, "delete"),
 }
-"""Operation, which is the name of the SDK's method -> its request, and what it does to a pool."""
+"""Operation (the SDK's method name) -> its request class and its effect on a pool."""
 _UNGUARDED: Final = frozenset({RESIZE, AUTOSCALE, MANAGE})
 
 
 def _subject(params: Mapping[str, object]) -> str:
-    """The pool that a request is about."""
+    """Return the pool of a request."""
     pool = tree(params, "nodePool")
     return str(pool.get("name", "")) if pool else str(params.get("name", "")).rpartition("/")[2]
 
 
 def _json(message: object) -> Mapping[str, object]:
-    """The JSON form of a message of the SDK: camelCase, enums by name, nothing that is not set."""
+    """Return an SDK message as JSON: camelCase, enums by name, only members that are set."""
     found: Mapping[str, object] = MessageToDict(type(message).pb(message))  # type: ignore[attr-defined]  # proto-plus
     return found
 

@@ -1,1 +1,1 @@
-"""A pool in the terms of GKE: fields, requests, observation, changes. Pure."""
+"""GKE node pools: fields, requests, observation, changes. Pure."""

@@ -1,15 +1,16 @@
-"""Changes of a live pool -> the calls that bring them about in place.
+"""Translates changes of a live pool into in-place update calls.
 
-In scope: which changes go into one call, what it carries, and the order of the calls. Out of scope: what a
-change does (`updates`), sizes (`sizes`), sending.
+In scope: which changes share a call, its content, and the order of the calls. Out of scope: the effect of a change
+(`updates`), sizes (`sizes`), sending.
 
-UpdateNodePool gets one group of attributes per call, as gcloud and Terraform send it: with the zones in the request
-other changes reach new nodes only (google.container.v1 UpdateNodePoolRequest.locations), and the accelerators must not
-be in a request that is about something else (hashicorp/terraform-provider-google#14800). Labels, taints, network tags
-and resource labels are replaced as whole sets, so they are what was read with the changes in it, guarded by the etag.
+Each UpdateNodePool call carries one group of attributes, as gcloud and Terraform send it: with zones in the request,
+other changes apply only to new nodes (google.container.v1 UpdateNodePoolRequest.locations), and accelerators must not
+be in a request for something else (hashicorp/terraform-provider-google#14800). Labels, taints, network tags, and
+resource labels are replaced as whole sets, so each call sends the live set with the changes merged in, guarded by the
+etag.
 
-Order: what only takes note, protection first; how nodes are replaced, before what replaces them; zones, because sizes
-are counted per zone; sizes last.
+Order: metadata-only changes, protection first; how nodes are replaced, before changes that replace them; zones, because
+sizes are per zone; sizes last.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ if TYPE_CHECKING:
 
 MANAGE: Final = "set_node_pool_management"
 _SERVICE_TAGS: Final = "goog-"
-"""Prefix of resource labels that Google writes, and nobody else may."""
+"""Prefix of resource labels that only Google may write."""
 _POLICY: Final = native_path("autoscaling.locationPolicy")
 
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """What is to be done to a pool, as the builders of calls see it."""
+    """The input of the functions that build calls."""
 
     desired: Desired
     observed: Observed
@@ -79,7 +80,7 @@ class _Edit:
         return self.changes[field].new
 
     def update(self, **body: object) -> Request:
-        """UpdateNodePool with this body, for the pool as it was read."""
+        """Return an UpdateNodePool request with this body, for the pool as it was read."""
         return Request("gke", UPDATE, {"name": self._name, **body, **self._guard})
 
     def manage(self, body: Mapping[str, object]) -> Request:
@@ -95,20 +96,20 @@ class _Edit:
 
 
 def update_pool(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-    """Make the calls for these changes, in the order in which they must be sent.
+    """Return the calls for these changes, in the order in which they must be sent.
 
     Raises:
-        SpecError: The live zones do not divide the size that is declared; the spec left the zones open.
+        SpecError: The declared size is not divisible by the live zones, which the spec leaves open.
     """
     edit = _Edit(desired, observed, {change.field: change for change in changes})
     return tuple(request for groups, build in _CALLS if edit.has(*groups) for request in build(edit))
 
 
 def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Give a live pool another size or other bounds.
+    """Return the call that changes the size or the bounds of a live pool.
 
     Raises:
-        SpecError: The zones of the pool do not divide a number.
+        SpecError: A number is not divisible by the zones of the pool.
     """
     if nodes.autoscaled:
         return autoscale_request(cluster, observed, nodes)
@@ -116,7 +117,7 @@ def scale_pool(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request
 
 
 def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-    """Take our marks off the labels. Other resource labels would make every node anew, so the copy stays there."""
+    """Remove gpukube's labels. The copy in the resource labels stays: changing those recreates every node."""
     kept = released_labels(observed)
     if kept == observed.labels:
         return ()
@@ -126,7 +127,7 @@ def release_pool(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]
 
 
 def _manage(edit: _Edit) -> list[Request]:
-    """The message is replaced as a whole, so the flag that stays is sent again."""
+    """Build the whole message, since GKE replaces it: the unchanged flag is sent again."""
     live = live_message(edit.observed, "management")
     flags = {flag: bool(live.get(flag)) for flag in ("autoUpgrade", "autoRepair")}
     return [edit.manage(flags | _members(edit, *_MANAGEMENT))]
@@ -147,9 +148,9 @@ def _taint(edit: _Edit) -> list[Request]:
 
 
 def _tag(edit: _Edit) -> list[Request]:
-    """Resource labels; those of Google are left out, which it keeps by itself and takes from nobody.
+    """Build the resource labels without Google's, which it keeps on its own and accepts from nobody.
 
-    The copy of our marks stays as creation wrote it; only its record of the spec's tags follows them.
+    The copy of gpukube's marks stays as written at creation; only its record of the spec's tags is updated.
     """
     live = texts(edit.config, "resourceLabels")
     tags = {key: value for key, value in live.items() if not key.startswith(_SERVICE_TAGS)}
@@ -167,7 +168,7 @@ def _put(labels: dict[str, str], key: str, value: object) -> None:
 
 
 def _accelerate(edit: _Edit) -> list[Request]:
-    """The live accelerator, type and count as they are (others are refused), with what changes in it."""
+    """Build the live accelerator with the changes; type and count stay, since GKE refuses others."""
     live = tree(edit.config, "accelerators", 0)
     expected = tree(edit.desired.create.params, "nodePool", "config", "accelerators", 0)
     if edit.has(("sharing",)):
@@ -187,12 +188,12 @@ def _migrate(edit: _Edit) -> list[Request]:
     for field, name in ((INSTANCE_TYPE, "machineType"), (DISK_TYPE, "diskType"), (DISK_SIZE, "diskSizeGb")):
         if field in edit.changes:
             value = edit.new(field)
-            body[name] = str(value) if name == "diskSizeGb" else value  # a 64-bit number is text
+            body[name] = str(value) if name == "diskSizeGb" else value  # 64-bit numbers are strings
     return [edit.update(**body)]
 
 
 def _upgrade(edit: _Edit) -> list[Request]:
-    """Both are required together (google.container.v1); silence on the version could mean the newest one."""
+    """Build both, which are required together (google.container.v1); without a version GKE might use the newest."""
     live = {"imageType": edit.config.get("imageType"), "nodeVersion": edit.observed.native.get("version")}
     changed = {IMAGE: "imageType", KUBERNETES_VERSION: "nodeVersion"}
     body = live | {name: edit.new(field) for field, name in changed.items() if field in edit.changes}
@@ -204,7 +205,7 @@ _SYSTEM: Final = (IMAGE, KUBERNETES_VERSION)
 
 
 def _renew(edit: _Edit) -> list[Request]:
-    """The latest driver is for Container-Optimized OS only: it comes after that image, and goes before another."""
+    """The latest driver requires Container-Optimized OS: set it after that image, and drop it before another image."""
     calls = [
         *(_accelerate(edit) if edit.has(*_ACCELERATORS) else ()),
         *(_upgrade(edit) if edit.has(*_SYSTEM) else ()),
@@ -224,13 +225,13 @@ def _move(edit: _Edit) -> list[Request]:
 
 
 def _zones(edit: _Edit) -> list[str]:
-    """The zones that the pool will have."""
+    """Return the zones that the pool will have."""
     desired = edit.new(ZONES) if ZONES in edit.changes else None
     return [str(zone) for zone in desired] if isinstance(desired, tuple) else list(zones_of(edit.observed.native))
 
 
 def _resize(edit: _Edit) -> list[Request]:
-    """Sizes follow the zones: with other zones the same total is another number for each."""
+    """Sizes follow zones: with other zones, the same total is a different number per zone."""
     zones = len(_zones(edit))
     if not edit.desired.target.nodes.autoscaled:
         return _fix_size(edit, zones)
@@ -242,7 +243,7 @@ def _resize(edit: _Edit) -> list[Request]:
 
 
 def _fix_size(edit: _Edit, zones: int) -> list[Request]:
-    """Turn the autoscaler off first: a size that is set while it owns the number is its start, and not what stays."""
+    """Turn the autoscaler off first: while it is on, a size that is set is only its starting point."""
     size = resize_request(edit.cluster, edit.observed, edit.desired.target.nodes.count, zones)
     if is_autoscaled(edit.observed):
         return [autoscale_request(edit.cluster, edit.observed, None), size]
@@ -250,17 +251,17 @@ def _fix_size(edit: _Edit, zones: int) -> list[Request]:
 
 
 def _members(edit: _Edit, *message: str) -> dict[str, object]:
-    """The changed fields of a message, by their names."""
+    """Return the changed fields of a message, by name."""
     return {name: value for (name,), value in edit.below(*message).items()}
 
 
 def _message(path: FieldPath, field: str) -> Callable[[_Edit], list[Request]]:
-    """A message of native fields that is sent with what changes in it."""
+    """Return a builder for a native message that is sent with only its changes."""
     return lambda edit: [edit.update(**{field: _members(edit, *path)})]
 
 
 def _whole(field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
-    """A message that is replaced as a whole: the live one with what changes in it."""
+    """Return a builder for a message that GKE replaces: the live one with the changes merged in."""
 
     def build(edit: _Edit) -> list[Request]:
         live = tree(edit.observed.native, *parents, field)
@@ -296,7 +297,7 @@ _FAST_SOCKET: Final = native_path("config.fastSocket")
 
 
 def _connect(edit: _Edit) -> list[Request]:
-    """Fast socket needs gVNIC: it comes after it, and goes before it."""
+    """Fast socket needs gVNIC: enable it after gVNIC, and disable it before."""
     calls = [
         *(_message(_GVNIC, "gvnic")(edit) if edit.has(_GVNIC) else ()),
         *(_message(_FAST_SOCKET, "fastSocket")(edit) if edit.has(_FAST_SOCKET) else ()),
@@ -326,4 +327,4 @@ _CALLS: Final[tuple[tuple[tuple[tuple[str, ...], ...], Callable[[_Edit], list[Re
     ((ZONES,), _move),
     ((ZONES, ("nodes",), _POLICY), _resize),
 )
-"""Paths of the fields of a group, or above them, and what makes its calls; in the order in which they are sent."""
+"""Field paths of each group (or their parents) and the builder of its calls, in sending order."""

@@ -1,11 +1,10 @@
-"""Numbers of nodes: totals of the pool in the spec, totals and numbers per zone on GKE.
+"""Node counts: pool totals in the spec, totals and per-zone numbers on GKE.
 
-In scope: the arithmetic and its errors. Out of scope: which zones (`translate`, `live.client`).
+In scope: the arithmetic and its errors. Out of scope: choosing zones (`translate`, `live.client`).
 
-A size is per zone (google.container.v1 NodePool.initial_node_count, SetNodePoolSizeRequest.node_count). The bounds of
-the autoscaler are either of the whole pool or per zone (NodePoolAutoscaling.total_max_node_count, max_node_count).
-They are sent as the scope of the spec says: bounds per zone keep a pool from using its maximum where only one zone
-has machines.
+A size is per zone (google.container.v1 NodePool.initial_node_count, SetNodePoolSizeRequest.node_count). The
+autoscaler's bounds apply to the whole pool or per zone (NodePoolAutoscaling.total_max_node_count, max_node_count).
+The scope in the spec decides: with per-zone bounds a pool cannot reach its maximum if only one zone has machines.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ if TYPE_CHECKING:
     from gpukube.core.values import Nodes, Target
 
 MOST_PER_ZONE: Final = 1000
-"""Nodes of a pool in one zone (docs: kubernetes-engine/quotas)."""
+"""Maximum nodes of a pool in one zone (docs: kubernetes-engine/quotas)."""
 _WHY: Final = "GKE counts nodes per zone, the same number in each"
 
 
 def initial_per_zone(nodes: Nodes, zones: int) -> int:
-    """Return the nodes that each zone gets at creation.
+    """Return the number of nodes per zone at creation.
 
-    Where the zones do not divide the minimum of an autoscaled pool, it begins above the minimum rather than below it,
-    because the autoscaler adds no nodes for a minimum alone; but never above the maximum.
+    If the minimum of an autoscaled pool is not divisible by the zones, the pool starts above it rather than below,
+    because the autoscaler does not add nodes just to reach the minimum; but never above the maximum.
     """
     low, rest = divmod(nodes.count, zones)
     return low + 1 if rest and (low + 1) * zones <= nodes.maximum else low
 
 
 def autoscaling_bounds(nodes: Nodes, zones: int) -> dict[str, object]:
-    """Return the bounds in the form of NodePoolAutoscaling; the pair that is not sent is cleared."""
+    """Return the bounds as NodePoolAutoscaling; GKE clears the pair that is not sent."""
     if nodes.scope == "zone":
         return {"minNodeCount": nodes.minimum // zones, "maxNodeCount": nodes.maximum // zones}
     return {"totalMinNodeCount": nodes.minimum, "totalMaxNodeCount": nodes.maximum}
 
 
 def check_counts(target: Target) -> Iterator[Finding]:
-    """Find sizes that the zones do not divide, and more nodes than a zone may have."""
+    """Find sizes that are not divisible by the zones, and more nodes than a zone may have."""
     zones = max(1, len(target.zones))
     yield from _uneven(target, zones)
     path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
@@ -68,7 +67,7 @@ def _uneven(target: Target, zones: int) -> Iterator[Finding]:
 
 
 def _uneven_minimum(target: Target, zones: int) -> Finding:
-    """Without `initial` a pool begins with its minimum, as nearly as its zones can have it."""
+    """Without `initial` a pool starts with its minimum, rounded to what its zones allow."""
     nodes, path = target.nodes, "nodes.autoscaling.min"
     each = initial_per_zone(nodes, zones)
     first = each * zones

@@ -1,14 +1,14 @@
 """The fields of a GKE node pool: one row each, from the spec to the wire and back.
 
-In scope: the table, with the small functions that its exotic rows need. Out of scope: what GKE refuses
-(`rules.checks`), calls (`change`), native fields (`native`), which a spec writes by the names of the API.
+In scope: the table, and the small functions of its special rows. Out of scope: what GKE refuses (`rules.checks`), calls
+(`change`), native fields (`native`), which a spec writes with the API's names.
 
-Outside the table stay the parts of a pool that no field stands for (oauthScopes, management: `translate`), how
-machines are bought, which is several members at once (`purchase`), and the node count of a live autoscaled pool.
+Not in the table: parts of a pool without a field (oauthScopes, management: `translate`), how machines are bought, which
+takes several members (`purchase`), and the node count of a live autoscaled pool.
 
 A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
-of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is
-not documented whether nodes are made again, the row takes the worse case.
+of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. If it is
+not documented whether a change recreates nodes, the row assumes that it does.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
 
 OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
-"""Node label that keeps GKE's own device plugin away (docs: kubernetes-engine, GPU Operator on GKE)."""
+"""Node label that disables GKE's own device plugin (docs: kubernetes-engine, GPU Operator on GKE)."""
 ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")
-"""GKE puts it on arm64 nodes (google.container.v1 TaintConfig)."""
+"""GKE adds it to arm64 nodes (google.container.v1 TaintConfig)."""
 QUEUED_TAINT: Final = Taint("cloud.google.com/gke-queued", "true", "NoSchedule")
-"""GKE puts it on the nodes of queued pools (docs: kubernetes-engine/how-to/provisioningrequest)."""
+"""GKE adds it to the nodes of queued pools (docs: kubernetes-engine/how-to/provisioningrequest)."""
 SYSTEM_TAINTS: Final = frozenset({ARM_TAINT.key, QUEUED_TAINT.key})
-"""Keys of taints that GKE puts on nodes by itself, besides the GPU taint."""
+"""Keys of taints that GKE adds to nodes, in addition to the GPU taint."""
 NO_DRIVER: Final = "INSTALLATION_DISABLED"
-"""GPUDriverVersion that leaves the driver to somebody else."""
+"""GPUDriverVersion for nodes whose driver GKE does not install."""
 LATEST: Final = "latest"
-"""driver.version besides "default", which is GKE's choice and no field."""
+"""The other driver.version than "default", which is GKE's default and not a field."""
 EFFECTS: Final[Mapping[str, str]] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",
@@ -68,9 +68,9 @@ SET_MANAGEMENT: Final = "set_node_pool_management"
 
 _STRATEGIES: Final = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
 _DRIVERS: Final = ("", "GPU_DRIVER_VERSION_UNSPECIFIED", "DEFAULT", "LATEST")
-"""GpuDriverInstallationConfig.GPUDriverVersion where GKE installs the driver."""
+"""GpuDriverInstallationConfig.GPUDriverVersion values with which GKE installs the driver."""
 _ADDED_LABELS: Final = (PROTECT_LABEL, OPT_OUT_LABEL)
-"""Labels that are fields of their own."""
+"""Labels that are separate fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,46 +90,46 @@ class Live:
         return tree(self.pool, "config", "accelerators", 0)
 
 
-# What a spec means
+# Reading the spec
 
 
 def own_taints(target: Target) -> tuple[Taint, ...]:
-    """Return the taints of a target without the one that is GKE's to add."""
+    """Return the taints of a target without the GPU taint, which GKE adds."""
     return tuple(taint for taint in target.taints if taint != GPU_TAINT)
 
 
 def runs_own_plugin(target: Target) -> bool:
-    """Whether GKE's plugin is to be kept away, for our operator's or one that somebody else runs."""
+    """Return whether GKE's plugin must be disabled, for gpukube's operator or the user's own plugin."""
     return target.plugin_owner == "none" or is_operated(target)
 
 
 def is_operated(target: Target) -> bool:
-    """Whether plugin and sharing, and the cut of the GPUs, are the GPU Operator's: GKE gets none of them then.
+    """Return whether the GPU Operator owns plugin, sharing, and MIG; then none of them is sent to GKE.
 
     Source:
-        GoogleCloudPlatform/container-engine-accelerators: sharing is done by GKE's plugin, which is kept away.
+        GoogleCloudPlatform/container-engine-accelerators: GKE's plugin does the sharing, and it is disabled here.
     """
     return target.plugin_owner == "operator" or (target.driver_owner == "operator" and target.plugin_owner == "auto")
 
 
 def image_of(target: Target) -> str:
-    """Name the node image as GKE answers it: gcloud and Terraform write cos_containerd too (google.container.v1)."""
+    """Return the node image as GKE returns it; gcloud and Terraform also accept cos_containerd."""
     return target.image.upper()
 
 
 def accelerator_of(target: Target) -> str:
-    """Name the GPUs of a node as they are compared: "8 x nvidia-tesla-a100"."""
+    """Return the GPUs of a node in comparable form: "8 x nvidia-tesla-a100"."""
     return f"{target.machine.devices} x {target.machine.accelerator}"
 
 
 def upgrade_fields(target: Target) -> dict[FieldPath, int]:
-    """Return how many nodes an upgrade may add and take away, as far as the spec says; shares of nodes are refused."""
+    """Return how many nodes an upgrade may add and remove, if the spec sets them; percentages are refused elsewhere."""
     requested = {paths.MAX_SURGE: target.upgrade.max_surge, paths.MAX_UNAVAILABLE: target.upgrade.max_unavailable}
     return {path: int(limit) for path, limit in requested.items() if limit and limit.isdecimal()}
 
 
 def wire_taint(taint: Taint) -> dict[str, object]:
-    """Write a taint in the form of the wire, whose effects are words of its own."""
+    """Return a taint in wire form, which has its own names for effects."""
     return {"key": taint.key, "value": taint.value, "effect": EFFECTS[taint.effect]}
 
 
@@ -139,7 +139,7 @@ def _zones(target: Target) -> list[str]:
 
 
 def _parts(target: Target) -> int:
-    return max(1, len(_zones(target)))  # a zone that is left open is one zone
+    return max(1, len(_zones(target)))  # without zones in the spec, one is used
 
 
 def _scaling(draft: Draft) -> dict[str, object] | None:
@@ -151,7 +151,7 @@ def _scaling(draft: Draft) -> dict[str, object] | None:
 
 
 def _pace(draft: Draft) -> dict[str, object] | None:
-    """How nodes are upgraded: gcloud's own default where the spec is silent on a part."""
+    """Return the upgrade settings; gcloud's defaults for parts that the spec omits."""
     requested = upgrade_fields(draft.target)
     if is_short_lived(draft.target) and not requested:
         return None
@@ -159,7 +159,7 @@ def _pace(draft: Draft) -> dict[str, object] | None:
 
 
 def _driver(target: Target) -> str:
-    """The managed driver is finished by the plugin that the opt-out label keeps away (NVIDIA/aicr#2047)."""
+    """The plugin that the opt-out label disables would finish installing the managed driver (NVIDIA/aicr#2047)."""
     return "none" if target.driver_owner in ("none", "operator") or runs_own_plugin(target) else "cloud"
 
 
@@ -184,7 +184,7 @@ def _sliced(draft: Draft, mode: str) -> dict[str, object] | None:
     return None if replicas is None else words
 
 
-# What a live pool says
+# Reading a live pool
 
 
 def zones_of(native: Mapping[str, object]) -> tuple[str, ...]:
@@ -193,12 +193,12 @@ def zones_of(native: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def total_of(native: Mapping[str, object], per_zone: object) -> int:
-    """Return the nodes of the whole pool, whose numbers are per zone."""
+    """Return the nodes of the whole pool from a number per zone."""
     return number(per_zone) * max(1, len(zones_of(native)))
 
 
 def read_taints(config: Mapping[str, object]) -> tuple[Taint, ...]:
-    """Read the taints of a node config, those of GKE included."""
+    """Read the taints of a node config, including GKE's."""
     effects = {word: effect for effect, word in EFFECTS.items()}
     return tuple(
         Taint(
@@ -219,7 +219,7 @@ def _has_totals(live: Live) -> bool:
 
 
 def _bound(live: Live, end: str) -> int | None:
-    """A bound as a total, also where GKE keeps it per zone; proto3 leaves 0 out."""
+    """Return a bound as a total, also if GKE has it per zone; proto3 omits 0."""
     if not _is_scaled(live):
         return None
     scaling = tree(live.pool, "autoscaling")
@@ -243,7 +243,7 @@ def _live_driver(live: Live) -> str:
 
 
 def unknown_strategy(live: Live) -> str | None:
-    """Return how GPUs are shared where no field is for that word: a difference without a row, so never changed."""
+    """Return a sharing strategy that gpukube does not know: a difference without a row, which is never changed."""
     word = text(live.accelerator, "gpuSharingConfig", "gpuSharingStrategy")
     return None if word in ("", "GPU_SHARING_STRATEGY_UNSPECIFIED", *_STRATEGIES.values()) else word
 
@@ -254,11 +254,11 @@ def _read_taints(live: Live) -> tuple[str, ...]:
     return tuple(sorted(map(str, found)))
 
 
-# What the values of a change make of its row
+# Adjusting a row to the values of a change
 
 
 def _type(change: Change, row: UpdateRow) -> UpdateRow:
-    """A machine of another size with the same GPUs is a change that GKE rolls out (g2-standard-8 to -12)."""
+    """GKE rolls out a machine of another size with the same GPUs (g2-standard-8 to -12)."""
     old, new = (find_machine("gke", str(name)) for name in (change.old, change.new))
     n1 = all(str(name).startswith("n1-") for name in (change.old, change.new))
     same = old is not None and new is not None and (old.accelerator, old.gpus) == (new.accelerator, new.gpus)
@@ -268,7 +268,7 @@ def _type(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
-    """With an autoscaler the number is its own, and comes and goes with it."""
+    """The autoscaler owns the number while it is on."""
     old, new = change.old, change.new
     if new is None:
         return replace(row, sentence="the autoscaler controls the number", call=SET_SCALING)
@@ -285,17 +285,17 @@ def _bounds(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _moved(change: Change, row: UpdateRow) -> UpdateRow:
-    """A pool has the same number of nodes in each zone: with more zones a total that stays leaves fewer in each."""
+    """A pool has the same number of nodes in each zone, so with more zones the same total means fewer in each."""
     if {*strings(change.old)} <= {*strings(change.new)}:
         sentence = "GKE adds the same number of nodes in each new zone, then removes those above the total"
         return replace(row, sentence=sentence)
     return row
 
 
-_AT_BIRTH: Final = "set at creation only"
+_AT_CREATION: Final = "set at creation only"
 _BOUGHT: Final = (
-    "Spot and reservations are set at creation only; UpdateNodePool takes flex start and queued provisioning, but what "
-    "they do to live nodes is not documented (unconfirmed)"
+    "Spot and reservations are set at creation only; UpdateNodePool accepts flex start and queued provisioning, but "
+    "their effect on live nodes is not documented (unconfirmed)"
 )
 _RUN_DURATION: Final = (
     "set at creation, as in Terraform; the effect of UpdateNodePool on live nodes is not documented (unconfirmed)"
@@ -332,7 +332,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: tuple(sorted(draft.target.zones)) or None,
         write=lambda draft: _zones(draft.target) or None,
         read=lambda live: tuple(sorted(zones_of(live.pool))) or None,
-        effect=Effect("disruptive", "GKE removes the nodes in zones that are removed", f"{_PROTO}locations", UPDATE),
+        effect=Effect("disruptive", "GKE removes the nodes in removed zones", f"{_PROTO}locations", UPDATE),
         ability=_EXACT,
         adjust=_moved,
     ),
@@ -347,7 +347,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.INSTANCE_TYPE,
         wire=("config", "machineType"),
         get=lambda draft: draft.target.machine.name,
-        effect=Effect("replace", "another machine type has other GPUs, and a pool's GPUs are fixed", _TRIED),
+        effect=Effect("replace", "another machine type has different GPUs, and a pool's GPUs are fixed", _TRIED),
         adjust=_type,
     ),
     Binding(
@@ -371,7 +371,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         words=frozenset({"cloud", "none"}),
         effect=Effect(
             "disruptive",
-            "the driver is installed another way, and GKE may recreate the nodes",
+            "the driver is installed differently, and GKE may recreate the nodes",
             f"{_DOCS}, {_TRIED}",
             UPDATE,
         ),
@@ -483,7 +483,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
             if not (key.startswith("goog-") or FORM.is_own(key))
         },
         effect=Effect("disruptive", _RECREATED, "gcloud container node-pools update --help: --labels", UPDATE),
-        ability=Ability("emulated", "labels of the machines", "a node pool has no other tags for billing"),
+        ability=Ability("emulated", "labels of the machines", "node pools have no other tags for billing"),
         feature="tags",
     ),
     Binding(
@@ -510,7 +510,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: draft.target.max_pods,
         write=lambda draft: None if draft.target.max_pods is None else str(draft.target.max_pods),
         read=lambda live: number(live.pool, "maxPodsConstraint", "maxPodsPerNode") or None,
-        effect=Effect("replace", _AT_BIRTH, _TERRAFORM),
+        effect=Effect("replace", _AT_CREATION, _TERRAFORM),
         ability=_EXACT,
     ),
     Binding(
@@ -539,7 +539,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: ("pool" if _has_totals(live) else "zone") if _is_scaled(live) else None,
         effect=Effect(
             "in-place",
-            "the autoscaler uses the bounds of the other scope; no node is removed for it",
+            "the autoscaler uses the bounds of the other scope; no nodes are removed",
             "google.container.v1 NodePoolAutoscaling.total_max_node_count",
             SET_SCALING,
         ),
@@ -584,7 +584,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         effect=Effect("replace", "the label that disables GKE's plugin removes the devices of running pods", _AICR),
     ),
 )
-"""The portable fields, in the order of the wire."""
+"""The portable fields, in wire order."""
 
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
@@ -594,7 +594,7 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "sharing.mig.layout": Ability(
             "missing", "write a pool for each profile", "all GPUs of a GKE pool use the same MIG size"
         ),
-        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint itself where the cluster has other nodes"),
+        "gpuTaint": Ability("missing", "", "GKE adds the GPU taint if the cluster has other nodes"),
     }
 )
 """Docs: kubernetes-engine/how-to/gpus, concepts/timesharing-gpus, how-to/gpus-multi, how-to/nvidia-mps-gpus."""

@@ -1,8 +1,8 @@
-"""What a person chose of a live node pool: its fields without those that GKE gives to every pool.
+"""The fields of a live node pool that a person chose, without GKE's defaults.
 
 Source:
     Defaults: google.container.v1 NodePool and NodeConfig; the scopes are those of `gcloud container node-pools create`.
-    A block of zero values says nothing (terraform-google-modules/terraform-google-kubernetes-engine#2304).
+    A block of zero values is a default (terraform-google-modules/terraform-google-kubernetes-engine#2304).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
     FieldPath("gke", "config", "oauthScopes"): (_SCOPES,),
     FieldPath("gke", "config", "shieldedInstanceConfig", "enableIntegrityMonitoring"): (True,),
 }
-"""Values that a pool has of which nothing was said; false and 0 of a native field are such too."""
+"""Default values; false and 0 of a native field count as defaults too."""
 _OF_BUYING: Final = (
     FieldPath("gke", "config", "reservationAffinity"),
     FieldPath("gke", "config", "maxRunDuration"),
@@ -79,7 +79,7 @@ def _is_default(path: FieldPath, value: object) -> bool:
 
 
 def _with_form(found: dict[FieldPath, object]) -> dict[FieldPath, object]:
-    """Write how machines are bought as a spec does: "reservation NAME" and the forms by which machines come and go."""
+    """Convert how machines are bought to the spec's form: "reservation NAME" and the short-lived forms."""
     form, _, name = str(found.pop(FORM_FIELD)).partition(" ")
     run = found.pop(RUN_FIELD, None)
     kept = {path: value for path, value in found.items() if not any(path.is_below(*one) for one in _OF_BUYING)}
@@ -88,13 +88,13 @@ def _with_form(found: dict[FieldPath, object]) -> dict[FieldPath, object]:
     kept = {path: value for path, value in kept.items() if not path.is_below("upgrade")}
     forms = ("flexStart", "queued") if form == "flexStartQueued" else (form,)
     written: dict[FieldPath, object] = {FieldPath(*FORM_FIELD, one): {} for one in forms}
-    if run:  # of two forms the first has it for both
+    if run:  # the first of two forms has it for both
         written[FieldPath(*FORM_FIELD, forms[0])] = {"maxRunDuration": run}
     return kept | written
 
 
 def _per_zone(found: dict[FieldPath, object], observed: Observed) -> None:
-    """Bounds of a zone are written per zone, and compared as totals of the pool."""
+    """Per-zone bounds are written per zone, but compared as pool totals."""
     zones = observed.fields.get(paths.ZONES)
     many = len(zones) if isinstance(zones, tuple) else 1
     for path in (paths.LEAST, paths.MOST):

@@ -1,7 +1,7 @@
-"""Who else manages a node pool: GKE's own provisioning, and tools by their resource labels and metadata.
+"""Detects other managers of a node pool: GKE's node auto-provisioning, and tools by their resource labels and metadata.
 
-Config Connector's mapping of a node pool writes no label into it (GoogleCloudPlatform/k8s-config-connector
-config/servicemappings/container.yaml); its label is looked for where somebody put it there.
+Config Connector's mapping of a node pool does not write its label (GoogleCloudPlatform/k8s-config-connector
+config/servicemappings/container.yaml); the label is checked in case a user added it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SIGNS: Final = (
     CROSSPLANE,
 )
 _MODULE: Final = "Terraform (terraform-google-modules/kubernetes-engine)"
-"""Writes these two into metadata and labels of each pool (its cluster.tf)."""
+"""This module writes both into metadata and labels of each pool (its cluster.tf)."""
 _MODULE_KEYS: Final = frozenset({"cluster_name", "node_pool"})
 
 
 def managers_of(observed: Observed) -> tuple[Manager, ...]:
-    """Find who else manages a live node pool."""
+    """Return the other managers of a live node pool."""
     found = find_managers("resource label", texts(observed.native, "config", "resourceLabels"), SIGNS)
     if at(observed.native, "autoscaling", "autoprovisioned"):
         found = (Manager("node auto-provisioning", "autoscaling.autoprovisioned"), *found)

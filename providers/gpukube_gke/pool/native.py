@@ -1,7 +1,7 @@
-"""The fields of a GKE node pool by their wire names: which the spec may set natively, and of which shape.
+"""The native fields of a GKE node pool: which ones a spec may set, and their shapes.
 
-In scope: that table, the checks of the spec's `gke:` fields against it, merging them into a request. Out of scope: what
-a change of a field does (`updates`).
+In scope: that table, the checks of the spec's `gke:` fields against it, merging them into a request. Out of scope: the
+effect of a change (`updates`).
 
 Names and shapes are those of google.container.v1 (google-cloud-container 2.67.0, messages NodePool and NodeConfig); a
 test sets each of them in the real message.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Leaf: TypeAlias = (
     "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key', 'networks', 'disks'] | tuple[str, ...]"
 )
-"""Of a field: a JSON type, a form of text, a list of such or of messages, or the words it may hold."""
+"""The type of a field: a JSON type, a string format, a list of strings or messages, or its enum values."""
 
 NATIVE: Mapping[str, Leaf] = {
     "management.autoUpgrade": "bool",
@@ -77,7 +77,7 @@ NATIVE: Mapping[str, Leaf] = {
     "config.taintConfig.architectureTaintBehavior": ("NONE", "ARM"),
     "config.consolidationDelay": "seconds",
 }
-"""What `gke:` may hold, by path. Each has a row in `updates.NATIVE_ROWS`."""
+"""Fields allowed in `gke:`, by path. Each has a row in `updates.NATIVE_ROWS`."""
 
 _ACCELERATORS: Final = "config.accelerators"
 MANAGED: Mapping[str, str] = {
@@ -95,34 +95,34 @@ MANAGED: Mapping[str, str] = {
     "config.bootDisk": "disk",
     **managed_members(BINDINGS),
 }
-"""Fields that gpukube sends itself -> the field of the spec to write instead."""
+"""Fields that gpukube sets -> the field of the spec to write instead."""
 
 _NO_ROW = "the effect of a later change on the pool is not known"
 REFUSED: Mapping[str, str] = {
-    "selfLink": "the service writes it",
-    "status": "the service writes it",
-    "statusMessage": "the service writes it",
-    "conditions": "the service writes it",
-    "etag": "the service writes it",
-    "instanceGroupUrls": "the service writes it",
-    "podIpv4CidrSize": "the service writes it",
-    "updateInfo": "the service writes it",
-    "autoscaling.autoprovisioned": "the autoscaler creates and deletes such pools itself",
-    "kubeletCertInfo": "the service writes it",
+    "selfLink": "read-only",
+    "status": "read-only",
+    "statusMessage": "read-only",
+    "conditions": "read-only",
+    "etag": "read-only",
+    "instanceGroupUrls": "read-only",
+    "podIpv4CidrSize": "read-only",
+    "updateInfo": "read-only",
+    "autoscaling.autoprovisioned": "the autoscaler creates and deletes such pools",
+    "kubeletCertInfo": "read-only",
     "maintenancePolicy": _NO_ROW,
     "placementPolicy.tpuTopology": "it is for TPUs",
     "upgradeSettings.blueGreenSettings": _NO_ROW,
-    "management.upgradeOptions": "the service writes it",
-    "networkConfig.podIpv4RangeUtilization": "the service writes it",
-    "networkConfig.subnetwork": "the service writes it",
+    "management.upgradeOptions": "read-only",
+    "networkConfig.podIpv4RangeUtilization": "read-only",
+    "networkConfig.subnetwork": "read-only",
     "networkConfig.networkPerformanceConfig": _NO_ROW,
     "networkConfig.podCidrOverprovisionConfig": _NO_ROW,
     "networkConfig.additionalPodNetworkConfigs": _NO_ROW,
     "networkConfig.networkTierConfig": _NO_ROW,
     "config.windowsNodeConfig": "GPU pools of gpukube are Linux",
-    "config.effectiveCgroupMode": "the service writes it",
+    "config.effectiveCgroupMode": "read-only",
     "config.ephemeralStorageLocalSsdConfig.dataCacheCount": _NO_ROW,
-    "config.sandboxConfig": "GKE Sandbox is not for these pools",
+    "config.sandboxConfig": "GKE Sandbox is not supported on GPU pools here",
     "config.localSsdCount": "config.ephemeralStorageLocalSsdConfig and config.localNvmeSsdBlockConfig replace it",
     **{
         f"config.{name}": _NO_ROW
@@ -145,22 +145,22 @@ REFUSED: Mapping[str, str] = {
         )
     },
 }
-"""Fields that no GPU pool of gpukube carries -> why. Every field of the messages is in one of the three tables."""
+"""Fields that gpukube does not allow -> why. Every field of the messages is in one of the three tables."""
 
 _MEMBERS: Mapping[str, Mapping[str, Leaf]] = {
     "networks": {"network": "str", "subnetwork": "str"},
     "disks": {"diskImage": "str", "mode": ("CONTAINER_IMAGE_CACHE",)},
 }
-"""Messages in a list -> their members, each of which is needed."""
+"""Messages in a list -> their members, all required."""
 _MOST: Final = 2**31 - 1
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
     "int": (int, "a whole number, 0 or more"),
     "str": (str, "a string"),
-    "scopes": (list, "a list of whole scopes, which end in /auth/cloud-platform and the like"),
-    "tags": (list, "a list of lower-case letters, digits and -, a letter first and 63 at most"),
+    "scopes": (list, "a list of full scope URLs, ending in /auth/cloud-platform or similar"),
+    "tags": (list, "a list of lower-case letters, digits, and -, starting with a letter, at most 63 characters each"),
     "seconds": (str, "seconds, such as 600s"),
-    "range": (str, "a range of addresses, such as 10.96.0.0/14, or the size of one, such as /21"),
+    "range": (str, "an address range, such as 10.96.0.0/14, or a range size, such as /21"),
     "key": (str, "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"),
 }
 _FORMS: Mapping[str, re.Pattern[str]] = {
@@ -172,7 +172,7 @@ _FORMS: Mapping[str, re.Pattern[str]] = {
 }
 """Forms of texts and of items of lists, as the comments of the messages name them.
 
-Durations are as GKE shows them: another unit would differ from what is live for ever.
+Durations use GKE's own unit; any other would differ from the live value forever.
 """
 _KNOWN: Mapping[str, object] = {**NATIVE, **MANAGED, **REFUSED}
 _MESSAGES = frozenset(
@@ -181,18 +181,18 @@ _MESSAGES = frozenset(
 
 
 def check_native(target: Target) -> list[Finding]:
-    """Check the `gke:` fields of a pool: known, not gpukube's own, of the right shape."""
+    """Check the `gke:` fields of a pool: known, not set by gpukube, of the right shape."""
     found = _written(target.native)
     return [finding for path, value, place in found for finding in _check(path, value, target.locator.at(place))]
 
 
 def _written(native: Mapping[str, object]) -> list[tuple[str, object, str]]:
-    """List path, value and place in the file of what is written; names of any kind are told from paths."""
+    """Yield path, value, and spec path of every field; keys with special characters are quoted."""
     return list(_walk("", native, "gke"))
 
 
 def _walk(prefix: str, members: Mapping[str, object], place: str) -> Iterator[tuple[str, object, str]]:
-    """Go down to what is no message of ours; the one accelerator of a pool counts as a message."""
+    """Descend into known messages; the one accelerator of a pool counts as a message."""
     for name, value in members.items():
         path, here = f"{prefix}{name}", f"{place}.{name}" if name.isalnum() else f"{place}[{json.dumps(name)}]"
         is_list = path == _ACCELERATORS and isinstance(value, list) and len(value) == 1
@@ -207,7 +207,7 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
     shown = f"gke.{path}"
     if path in MANAGED:
         fix = f"write {MANAGED[path]} instead"
-        yield Finding("gke-native-managed", where, f"{shown} is set by gpukube itself", fix=fix)
+        yield Finding("gke-native-managed", where, f"{shown} is set by gpukube", fix=fix)
     elif path in REFUSED:
         yield Finding("gke-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _MESSAGES:
@@ -228,7 +228,7 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
 
 
 def _wrong(value: object, leaf: Leaf) -> str:
-    """Return the fix for a value; "" when it is right."""
+    """Return the fix for a value; "" if it is valid."""
     if isinstance(leaf, tuple):
         meant = nearest(str(value), leaf)
         return "" if value in leaf else did_you_mean(meant) if meant else f"write {choices(leaf)}"
@@ -266,8 +266,8 @@ def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[Fi
 
     Args:
         pool: Native fields of a spec, or a whole pool as read.
-        live: Whether it was read: proto3 leaves out what is false, zero or empty, so there an absent flag is false and
-            an absent number 0.
+        live: Whether it was read from GKE: proto3 omits false, zero, and empty, so an absent flag means false and an
+            absent number 0.
     """
     found = {path: _comparable(value, NATIVE[path]) for path, value, _ in _written(pool) if path in NATIVE}
     if live:
@@ -279,12 +279,12 @@ def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[Fi
 
 
 def native_path(name: str) -> FieldPath:
-    """Return the path of the comparable field of a native one, "config.gvnic.enabled"."""
+    """Return the comparable field path of a native field such as "config.gvnic.enabled"."""
     return FieldPath("gke", *name.split("."))
 
 
 def _comparable(value: object, leaf: Leaf) -> object:
-    """64-bit numbers are texts on the wire."""
+    """64-bit numbers are strings on the wire."""
     if leaf == "int" and isinstance(value, str):
         return int(value)
     return tuple(value) if isinstance(value, list) else value

@@ -1,11 +1,11 @@
-"""A live node pool as GKE answers it -> `Observed`, without what the service added by itself.
+"""Reads a GKE node pool into `Observed`, without what the service added.
 
 In scope: reading one wire object. Out of scope: the call that fetches it (`live.client`).
 
 Dropped because GKE writes it: the GPU taint and the taints of arm64 and of queued pools (magic-modules#12027 shows the
 first in a GET), the default driver (GoogleCloudPlatform/magic-modules#11152), resource labels goog-*, and everything
-that no spec names (management, scopes, metadata). The resource labels of the second copy of our marks are no fields
-either. The count of an autoscaled pool is the autoscaler's.
+that a spec cannot set (management, scopes, metadata). The resource labels of the second copy of the marks are not
+fields either. The count of an autoscaled pool is the autoscaler's.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ STATES: Final[Mapping[str, PoolState]] = {
     "ERROR": "failed",
     "STOPPING": "deleting",
 }
-"""NodePool.Status -> state; any other word means that GKE is working on the pool.
+"""NodePool.Status -> state; any other status means that an operation is running.
 
-A pool that is RUNNING_WITH_ERROR has nodes, with pods on them: it is told, never made again.
+A pool in RUNNING_WITH_ERROR has nodes with pods on them: it is reported, never recreated.
 """
 
 
@@ -42,13 +42,13 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
 
     Args:
         native: The pool in the JSON form of google.container.v1, enums by name.
-        cluster: Where it is; without it no copy of marks counts as this pool's.
+        cluster: Its cluster; without it, no copy of marks counts as this pool's.
     """
     config = tree(native, "config")
     tags = texts(config, "resourceLabels")
     place = place_of(cluster, str(native.get("name", ""))) if cluster else ""
     labels = texts(config, "labels")
-    if RELEASED_LABEL in labels:  # the copy of the marks is fixed; a released pool keeps it, and it is void
+    if RELEASED_LABEL in labels:  # the copy of the marks cannot change; a released pool keeps it, but it is void
         tags = {key: value for key, value in tags.items() if not FORM.is_own(key)}
     copy = FORM.read(tags, place)
     owner, pool = labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
@@ -80,5 +80,5 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
 
 
 def condition_of(native: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the first condition of a pool, {code, message}; empty when there is none."""
+    """Return the first condition of a pool, {code, message}; empty if there is none."""
     return tree(native, "conditions", 0)

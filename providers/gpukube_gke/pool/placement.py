@@ -1,11 +1,11 @@
-"""Which zone a pool goes to when the spec names none.
+"""Chooses the zone of a pool if the spec names none.
 
 In scope: that choice, from a cluster as read. Out of scope: calls.
 
-One zone, never all: GKE would make the pool's nodes in every zone of a regional cluster, also where the GPU is not
-offered. A pool that is there keeps its zone as long as it keeps its GPU; else the zone of another pool with the same
-GPUs, which proves that it is offered there; else the first zone, that of the pool itself before the others of the
-cluster, that Compute Engine says has the GPU; where it does not say, the first of them.
+One zone, never all: GKE would create nodes in every zone of a regional cluster, even where the GPU is not offered. An
+existing pool keeps its zone while it keeps its GPU; else the zone of another pool with the same GPUs, which proves that
+they are offered there; else the first zone with the GPU according to Compute Engine, the pool's own zone before the
+cluster's others; if Compute Engine does not answer, the first of them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ def choose_zone(
     Args:
         desired: The pool.
         cluster: The cluster in the JSON form of google.container.v1, its pools included.
-        offers: Tells the zones that have an accelerator type; empty when that is not known. Asked only if no pool
-            shows one.
+        offers: Returns the zones with an accelerator type; empty if unknown. Called only if no pool has the GPU.
 
     Raises:
         SpecError: The cluster has no zone with the GPU.

@@ -1,7 +1,7 @@
-"""How far a change is: an operation or a pool as read -> `Progress`.
+"""Converts an operation or a pool as read to `Progress`.
 
-In scope: reading those two, in their JSON form. Out of scope: the calls that fetch them (`live.client`), what
-errors mean (`facts.meanings`).
+In scope: reading these two in JSON form. Out of scope: the calls that fetch them (`live.client`), the meaning of errors
+(`facts.meanings`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _CANONICAL: Final = (
     "DATA_LOSS",
     "UNAUTHENTICATED",
 )
-"""google.rpc.Code by number, as Operation.error carries it (google/rpc/code.proto)."""
+"""google.rpc.Code by number, as in Operation.error (google/rpc/code.proto)."""
 _SETTLED: Final = frozenset({"ready", "failed"})
 _BAD: Final = frozenset({"ERROR", "RUNNING_WITH_ERROR"})
 
 
 def operation_progress(native: Mapping[str, object], where: str) -> Progress:
-    """Read an operation: DONE is its only end, and may be a bad one: then it has an error or a status message."""
+    """Read an operation: DONE is its only final status; a failed one has an error or a status message."""
     status = str(native.get("status") or "STATUS_UNSPECIFIED")
     if status != "DONE":
         detail = str(native.get("detail") or "").rstrip(".")
@@ -56,10 +56,10 @@ def operation_progress(native: Mapping[str, object], where: str) -> Progress:
 
 
 def pool_progress(operation: Operation, native: Mapping[str, object] | None, where: str) -> Progress:
-    """Read the pool where the operation's name is not known, or no longer kept; None is a pool that is not there.
+    """Read the pool if the operation's name is unknown or no longer kept; None means that the pool does not exist.
 
-    A pool that has an error takes updates, and keeps the error until one ends well: it does not tell how an update of
-    it went, only that none is under way.
+    A pool with an error accepts updates and keeps the error until one succeeds: it does not show how an update ended,
+    only that none is running.
     """
     if native is None:
         return _gone(operation, where)

@@ -1,12 +1,12 @@
-"""How the machines of a pool are bought: Spot, a reservation, flex-start or queued, to the wire and back.
+"""Converts how the machines of a pool are bought (Spot, a reservation, flex-start, or queued) to the wire and back.
 
-In scope: `Target.capacity` in the terms of GKE. Out of scope: which forms go with what (`rules.capacity`).
+In scope: `Target.capacity` on GKE. Out of scope: valid combinations (`rules.capacity`).
 
-GKE has no field that says how: it follows from four (google.container.v1 NodeConfig.spot, flex_start,
-reservation_affinity and NodePool.queued_provisioning). Flex-start and queued pools take nothing of a reservation, get
-no repair of nodes (machines that wait for capacity cannot be made again at will), and are upgraded in a way of their
-own, so nothing is said of surges (docs: kubernetes-engine/how-to/provisioningrequest, concepts/dws;
-GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool).
+GKE has no single field for this; it follows from four (google.container.v1 NodeConfig.spot, flex_start,
+reservation_affinity and NodePool.queued_provisioning). Flex-start and queued pools use no reservation, have no
+node repair (machines that wait for capacity cannot be recreated at will), and are upgraded in their own way, so no
+surge is sent (docs: kubernetes-engine/how-to/provisioningrequest, concepts/dws; GoogleCloudPlatform/cluster-toolkit,
+modules/compute/gke-node-pool).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AFFINITY: Final = "config.reservationAffinity.consumeReservationType"
 RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 """google.container.v1 ReservationAffinity.key."""
 LONGEST_RUN_S: Final = 7 * 86400
-"""Seven days; what Google gives where nothing is asked for too (docs: kubernetes-engine/concepts/dws)."""
+"""Seven days; also Google's default (docs: kubernetes-engine/concepts/dws)."""
 
 _FLEX: Final = ("flexStart", "flexStartQueued")
 _QUEUED: Final = ("queued", "flexStartQueued")
@@ -34,28 +34,28 @@ RUN_FIELD: Final = FieldPath("capacity", "reserved", "gke", "maxRunDuration")
 
 
 def reservation_form(target: Target) -> str:
-    """Name the form of reserved capacity: "reservation", "flexStart", "queued", "flexStartQueued"; "" for others."""
+    """Return the form of reserved capacity: "reservation", "flexStart", "queued", "flexStartQueued"; "" for others."""
     found = target.capacity.reservation
     return found.form if found and target.capacity.type == "reserved" else ""
 
 
 def is_short_lived(target: Target) -> bool:
-    """Return whether the machines come when Google has them, and go after a time."""
+    """Return whether machines start when Google has capacity, and end after a time."""
     return is_flex_start(target) or is_queued(target)
 
 
 def is_flex_start(target: Target) -> bool:
-    """Whether the machines are bought by flex-start, queued or not."""
+    """Return whether the machines are bought by flex-start, queued or not."""
     return reservation_form(target) in _FLEX
 
 
 def is_queued(target: Target) -> bool:
-    """Whether the nodes come for a ProvisioningRequest only."""
+    """Return whether nodes start only for a ProvisioningRequest."""
     return reservation_form(target) in _QUEUED
 
 
 def translate_buying(target: Target) -> dict[str, object]:
-    """Return the part of a node pool that says how its machines are bought."""
+    """Return the part of a node pool that sets how its machines are bought."""
     form, found = reservation_form(target), target.capacity.reservation
     if target.capacity.type == "spot":
         return {"config": {"spot": True}}
@@ -75,7 +75,7 @@ def translate_buying(target: Target) -> dict[str, object]:
 
 
 def buying_fields(target: Target) -> dict[FieldPath, object]:
-    """Return the comparable fields; a run of the longest duration is no field, whether it is asked for or not."""
+    """Return the comparable fields; the maximum run duration is the default and never a field."""
     form, found = reservation_form(target), target.capacity.reservation
     fields: dict[FieldPath, object] = {CAPACITY_TYPE: target.capacity.type}
     if found and form:
@@ -89,7 +89,7 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
     """Read the comparable fields of a live pool.
 
     Args:
-        pool: In the JSON form of google.container.v1.
+        pool: The pool in the JSON form of google.container.v1.
         config: Its node config.
     """
     affinity = tree(config, "reservationAffinity")
@@ -100,7 +100,7 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
     if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
         name = ", ".join(strings(affinity, "values"))
         return {CAPACITY_TYPE: "reserved", FORM_FIELD: _shown("reservation", name)}
-    if config.get("preemptible"):  # ends after 24 hours, which Spot does not (google.container.v1 NodeConfig.spot)
+    if config.get("preemptible"):  # ends after 24 hours, unlike Spot (google.container.v1 NodeConfig.spot)
         return {CAPACITY_TYPE: "preemptible"}
     return {CAPACITY_TYPE: "spot" if config.get("spot") else "on-demand"}
 
@@ -112,7 +112,7 @@ def _short_lived(form: str, config: Mapping[str, object]) -> dict[FieldPath, obj
 
 
 def _full_name(target: Target, name: str) -> str:
-    """A block is found by the whole name of its reservation only (GoogleCloudPlatform/cluster-toolkit#5043)."""
+    """A block requires the full name of its reservation (GoogleCloudPlatform/cluster-toolkit#5043)."""
     if "/reservationBlocks/" not in name or name.startswith("projects/"):
         return name
     return f"projects/{target.cluster.identity['project']}/reservations/{name}"

@@ -1,12 +1,12 @@
-"""The calls that change how many nodes a live pool has: its size, or the bounds of its autoscaler.
+"""The calls that change the size of a live pool, or the bounds of its autoscaler.
 
-In scope: the way from pool totals to those two messages. Out of scope: other changes (`change`), checks of a
-spec (`counts`).
+In scope: converting pool totals to these two messages. Out of scope: other changes (`change`), checks of a spec
+(`counts`).
 
-SetNodePoolSize counts per zone. SetNodePoolAutoscaling has bounds per zone and bounds of the whole pool, which exclude
-each other (terraform-google-modules/terraform-google-kubernetes-engine#1554); its message is replaced as a whole, so
-the pair that is not sent is cleared. Neither call takes an etag: the one given here is compared by the client, and
-never sent.
+SetNodePoolSize counts per zone. SetNodePoolAutoscaling has per-zone and whole-pool bounds, which exclude each
+other (terraform-google-modules/terraform-google-kubernetes-engine#1554); GKE replaces the whole
+message, so the pair that is not sent is cleared. Neither call accepts an etag: the client compares the one given here
+and never sends it.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ def is_autoscaled(observed: Observed) -> bool:
 
 
 def live_message(observed: Observed, name: str) -> Mapping[str, object]:
-    """Return a message of a pool as read, "management"; empty where it is not there."""
+    """Return a message of a pool as read, such as "management"; empty if absent."""
     return tree(observed.native, name)
 
 
 def size_of(observed: Observed) -> int:
-    """Return the nodes per zone that a live pool without autoscaling has."""
+    """Return the nodes per zone of a live pool without autoscaling."""
     count = observed.native.get("initialNodeCount")
     return int(count) if isinstance(count, int | str) and count != "" else 0
 
 
 def resize_request(cluster: ClusterRef, observed: Observed, total: int, zones: int = 0) -> Request:
-    """Set the size of a pool.
+    """Return the call that sets the size of a pool.
 
     Args:
-        cluster: Where it is.
+        cluster: Its cluster.
         observed: The pool.
         total: Nodes of the whole pool.
-        zones: Zones that it will have; 0 for those it has.
+        zones: Number of zones after the change; 0 for the current ones.
 
     Raises:
-        SpecError: The zones do not divide the total, or it is more than GKE allows.
+        SpecError: The total is not divisible by the zones, or more than GKE allows.
     """
     count = _per_zone(cluster, observed, total, zones)
     return Request("gke", RESIZE, {"name": pool_name(cluster, observed.name), "nodeCount": count, **_guard(observed)})
@@ -65,17 +65,17 @@ def resize_request(cluster: ClusterRef, observed: Observed, total: int, zones: i
 def autoscale_request(
     cluster: ClusterRef, observed: Observed, nodes: Nodes | None, *, zones: int = 0, policy: object = None
 ) -> Request:
-    """Set the autoscaling of a pool; the message is replaced as a whole, so what stays is sent again.
+    """Return the call that sets the autoscaling of a pool; unchanged members are sent again, since GKE replaces all.
 
     Args:
-        cluster: Where it is.
+        cluster: Its cluster.
         observed: The pool.
-        nodes: Bounds and their scope; None to turn the autoscaler off, which leaves the pool at the size it has.
-        zones: Zones that it will have; 0 for those it has.
-        policy: Another location policy; None for the one it has.
+        nodes: Bounds and their scope; None to turn the autoscaler off, which keeps the current size.
+        zones: Number of zones after the change; 0 for the current ones.
+        policy: New location policy; None for the current one.
 
     Raises:
-        SpecError: The zones do not divide a bound that is kept per zone, or it is more than GKE allows.
+        SpecError: A per-zone bound is not divisible by the zones, or more than GKE allows.
     """
     live = live_message(observed, "autoscaling")
     policy = policy or live.get(_POLICY)

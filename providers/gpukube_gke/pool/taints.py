@@ -1,9 +1,9 @@
-"""Taints of a pool in the form of the wire, and how a new list is made of the live one.
+"""Merges declared taints into the live list, in wire form.
 
 In scope: that merge. Out of scope: which taints a spec may have (`rules.checks`), calls.
 
-An update replaces the whole list (google.container.v1 UpdateNodePoolRequest.taints). What GKE put there by itself is
-sent again: whether it would come back is not documented, and a GPU pool without its taint fills with other pods.
+An update replaces the whole list (google.container.v1 UpdateNodePoolRequest.taints). Taints that GKE added are sent
+again: whether GKE would restore them is not documented, and a GPU pool without its taint fills with other pods.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def merged_taints(live: Sequence[Taint], declared: Sequence[Taint]) -> list[dict[str, object]]:
-    """Make the list that is sent: the live taints that stay, in their order, then the new ones.
+    """Return the list to send: remaining live taints in their order, then the new ones.
 
     Args:
-        live: Taints as the pool has them, those of GKE included.
-        declared: Taints of the spec; the GPU taint among them is GKE's to add and left to it.
+        live: Taints of the pool, including GKE's.
+        declared: Taints of the spec; the GPU taint is left to GKE, which adds it.
     """
     own = [taint for taint in declared if taint != GPU_TAINT]
     desired = {(taint.key, taint.effect) for taint in own}

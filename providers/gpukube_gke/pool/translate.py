@@ -1,15 +1,13 @@
-"""A target in the terms of GKE: normalized fields, labels, taints and the native requests.
+"""Translates a target to GKE: normalized fields, labels, taints, and native requests.
 
-In scope: the way from the spec to the wire. Out of scope: what GKE refuses (`rules.checks`), reading live
-pools (`observe`).
+In scope: from the spec to the wire. Out of scope: what GKE refuses (`rules.checks`), reading live pools (`observe`).
 
-Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as text.
-Always sent, because the API's own answer to silence is another one: accelerators (computed, also where the machine
-type fixes them), oauthScopes (without devstorage.read_only the driver cannot be fetched), locations (silence means
-every zone of the cluster), driver version (silence means none on old control planes), management and upgradeSettings
-(silence means no repair; of pools that live for days only, GKE decides how they are upgraded). The GPU taint is never
-sent at creation: GKE adds it, and twice is an error (hashicorp/terraform-provider-google#7928); `translate_taint`
-adds it where GKE did not.
+Bodies are in the JSON form of google.container.v1, as gcloud sends them: enums by name, 64-bit numbers as strings.
+Always sent, because the API's defaults differ: accelerators (computed, also if the machine type fixes them),
+oauthScopes (without devstorage.read_only the driver cannot be downloaded), locations (default: every zone of the
+cluster), driver version (default: none on old control planes), management and upgradeSettings (default: no repair; for
+short-lived pools GKE decides how they are upgraded). The GPU taint is never sent at creation: GKE adds it, and adding
+it twice is an error (hashicorp/terraform-provider-google#7928); `translate_taint` adds it if GKE did not.
 """
 
 from __future__ import annotations
@@ -58,17 +56,17 @@ _SCOPES: Final = tuple(
     )
 )
 _SCOPES_OF_ACCOUNT: Final = (f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email")
-"""What gcloud sends without and with a service account."""
+"""The scopes that gcloud sends with a service account."""
 
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
-    """Translate a checked target; the create call carries our marks, and fails where a pool of that name is."""
+    """Translate a checked target; the create call carries gpukube's marks, and fails if the pool exists."""
     labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
     draft = Draft(target, labels)
     params = {"parent": cluster_name(target.cluster), "nodePool": _body(draft)}
-    # Taints that GKE puts on the nodes for what they are, the GPU taint aside.
+    # Taints that GKE adds because of the kind of node, except the GPU taint.
     return Desired(
         target=target,
         ownership=ownership,
@@ -94,12 +92,12 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
-    """Delete a pool; the call takes no etag."""
+    """Return the call that deletes a pool; it accepts no etag."""
     return Request("gke", DELETE, {"name": pool_name(cluster, observed.name)})
 
 
 def translate_taint(desired: Desired, observed: Observed) -> Request | None:
-    """Add the GPU taint to a pool that GKE made without it: in a cluster that had no other pool at that moment.
+    """Return the call that adds the GPU taint if GKE created the pool without it, as in a cluster with no other pool.
 
     An update replaces the whole list, so the live one is sent again (google.container.v1 UpdateNodePoolRequest.taints).
     """
@@ -113,14 +111,14 @@ def translate_taint(desired: Desired, observed: Observed) -> Request | None:
 
 
 def needs_zone(desired: Desired) -> bool:
-    """Return whether the zone was left open and the cluster, a regional one, has several."""
+    """Return whether the spec names no zone and the cluster is regional, with several zones."""
     return "locations" not in _pool_of(desired)
 
 
 def with_zones(desired: Desired, zones: Sequence[str]) -> Desired:
-    """Put the zones that were left open into the request, and into the target, to be shown.
+    """Add the chosen zones to the request, and to the target for display.
 
-    The fields stay as they are: a zone that no spec names is no drift.
+    Fields do not change: a zone that the spec does not name is never drift.
     """
     pool = {**_pool_of(desired), "locations": list(zones)}
     params = {**desired.create.params, "nodePool": pool}

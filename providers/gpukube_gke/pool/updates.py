@@ -1,11 +1,11 @@
-"""What a change of a field does to a live GKE pool: one row per field, with its sentence and source.
+"""The effect of changing each field of a live GKE pool, with its source.
 
-In scope: the table, the look-up in it, and what of the update calls is not used. Out of scope: how an update is
-sent (`change`), which native fields there are (`native`).
+In scope: the table, its lookup, and the unused parts of the update calls. Out of scope: sending an update (`change`),
+the list of native fields (`native`).
 
 A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
-of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. Where it is not
-documented whether nodes are made again, the row takes the worse case.
+of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. If it is not
+documented whether a change recreates nodes, the row assumes that it does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.values import Change, UpdateKind
 
-_AT_BIRTH: Final = "set at creation only"
+_AT_CREATION: Final = "set at creation only"
 _RUN_DURATION: Final = (
     "set at creation, as in Terraform; the effect of UpdateNodePool on live nodes is not documented (unconfirmed)"
 )
@@ -31,7 +31,7 @@ _RECREATED: Final = "GKE recreates the nodes, one surge at a time, draining each
 _MAYBE_RECREATED: Final = "GKE may recreate the nodes, one surge at a time, draining each"
 _REDIVIDED: Final = "the number of devices changes while pods run, and GKE may recreate the nodes"
 _NEXT_UPGRADE: Final = "takes effect at the next upgrade"
-_FROM_NOW_ON: Final = "takes effect at once"
+_FROM_NOW_ON: Final = "takes effect immediately"
 _PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
 _AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
 _TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
@@ -108,7 +108,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
         f"{_PROTO}node_network_config",
     ),
     *(
-        (native_path(path), "replace", _AT_BIRTH, "", _TERRAFORM)
+        (native_path(path), "replace", _AT_CREATION, "", _TERRAFORM)
         for path in (
             "networkConfig.createPodRange",
             "networkConfig.podRange",
@@ -131,7 +131,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
     ),
     (native_path("config.maxRunDuration"), "replace", _RUN_DURATION, "", _TERRAFORM),
     *(
-        (native_path(path), "replace", _AT_BIRTH, "", "google.container.v1: no update call has it")
+        (native_path(path), "replace", _AT_CREATION, "", "google.container.v1: in no update call")
         for path in (
             "bestEffortProvisioning.enabled",
             "bestEffortProvisioning.minProvisionNodes",
@@ -144,7 +144,7 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
 
 
 def find_row(change: Change) -> UpdateRow:
-    """Return what this change does; a field that no row covers is refused, never guessed."""
+    """Return the effect of a change; a field without a row is refused, never guessed."""
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
     if row is None:
         return UpdateRow(change.field, "refused", "the effect of changing this field is not documented", "", "")

@@ -33,7 +33,7 @@ def pool(**more: object) -> Observed:
         ({"maxSurge": 1}, 1, "adds 1 at a time"),
         ({"maxUnavailable": 2}, 0, "drains 2 at a time"),
         ({"maxSurge": 1, "maxUnavailable": 1}, 1, "replaces up to 2 at a time"),
-        ({"strategy": "BLUE_GREEN"}, DESIRED.target.nodes.count, "starts all nodes a second time"),
+        ({"strategy": "BLUE_GREEN"}, DESIRED.target.nodes.count, "starts a second set of all nodes"),
         ({"strategy": "SHORT_LIVED"}, 0, "when its run ends"),
     ],
 )
@@ -47,7 +47,7 @@ def test_terms_when_the_pool_has_its_own_limit_or_upgrades_itself_then_told() ->
     own = pool(nodeDrainConfig={"pdbTimeoutDuration": "1800s"}, management={"autoUpgrade": True})
     terms = UPGRADES.terms(own, FACTS)
     assert terms.drain_minutes == 30
-    assert terms.automatic == "GKE upgrades these nodes by itself (auto-upgrade, channel REGULAR)"
+    assert terms.automatic == "GKE upgrades these nodes automatically (auto-upgrade, channel REGULAR)"
 
 
 def test_offer_when_declared_then_the_whole_version_unless_the_spec_names_one() -> None:
