@@ -35,6 +35,7 @@ class Limit:
 
 
 _NODE_CONFIG = "docs: aks/custom-node-configuration"
+_KARPENTER = "Azure/karpenter-provider-azure#1502, whose bounds follow AKS"
 _ROLLING = "docs: aks/upgrade-aks-node-pools-rolling"
 _MODEL = "azure-mgmt-containerservice: models of AgentPool"
 
@@ -89,7 +90,9 @@ def _sysctls(value: object) -> bool:
 _OF_SYSCTLS: Mapping[str, Limit] = {
     "netCoreSomaxconn": _between(4096, 3240000),
     "netCoreNetdevMaxBacklog": _between(1000, 3240000),
+    "netCoreRmemDefault": _between(212992, 134217728, _KARPENTER),
     "netCoreRmemMax": _between(212992, 134217728),
+    "netCoreWmemDefault": _between(212992, 134217728, _KARPENTER),
     "netCoreWmemMax": _between(212992, 134217728),
     "netCoreOptmemMax": _between(20480, 4194304),
     "netIpv4TcpMaxSynBacklog": _between(128, 3240000),
@@ -113,6 +116,8 @@ _OF_SYSCTLS: Mapping[str, Limit] = {
     "fsFileMax": _between(8192, 9223372036854775807),
     "fsAioMaxNr": _between(65536, 6553500),
     "fsNrOpen": _between(8192, 20000500),
+    "kernelThreadsMax": _between(20, 513785, _KARPENTER),
+    "vmMaxMapCount": _between(65530, 262144, _KARPENTER),
     "vmSwappiness": _between(0, 100),
     "vmVfsCachePressure": _between(1, 100),
 }

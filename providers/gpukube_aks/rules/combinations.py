@@ -112,6 +112,10 @@ def _lacks_public_ips(target: Target) -> bool:
     return _native(target, "enableNodePublicIP") is not True
 
 
+def _fails_on_swap(target: Target) -> bool:
+    return _native(target, "kubeletConfig.failSwapOn") is not False
+
+
 def _is_upside_down(target: Target) -> bool:
     low, high = (_native(target, f"kubeletConfig.imageGc{end}Threshold") for end in ("Low", "High"))
     return (low if isinstance(low, int) else _LOW_DEFAULT) > (high if isinstance(high, int) else _HIGH_DEFAULT)
@@ -307,9 +311,9 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         code="aks-native-combination",
         path="aks.kubeletConfig.failSwapOn",
-        found=_all(_is_on("kubeletConfig.failSwapOn"), _is_given("linuxOSConfig.swapFileSizeMB")),
-        message="with failSwapOn the kubelet does not start on nodes with a swap file",
-        fix="write failSwapOn: false, or remove swapFileSizeMB",
+        found=_all(_is_given("linuxOSConfig.swapFileSizeMB"), _fails_on_swap),
+        message="by default the kubelet does not start on nodes with a swap file",
+        fix="write kubeletConfig: {failSwapOn: false}, or remove swapFileSizeMB",
         source="azure-mgmt-containerservice: KubeletConfig.failSwapOn",
     ),
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SOCKET = (212_992, 134_217_728)
 _SYSCTLS: Final[Mapping[str, tuple[int, int]]] = {
     "fsAioMaxNr": (65_536, 6_553_500),
-    "fsFileMax": (8_192, 12_000_500),
+    "fsFileMax": (8_192, 2**63 - 1),  # docs: aks/custom-node-configuration-reference; #1502 has 12000500
     "fsInotifyMaxUserWatches": (781_250, 2_097_152),
     "fsNrOpen": (8_192, 20_000_500),
     "kernelThreadsMax": (20, 513_785),

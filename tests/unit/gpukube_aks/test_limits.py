@@ -29,7 +29,9 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
     "linuxOSConfig.swapFileSizeMB": (0,),
     "linuxOSConfig.sysctls.netCoreSomaxconn": (4095, 3240001),
     "linuxOSConfig.sysctls.netCoreNetdevMaxBacklog": (999, 3240001),
+    "linuxOSConfig.sysctls.netCoreRmemDefault": (212991, 134217729),
     "linuxOSConfig.sysctls.netCoreRmemMax": (212991, 134217729),
+    "linuxOSConfig.sysctls.netCoreWmemDefault": (212991, 134217729),
     "linuxOSConfig.sysctls.netCoreWmemMax": (212991, 134217729),
     "linuxOSConfig.sysctls.netCoreOptmemMax": (20479, 4194305),
     "linuxOSConfig.sysctls.netIpv4TcpMaxSynBacklog": (127, 3240001),
@@ -56,6 +58,8 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
     "linuxOSConfig.sysctls.fsFileMax": (8191, 9223372036854775808),
     "linuxOSConfig.sysctls.fsAioMaxNr": (65535, 6553501),
     "linuxOSConfig.sysctls.fsNrOpen": (8191, 20000501),
+    "linuxOSConfig.sysctls.kernelThreadsMax": (19, 513786),
+    "linuxOSConfig.sysctls.vmMaxMapCount": (65529, 262145),
     "linuxOSConfig.sysctls.vmSwappiness": (-1, 101),
     "linuxOSConfig.sysctls.vmVfsCachePressure": (0, 101),
 }

@@ -434,6 +434,13 @@ BROKEN = (
         "swap file",
         changes={"native": {"kubeletConfig": {"failSwapOn": True}, "linuxOSConfig": {"swapFileSizeMB": 1500}}},
     ),
+    Case(
+        "swap with the default of failSwapOn",
+        "aks-native-combination",
+        "aks.kubeletConfig.failSwapOn",
+        "swap file",
+        changes={"native": {"linuxOSConfig": {"swapFileSizeMB": 1500}}},
+    ),
     Case("zone with its region", "aks-zone", "zones[1]", "eastus-2", changes={"zones": ("1", "eastus-2")}),
     Case("zone 4", "aks-zone", "zones[0]", '"4"', changes={"zones": ("4",)}),
     Case("disk of 29 GiB", "aks-disk-size", "disk.sizeGiB", "29", changes={"disk": Disk(29, None)}),
