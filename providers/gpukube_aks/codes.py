@@ -45,7 +45,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "aks-few-pods": ("GPK536", "The nodes allow too few pods."),
     "aks-upgrade-both": ("GPK537", "An upgrade would both add and remove nodes, which is a preview feature."),
     "aks-surge-limit": ("GPK538", "An upgrade would exceed the maximum size of a pool."),
-    "aks-spot-surge": ("GPK539", "AKS adds no nodes while it upgrades Spot pools."),
+    "aks-spot-surge": ("GPK539", "AKS accepts no upgrade settings on Spot pools."),
     "aks-spot-fixed": ("GPK540", "Evicted Spot nodes are not replaced without the autoscaler."),
     "aks-spot-deallocate": ("GPK541", "Evicted Spot machines remain and count toward the quota."),
     "aks-reservation-size": ("GPK542", "Azure has no capacity reservations for this VM size."),

@@ -36,15 +36,16 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
             why="both above 0 is a preview feature (learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling)",
             severity="warning",
         )
-    if target.capacity.type == "spot" and upgrade.max_surge is not None and surges:
-        yield Finding(
-            "aks-spot-surge",
-            target.locator.at("upgrade.maxSurge"),
-            f"upgrade.maxSurge is {upgrade.max_surge}, but AKS adds no nodes while it upgrades Spot pools",
-            fix="leave it out",
-            why="learn.microsoft.com/azure/aks/spot-node-pool",
-            severity="warning",
-        )
+    amounts = (("maxSurge", upgrade.max_surge), ("maxUnavailable", upgrade.max_unavailable))
+    for name, amount in amounts if target.capacity.type == "spot" else ():
+        if amount is not None and not is_zero(amount):
+            yield Finding(
+                "aks-spot-surge",
+                target.locator.at(f"upgrade.{name}"),
+                f"upgrade.{name} is {amount}, which AKS does not accept on Spot pools",
+                fix="remove it",
+                why="AKS adds no nodes while it upgrades Spot pools (Azure/bicep#14517; docs: aks/spot-node-pool)",
+            )
     least = target.nodes.minimum
     if surges and least <= MOST_NODES < least + share_of(upgrade.max_surge or _DEFAULT_SURGE, least):
         yield Finding(

@@ -181,9 +181,15 @@ BROKEN = (
         "surge of Spot nodes",
         "aks-spot-surge",
         "upgrade.maxSurge",
-        "adds no nodes",
-        severity="warning",
+        "does not accept on Spot pools",
         changes={"capacity": Capacity("spot"), "upgrade": Upgrade("1")},
+    ),
+    Case(
+        "unavailable Spot nodes",
+        "aks-spot-surge",
+        "upgrade.maxUnavailable",
+        "does not accept on Spot pools",
+        changes={"capacity": Capacity("spot"), "upgrade": Upgrade("0", "1")},
     ),
     Case(
         "surge beyond a pool",
@@ -941,7 +947,7 @@ def test_codes_when_compared_with_the_cases_have_one_each() -> None:
             {
                 "capacity": Capacity("spot"),
                 "nodes": FROM_ONE,
-                "upgrade": Upgrade("0", "1"),
+                "upgrade": Upgrade("0"),
                 "native": {"scaleSetEvictionPolicy": "Delete"},
             },
         ),
