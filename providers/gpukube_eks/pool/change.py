@@ -22,13 +22,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, PROTECTION, TAINTS, FieldPath, tag
+from gpukube.core.binding import ANY
+from gpukube.core.fields import KUBERNETES_VERSION, PROTECTION, TAINTS, FieldPath, tag
 from gpukube.core.jsontree import at, texts, tree, trees
 from gpukube.core.marks import recorded_tags, released_labels
 from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Nodes, Request
 from gpukube.errors import SpecError
 from gpukube_eks.facts.meanings import busy
 from gpukube_eks.pool.fields import (
+    BINDINGS,
     RESOURCE_FIELD,
     RESOURCE_TAG,
     TAG,
@@ -52,7 +54,12 @@ if TYPE_CHECKING:
     from gpukube_eks.pool.marks import Outdated
 
 _SIZES: Final = ("minSize", "maxSize", "desiredSize")
-_BY_TEMPLATE: Final = (("disk",), ("sharing",), ("capacity",), MAX_PODS)
+_BY_TEMPLATE: Final = tuple(
+    tuple(step for step in row.path if step != ANY)
+    for row in BINDINGS
+    if row.effect.call == UPDATE_VERSION and row.path != KUBERNETES_VERSION
+)
+"""Fields that a new version of the launch template changes."""
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "updateConfig": ("upgrade",),
     "nodeRepairConfig": ("eks", "nodeRepairConfig"),

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube.core.fields import MAX_PODS, FieldPath
+from gpukube.core.fields import KUBERNETES_VERSION, MAX_PODS, FieldPath
 from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_eks.pool.fields import BINDINGS, UPDATE_VERSION
 from gpukube_eks.pool.observe import observe_group
 from gpukube_eks.pool.template import changed_data, contains, tags_of, template_fields, template_name
 from gpukube_eks.pool.translate import group_of
@@ -95,6 +96,17 @@ def test_user_data_when_changed_says_pods_and_sharing_that_stay_too(
     found = template_fields(changed, str(live["amiType"]))
     assert found[MAX_PODS] == kept
     assert found.get(FieldPath.parse("sharing.timeSlicing.replicas")) == (4 if target.sharing.slicing else None)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [row.path for row in BINDINGS if row.effect.call == UPDATE_VERSION and row.path != KUBERNETES_VERSION],
+    ids=str,
+)
+def test_data_when_a_field_of_the_template_changed_then_has_it(path: FieldPath) -> None:
+    live = group_of(desired_of(eks_target("g4dn.xlarge")))
+    data = changed_data(eks_target("g4dn.xlarge"), observe_group(live, {}, {}), {path})
+    assert data, f"write {path} in changed_data, gpukube_eks/pool/template.py"
 
 
 def test_tags_when_there_are_none_are_empty() -> None:
