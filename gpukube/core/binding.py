@@ -165,8 +165,8 @@ def adjusted(bindings: Iterable[Binding[DraftT, Live]], change: Change, row: Upd
 def adjust_taints(change: Change, row: UpdateRow) -> UpdateRow:
     """Return the row of a change of taints: a new NoExecute evicts pods; unknown effects are refused."""
     old, new = strings(change.old), strings(change.new)
-    if strange := next((taint for taint in old if taint.rpartition(":")[2] not in get_args(TaintEffect)), ""):
-        return unknown_word(strange, row)
+    if unknown := next((taint for taint in old if taint.rpartition(":")[2] not in get_args(TaintEffect)), ""):
+        return unknown_word(unknown, row)
     if any(taint.endswith(":NoExecute") for taint in {*new} - {*old}):
         return replace(row, kind="disruptive", sentence="a new NoExecute taint evicts the pods that do not tolerate it")
     return row

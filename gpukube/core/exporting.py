@@ -68,8 +68,10 @@ class Losses:
             known: Names of members that are exported or that only report status.
             above: Prefix of their names.
         """
-        said = {name: value for name, value in members.items() if name not in known}
-        found = sorted({f"{above}{path[0]}" for path, value in leaves(said) if value not in (None, False, "", {}, [])})
+        unwritten = {name: value for name, value in members.items() if name not in known}
+        found = sorted(
+            {f"{above}{path[0]}" for path, value in leaves(unwritten) if value not in (None, False, "", {}, [])}
+        )
         if found:
             self.note(f"{pool.name}: {', '.join(found)} of the live pool: not written; see what a plan makes of it")
 

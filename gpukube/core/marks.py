@@ -109,8 +109,8 @@ class CopyForm:
             Tags to write, and keys of live tags to remove.
         """
         live = {self._fold(key): key for key in tags if self.is_own(key)}
-        given = {key: value for key, value in desired.items() if tags.get(live.get(key, key)) != value}
-        return given, tuple(sorted(key for folded, key in live.items() if folded not in desired))
+        outdated = {key: value for key, value in desired.items() if tags.get(live.get(key, key)) != value}
+        return outdated, tuple(sorted(key for folded, key in live.items() if folded not in desired))
 
     def written(self, tags: Mapping[str, str], place: str) -> frozenset[str]:
         """Return the tags that gpukube wrote to this pool, except the copy."""
@@ -158,11 +158,11 @@ def has_lost_marks(desired: Desired, observed: Observed) -> bool:
 
     Labels take precedence: a label with another owner or pool overrides the copy.
     """
-    target, ours, copy = desired.target, desired.copy, observed.copy
-    if ours is None or copy is None or (observed.owner, observed.pool) == (target.owner, target.pool):
+    target, expected, copy = desired.target, desired.copy, observed.copy
+    if expected is None or copy is None or (observed.owner, observed.pool) == (target.owner, target.pool):
         return False
     is_free = observed.owner in ("", target.owner) and observed.pool in ("", target.pool)
-    return is_free and (copy.owner, copy.pool) == (ours.owner, ours.pool)
+    return is_free and (copy.owner, copy.pool) == (expected.owner, expected.pool)
 
 
 def doubt_of(observed: Observed, *, required: bool, desired: Desired | None = None) -> str:
@@ -173,15 +173,20 @@ def doubt_of(observed: Observed, *, required: bool, desired: Desired | None = No
         required: Whether a pool without a copy is doubtful too. A partial pool from a killed run has none.
         desired: The declared pool with its marks, under the name of the live one; None if none is declared.
     """
-    copy, ours = observed.copy, desired.copy if desired else None
+    copy, expected = observed.copy, desired.copy if desired else None
     if observed.copied:
         return f"the tags of {observed.name} were written for another pool"
-    if not observed.fields or (desired and ours is None):
+    if not observed.fields or (desired and expected is None):
         return ""
     if copy is None:
         return f"{observed.name} has no copy of the labels in its tags" if required else ""
     # If a cloud cannot change the copy, an adopted pool keeps its first owner's.
-    if desired and ours and not desired.copy_is_fixed and (copy.owner, copy.pool) != (ours.owner, ours.pool):
+    if (
+        desired
+        and expected
+        and not desired.copy_is_fixed
+        and (copy.owner, copy.pool) != (expected.owner, expected.pool)
+    ):
         return f'the tags of {observed.name} name the owner "{copy.owner}" (pool {copy.pool})'
     return ""
 
@@ -204,8 +209,8 @@ def recorded_tags(desired: Desired, observed: Observed, changes: Sequence[Change
 
 def names_another(desired: Desired, observed: Observed) -> bool:
     """Return whether the copy of a live pool names a pool other than the declared one, of any owner."""
-    copy, ours = observed.copy, desired.copy
-    return copy is not None and (ours is None or (copy.owner, copy.pool) != (ours.owner, ours.pool))
+    copy, expected = observed.copy, desired.copy
+    return copy is not None and (expected is None or (copy.owner, copy.pool) != (expected.owner, expected.pool))
 
 
 def _short_hash(name: str, width: int) -> str:

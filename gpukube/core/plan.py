@@ -157,7 +157,7 @@ def plan_pool(  # noqa: PLR0913 - the context of a pool, and what is requested
     if observed.copied:
         problem = copied_pool(desired.target.cluster, observed)
         return _plan(desired, observed, "conflict", problem.seen, diagnostics=(problem,))
-    plan = _ours(provider, desired, observed, changes)
+    plan = _owned(provider, desired, observed, changes)
     if plan.action != "replace":
         return plan
     if observed.name != declared:  # deleted first, it is recreated under the declared name
@@ -206,7 +206,9 @@ def _calls_left(
     return requests_left(create, freeze, delete, old, copy)
 
 
-def _ours(provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]) -> PoolPlan:
+def _owned(
+    provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
+) -> PoolPlan:
     if observed.state == "deleting":
         why = f"is being deleted ({observed.status}); created again afterwards"
         return _plan(desired, observed, "create", why, requests=(desired.create,))
@@ -226,7 +228,7 @@ def _lost(provider: PoolCalls, desired: Desired, observed: Observed, changes: tu
     """
     target = desired.target
     if observed.state == "deleting":
-        return _ours(provider, desired, observed, changes)
+        return _owned(provider, desired, observed, changes)
     if observed.state == "failed":
         problem = Finding(
             "lost-marks",
@@ -263,14 +265,14 @@ def duplicate_pools(
     cluster: ClusterRef, pool: str, live: Sequence[Observed], doubt: tuple[str, str], *, where: Where | None = None
 ) -> Finding:
     """Refuse live pools of one mark that are not an unfinished replacement; `doubt` comes from `doubt_among`."""
-    strange, why = doubt
+    unexpected, why = doubt
     names = " and ".join(one.name for one in live)
     return Finding(
         "two-pools",
         where or Where(f"{cluster.key}/{pool}"),
         f"{names} have the labels of pool {pool}, and {why}",
-        fix=_release_fix(cluster, strange),
-        why="gpukube changes only pools that it made or adopted; labels can be copied",
+        fix=_release_fix(cluster, unexpected),
+        why="gpukube changes only pools that it created or adopted; labels can be copied",
     )
 
 
@@ -281,7 +283,7 @@ def copied_pool(cluster: ClusterRef, observed: Observed) -> Finding:
         Where(f"{cluster.key}/{observed.pool or observed.name}"),
         f'"{observed.name}" has the labels of pool {observed.pool}, and its tags were written for another pool',
         fix=_release_fix(cluster, observed.name),
-        why="gpukube changes only pools that it made or adopted, and this one was copied from such a pool",
+        why="gpukube changes only pools that it created or adopted, and this one was copied from such a pool",
     )
 
 
@@ -340,8 +342,8 @@ def plan_removal(
     problems = (_protected(where, "deleted"),) if observed.protected else ()
     if doubt := doubtful(cluster, observed, live):
         return replace(plan_as_it_is(cluster, observed), action="conflict", why=doubt.seen, diagnostics=(doubt,))
-    going = observed.state == "deleting"
-    requests = () if going else (provider.requests.delete(cluster, observed),)
+    is_deleting = observed.state == "deleting"
+    requests = () if is_deleting else (provider.requests.delete(cluster, observed),)
     return PoolPlan(
         cluster=cluster,
         pool=observed.pool or observed.name,
@@ -599,16 +601,16 @@ def adopting_changes(desired: Desired, changes: Sequence[ClassifiedChange]) -> t
     plugin for the nodes, so if anything else differs (devices may not match the spec yet), it sets only the marks.
     """
     added = desired.labels.keys() - desired.target.labels.keys()
-    ours = {label(key) for key in added} | {PROTECTION}
-    quiet = tuple(
+    own = {label(key) for key in added} | {PROTECTION}
+    harmless = tuple(
         c
         for c in changes
-        if c.change.field == RELEASED or (c.change.field in ours and c.change.old is None and c.row.kind == "in-place")
+        if c.change.field == RELEASED or (c.change.field in own and c.change.old is None and c.row.kind == "in-place")
     )
-    if len(quiet) == len(changes):
-        return quiet
+    if len(harmless) == len(changes):
+        return harmless
     marks = {label(key) for key in MARKS} | {PROTECTION, RELEASED}
-    return tuple(c for c in quiet if c.change.field in marks)
+    return tuple(c for c in harmless if c.change.field in marks)
 
 
 def _not_adoptable(desired: Desired, observed: Observed) -> PoolPlan:
@@ -747,19 +749,19 @@ def _in_progress(provider: PoolCalls, desired: Desired, pair: Pair) -> PoolPlan:
     """Plan the remaining steps of a replacement, which end with deleting the old pool."""
     old, new = pair.old, pair.new
     changes = _classified(provider, desired, old) if old.fields else ()
-    made = _ours(provider, desired, new, _classified(provider, desired, new))
-    problems = [d for d in made.diagnostics if d.severity == "error"]
+    planned = _owned(provider, desired, new, _classified(provider, desired, new))
+    problems = [d for d in planned.diagnostics if d.severity == "error"]
     problems += [_protected(desired.target.where, "replaced")] if old.protected else []
     step = next_step(old, new)
-    calls = _calls_left(provider, made.requests, desired.target.cluster, old)
-    doing = {
+    calls = _calls_left(provider, planned.requests, desired.target.cluster, old)
+    status = {
         "create": f"{new.name} is {new.status}",
         "prove": f"{new.name} exists and its GPUs are to be verified",
         "drain": "",
         "delete": f"{old.name} is {old.status}",
     }[step]
     return replace(
-        _plan(desired, old, "replace", f"{new.name} replaces {old.name}: {doing}", changes=changes, requests=calls),
+        _plan(desired, old, "replace", f"{new.name} replaces {old.name}: {status}", changes=changes, requests=calls),
         name=old.name,
         diagnostics=tuple(problems),
         replacement=Replacement(new.name, desired, new, step, calls),

@@ -62,8 +62,8 @@ def doubt_among(
     """
     alternate = alternate_name(declared)
     if {pool.name for pool in live} != {declared, alternate} or alternate in taken:
-        stranger = next((pool.name for pool in live if pool.name not in (declared, alternate)), alternate)
-        return stranger, f"only one is expected, or two while {declared} is replaced by {alternate}"
+        unexpected = next((pool.name for pool in live if pool.name not in (declared, alternate)), alternate)
+        return unexpected, f"only one is expected, or two while {declared} is replaced by {alternate}"
     for pool in live:
         desired = forms(pool.name) if forms else None
         required = pool.name == alternate or desired is None or not desired.copy_is_fixed

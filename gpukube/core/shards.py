@@ -45,9 +45,9 @@ class Shard:
         Args:
             identity: The cluster's normalized address: the same for every key and spelling of a cluster.
         """
-        ours = _weight(identity, self.index)
+        own = _weight(identity, self.index)
         # Stops at the first higher weight: about ln(N) weights for most clusters, not N.
-        return all(_weight(identity, other) <= ours for other in range(1, self.total + 1))
+        return all(_weight(identity, other) <= own for other in range(1, self.total + 1))
 
 
 def _weight(identity: str, index: int) -> bytes:

@@ -93,7 +93,7 @@ class Decision:
     outcome: Ownership | Finding
 
     @property
-    def said(self) -> str:
+    def plugin_reason(self) -> str:
         """Message of the plugin's row for this pool."""
         return self.plugin.message.format(**_words(self.target, self.stack, self.choice))
 

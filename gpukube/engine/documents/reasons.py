@@ -150,7 +150,7 @@ def _rows(decision: Decision) -> list[Row]:
     return [
         {"table": "release", "row": release.name, "says": decision.choice.because, "source": release.source},
         {"table": "driver", "row": driver.name, "says": decision.driver_reason, "source": driver.source},
-        {"table": "plugin", "row": plugin.name, "says": decision.said, "source": plugin.source},
+        {"table": "plugin", "row": plugin.name, "says": decision.plugin_reason, "source": plugin.source},
     ]
 
 
@@ -177,4 +177,4 @@ def _alternative(other: Decision, problems: Sequence[Finding]) -> Alternative:
     if against:
         message = _message(against[0], other)
         return {"asked": requested, "devicePlugin": None, "row": row, "says": message, "fix": against[0].fix}
-    return {"asked": requested, "devicePlugin": other.plugin.answer, "row": row, "says": other.said, "fix": ""}
+    return {"asked": requested, "devicePlugin": other.plugin.answer, "row": row, "says": other.plugin_reason, "fix": ""}
