@@ -1,6 +1,6 @@
-"""What AKS contributes to the catalog.
+"""AKS's part of the catalog.
 
-In scope: MIG profiles and drivers per size. Out of scope: calls (`live.market`), and what their answers mean
+In scope: MIG profiles and drivers per size. Out of scope: calls (`live.market`), and parsing their responses
 (`facts.listings`).
 
 Sources: docs: aks/use-nvidia-gpu; drivers by size: Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go.
@@ -42,14 +42,14 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", inquiry.where):
-        from gpukube_aks.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_aks.live.market import fetch  # noqa: PLC0415 - only this call needs the SDK
 
         return fetch(inquiry)
 
 
 def _prices(requested: PriceInquiry) -> LivePrices:
     with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", requested.inquiry.where):
-        from gpukube_aks.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_aks.live.market import fetch_prices  # noqa: PLC0415 - only this call needs the SDK
     return fetch_prices(requested)
 
 

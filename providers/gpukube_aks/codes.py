@@ -112,8 +112,8 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "subnet-full": "The subnet has too few free addresses.",
     "failed": "An operation failed.",
     "unreachable": "The Azure API cannot be reached.",
-    "no-answer": "Azure's answer was lost.",
-    "bad-answer": "Azure's answer is not valid.",
+    "no-answer": "Azure's response was lost.",
+    "bad-answer": "Azure's response is not valid.",
     "cloud": "Azure refused the request.",
 }
 """Errors of the live half (`meanings`, `failures`, `client`, `access`, `endpoint`)."""

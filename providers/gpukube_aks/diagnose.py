@@ -1,7 +1,7 @@
-"""What is known to go wrong with GPU agent pools of AKS: live pools -> ailments.
+"""Known problems of GPU agent pools on AKS: live pools -> ailments.
 
-In scope: checks that need no more than what AKS says of its pools. Out of scope: calls, and what the inside of
-the cluster tells (gpukube.doctor).
+In scope: checks that need only what AKS returns about its pools. Out of scope: calls, and checks inside the cluster
+(gpukube.doctor).
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _SPOT: Final = "kubernetes.azure.com/scalesetpriority"
 _NO_GPU_SYSTEM: Final = "Flatcar"
 """osSKU without an NVIDIA driver (docs: aks/nvidia-gpu-operator)."""
 _A10_BAD: Final = "202607.02.0"
-"""Node image whose two driver halves do not fit on A10 (Azure/AKS#5869)."""
+"""Node image whose two driver parts do not match on A10 (Azure/AKS#5869)."""
 _A10_FLOOR: Final = (202606, 8, 1)
 """First node image with the GRID driver that A10 sizes need since 2026-07-24 (Azure/AKS#5875)."""
 _LARGEST_DISCOUNT: Final = 0.1
-"""Azure advertises discounts of up to 90 % for Spot; what offers less never gets a machine (Azure/AKS#4404)."""
+"""Lowest Spot price as a share of on-demand: Azure's discount is at most 90 %, so a lower maximum price never gets a
+machine (Azure/AKS#4404)."""
 _RETIRED_TAG: Final = "skipgpudriverinstall"
 
 _CHECKS: Final = CloudChecks()
@@ -53,13 +54,13 @@ def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
 
 
 def _expected(pool: Observed) -> Mapping[str, int] | None:
-    """The size's GPUs: AKS's autoscaler knows no shares and no instances (Azure/AKS#3427)."""
+    """Return the GPUs of the VM size: AKS's autoscaler ignores sharing and MIG instances (Azure/AKS#3427)."""
     machine = _machine(pool)
     return {_GPU: machine.devices} if machine else None
 
 
 def _fix_command(view: CloudView, pool: Observed, devices: Mapping[str, int]) -> str:
-    """Nothing tells it; a pool that never empties shows it a node to count."""
+    """Return a command that keeps one node: the autoscaler counts devices on live nodes only."""
     del devices
     most = pool.fields.get(MOST, 1)
     return (
@@ -104,7 +105,7 @@ def _is_managed(pool: Observed) -> bool:
 
 @_CHECKS.each_pool(
     "aks-managed-plugin",
-    title="labels for gpukube's plugin on pools whose plugin AKS runs",
+    title="labels for gpukube's plugin on pools where AKS runs the plugin",
     consequence="two plugins register nvidia.com/gpu on one node: the count falls to 0 when either restarts",
     link="https://learn.microsoft.com/azure/aks/aks-managed-gpu-nodes",
 )
@@ -182,7 +183,7 @@ def _mig_size(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "aks-two-cutters",
-    title="GPUs whose MIG layout AKS and a MIG manager set",
+    title="GPUs whose MIG layout both AKS and a MIG manager set",
     consequence="each overwrites the other's layout, and pods lose their devices",
     link="https://learn.microsoft.com/azure/aks/gpu-multi-instance",
 )
@@ -260,7 +261,7 @@ def _deallocate(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "aks-retired-tag",
     title="the retired tag that disabled the driver",
-    consequence="new nodes have AKS's driver, beside one of your own",
+    consequence="new nodes have AKS's driver in addition to your own",
     link="https://github.com/Azure/AKS/issues/4925",
     severity="warning",
 )
@@ -280,7 +281,7 @@ def _retired_tag(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "aks-a10-image",
     title="node images whose driver does not work with A10",
-    consequence="the driver loses its licence, and the nodes advertise no GPU",
+    consequence="the driver loses its license, and the nodes advertise no GPU",
     link="https://github.com/Azure/AKS/issues/5875",
 )
 def _a10_image(view: CloudView, pool: Observed) -> Fault | None:
@@ -358,7 +359,7 @@ def _stopped(view: CloudView, pool: Observed) -> Fault | None:
 
 
 def _without(pool: Observed, keys: list[str]) -> str:
-    """Write the labels that stay: an update replaces them all, and AKS adds its own by itself."""
+    """Return the labels to keep as arguments: an update replaces all labels, and AKS adds its own again."""
     kept = (
         f"{k}={v}"
         for k, v in sorted(pool.labels.items())
@@ -383,6 +384,6 @@ DIAGNOSIS: Final = Diagnosis(
         "operator.runtimeClass=nvidia-container-runtime",
     ),
 )
-"""Operator beside AKS's own driver and toolkit: NVIDIA/gpu-operator#525. Label: docs: aks/use-labels.
+"""Operator next to AKS's own driver and toolkit: NVIDIA/gpu-operator#525. Label: docs: aks/use-labels.
 
-A toolkit on pools without AKS's driver: NVIDIA/aicr#1688, of which no version is told."""
+A toolkit on pools without AKS's driver: NVIDIA/aicr#1688, which names no version."""

@@ -1,10 +1,10 @@
-"""The AKS provider: the pure half, tied together from its parts.
+"""The AKS provider: the pure half, assembled from its parts.
 
-In scope: `AksProvider` and what AKS can do. Out of scope: any import of the Azure SDK; `connect` imports the
-live half (`live.client`) when it is asked for.
+In scope: `AksProvider` and AKS's abilities. Out of scope: any import of the Azure SDK; `connect` imports the live half
+(`live.client`) on demand.
 
-Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
-pool is imported by the method that needs it.
+Every command that lists clouds loads every installed provider, so this module imports little: methods import the code
+that checks and translates pools.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _FIELDS: Final = (
     "body.properties.gpuProfile.nvidia.managementMode",
     "body.properties.gpuInstanceProfile",
 )
-"""Who installs what is decided by these; without gpuProfile AKS installs the driver (docs: aks/aks-managed-gpu-nodes).
+"""Fields that decide who installs what; without gpuProfile AKS installs the driver (docs: aks/aks-managed-gpu-nodes).
 The runtime's name: Azure/AgentBaker pkg/agent/baker.go, docs: gpu-operator/microsoft-aks."""
 
 
 class AksExtras(Extras):
-    """What AKS has besides."""
+    """Optional parts of the AKS provider."""
 
-    pools_at_once = 1  # a second pool operation is answered with 409 (cilium/cilium#25944, Azure/telescope#1213)
+    pools_at_once = 1  # AKS rejects a second pool operation with 409 (cilium/cilium#25944, Azure/telescope#1213)
     tolerates_resources = True  # docs: aks/faq, the admission controllers, which cannot be changed
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")
     diagnosis = part(".diagnose:DIAGNOSIS")
@@ -78,19 +78,19 @@ class AksProvider:
     extras = AksExtras()
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Say for every feature how faithful AKS is."""
+        """Return how AKS supports each feature."""
         from gpukube_aks.pool.fields import ABILITIES
 
         return ABILITIES
 
     def check(self, target: Target) -> list[Finding]:
-        """Find what AKS would refuse, before any call."""
+        """Report what AKS would reject, before any call."""
         from gpukube_aks.rules.checks import check_target
 
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Return what the nodes bring: the driver unless it is left out, the plugin on AKS-managed nodes only."""
+        """Return what the nodes come with: the driver unless it is omitted, the plugin on AKS-managed nodes only."""
         from gpukube_aks.facts.images import DEFAULT_IMAGE
         from gpukube_aks.pool.fields import cut_by_operator, leaves_driver_out
 
@@ -125,14 +125,16 @@ class AksProvider:
         return find_row(change, live)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
-        """Make the live half; no call yet.
+        """Return the live half, without any call yet.
 
         Raises:
             MissingExtra: The Azure SDK is not installed.
-            AccessError: The endpoint is one that credentials must not be sent to.
+            AccessError: Credentials must not be sent to the endpoint.
         """
         with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", cluster.key):
-            from gpukube_aks.live.client import connect_cluster  # the SDK costs 365 ms, planning needs none
+            from gpukube_aks.live.client import (
+                connect_cluster,
+            )  # importing the SDK takes 365 ms, and planning does not need it
 
             return connect_cluster(cluster, settings)
 

@@ -1,4 +1,4 @@
-"""The calls for live agent pools, each a PUT of the pool as read, guarded by its etag."""
+"""Calls that change live agent pools, each a PUT of the pool as read, guarded by its etag."""
 
 from __future__ import annotations
 
@@ -36,4 +36,4 @@ REQUESTS: Final = PoolRequests(
     copy=translate_copy,
     freeze=translate_freeze,
 )
-"""No follow-up: the PUT that creates carries the whole pool."""
+"""No follow-up call: the PUT that creates a pool contains all of it."""

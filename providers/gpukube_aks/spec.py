@@ -1,7 +1,6 @@
-"""What AKS adds to the spec: its clusters, and what machines are reserved by.
+"""AKS's part of the spec: its clusters, and its capacity reservations.
 
-In scope: names, patterns and descriptions of these fields. Out of scope: what AKS allows beside them
-(rules.checks).
+In scope: names, patterns, and descriptions of these fields. Out of scope: further rules of AKS (rules.checks).
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ GROUP: Final = r"^[\w().-]{0,89}[\w()-]$"
 """At most 90 letters, digits, _ ( ) - and ., which cannot be last (PSRule.Rules.Azure: Azure.Group.Naming)."""
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-"""Managed cluster as Az.Aks takes it; above all nothing that would change the path of the call."""
+"""Name of a managed cluster as Az.Aks accepts it; above all, nothing that would change the path of the call."""
 
 UUID: Final = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
-"""An Azure subscription id: ARM paths take the id, never the display name."""
+"""Azure subscription id: ARM paths contain the id, never the display name."""
 
 RESERVATION_GROUP: Final = (
     r"^/subscriptions/[0-9A-Fa-f-]{36}/resource[Gg]roups/[^/]+"
     r"/providers/[Mm]icrosoft\.[Cc]ompute/[Cc]apacity[Rr]eservation[Gg]roups/[^/]+$"
 )
-"""ARM id (docs: aks/use-capacity-reservation-groups); ARM compares without case, the SDK's own page writes it small."""
+"""ARM id (docs: aks/use-capacity-reservation-groups), in any case: ARM ignores it; the SDK's page is in lower case."""
 
 _A_GROUP: Final = (
     "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
@@ -37,14 +36,14 @@ _A_GROUP: Final = (
 
 
 def _of_group(name: str) -> str:
-    """Compare by Python's own engine: pydantic's takes 50 ms to make a counted repetition of all letters of Unicode."""
+    """Match with Python's own engine: pydantic's takes 50 ms to compile a counted repetition of all Unicode letters."""
     if not re.fullmatch(GROUP, name):
         raise PydanticKnownError("string_pattern_mismatch", {"pattern": GROUP})
     return name
 
 
 class AksCluster(ClusterModel):
-    """An Azure AKS cluster and the identity it is reached with."""
+    """An Azure AKS cluster and the identity that gpukube uses for it."""
 
     provider: Literal["aks"] = Field(description=PROVIDER_FIELD)
     subscription: str = Field(
@@ -96,5 +95,5 @@ SPEC: Final = CloudSpec(
         RESERVATION_GROUP: "expected the ARM id of a capacity reservation group",
     },
 )
-"""Names of Azure keep the case that they were written in, but mean the same in any (docs:
+"""Azure keeps the case of names but compares them without case (docs:
 azure/azure-resource-manager/management/resource-name-rules)."""

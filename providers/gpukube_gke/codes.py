@@ -96,8 +96,8 @@ FAILURE_CODES: Final[dict[str, str]] = {
     "disk-key": "The key of the node disks cannot be used.",
     "failed": "An operation failed.",
     "unreachable": "The Google Cloud API cannot be reached.",
-    "no-answer": "Google Cloud's answer was lost.",
-    "bad-answer": "Google Cloud's answer is not valid.",
+    "no-answer": "Google Cloud's response was lost.",
+    "bad-answer": "Google Cloud's response is not valid.",
     "cloud": "GKE refused the request.",
 }
 """Errors of the live half (`meanings`, `failures`, `client`, `access`, `endpoint`)."""

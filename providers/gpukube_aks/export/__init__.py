@@ -1,1 +1,1 @@
-"""How pools of AKS are written for other tools."""
+"""Exports AKS pools to other tools."""

@@ -1,4 +1,4 @@
-"""Agent pools as commands of the Azure CLI: the properties of gpukube's creation, option by option.
+"""Exports agent pools as Azure CLI commands: the properties of gpukube's create request, option by option.
 
 Options: docs: cli/azure/aks/nodepool (az aks nodepool add), and Azure/azure-cli
 src/azure-cli/azure/cli/command_modules/acs/_params.py.
@@ -61,7 +61,7 @@ _SWITCHES: Final[Mapping[str, str]] = {
     "securityProfile.enableVTPM": "--enable-vtpm",
     "securityProfile.enableSecureBoot": "--enable-secure-boot",
 }
-"""Properties that are false where the option is not there."""
+"""Boolean properties, false without the option."""
 _LISTS: Final[Mapping[str, str]] = {
     "nodeLabels": "--labels",
     "nodeTaints": "--node-taints",
@@ -69,12 +69,12 @@ _LISTS: Final[Mapping[str, str]] = {
     "tags": "--tags",
 }
 _FILES: Final[Mapping[str, str]] = {"kubeletConfig": "--kubelet-config", "linuxOSConfig": "--linux-os-config"}
-"""Properties that the command reads from a file of JSON, in the names of the API."""
+"""Properties that the command reads from a JSON file, with the names of the API."""
 _MANAGED: Final = "gpuProfile.nvidia.managementMode"
 
 
 def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write a script that makes the agent pools, one after the other: AKS makes one at a time."""
+    """Return a script that creates the agent pools, one after the other: AKS creates one at a time."""
     commands = [_commands(cluster, pool, losses) for pool in pools]
     return "set -eu\n\n" + "\n".join(commands)
 
@@ -100,7 +100,7 @@ def _commands(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
                 pool,
                 "devicePlugin.owner",
                 "az aks nodepool add has no option for AKS-managed GPU nodes (gpuProfile.nvidia.managementMode)",
-                "leave devicePlugin.owner out, or make the pool with gpukube",
+                "remove devicePlugin.owner, or create the pool with gpukube",
             )
         else:
             losses.note(f"{pool.name}: {path} ({text(value)}): az aks nodepool add has no option for it")

@@ -1,6 +1,6 @@
-"""The creation of an agent pool as it is exported: gpukube's own request.
+"""The create request of an agent pool, from which exports start.
 
-In scope: what all targets of AKS begin with. Out of scope: the form of one target.
+In scope: input of all of AKS's export targets. Out of scope: the format of one target.
 """
 
 from __future__ import annotations

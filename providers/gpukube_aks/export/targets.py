@@ -1,4 +1,4 @@
-"""The tools that agent pools are written for."""
+"""Export targets of agent pools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agent pools as resources of the Terraform provider hashicorp/azurerm: azurerm_kubernetes_cluster_node_pool.
+"""Exports agent pools as resources of the Terraform provider hashicorp/azurerm: azurerm_kubernetes_cluster_node_pool.
 
 Names of arguments: hashicorp/terraform-provider-azurerm website/docs/r/kubernetes_cluster_node_pool.html.markdown, 4.0
 and later (auto_scaling_enabled).
@@ -59,7 +59,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "nodeTaints": "node_taints",
     "tags": "tags",
 }
-"""In the order in which they are written."""
+"""Property -> argument, in output order."""
 _UPGRADE: Final[Mapping[str, str]] = {
     "upgradeSettings.maxSurge": "max_surge",
     "upgradeSettings.maxUnavailable": "max_unavailable",
@@ -89,9 +89,9 @@ _INTERVAL: Final = f"{_SYSCTLS}netIpv4TcpkeepaliveIntvl"
 _RANGE: Final = f"{_SYSCTLS}netIpv4IpLocalPortRange"
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SAME: Final = frozenset({"type"})
-"""Properties that every pool of the resource has alike."""
+"""Properties that are the same for every pool of the resource."""
 _KEPT: Final = frozenset(path.partition(".")[0] for path in (*_NAMES, *_UPGRADE)) | {"kubeletConfig", "linuxOSConfig"}
-"""Properties of which the resource has arguments."""
+"""Properties for which the resource has arguments."""
 _SERVICE: Final = _SAME | {
     "currentOrchestratorVersion",
     "eTag",
@@ -100,30 +100,30 @@ _SERVICE: Final = _SAME | {
     "provisioningState",
     "status",
 }
-"""Properties of a live pool that say how it is."""
+"""Status properties of a live pool."""
 _MANAGED: Final = "gpuProfile.nvidia.managementMode"
 _CYCLED: Final = 12
-"""Longest name of an agent pool."""
+"""Maximum length of an agent pool's name."""
 
 
 def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write the resources of the pools, with import blocks for live ones."""
+    """Return the resources of the pools, with import blocks for live ones."""
     subscription = cluster.identity["subscription"]
     losses.note(f"the provider: hashicorp/azurerm 4.0 or later, configured for subscription {subscription}")
     losses.note(
-        "changes of machines, disks, zones or maxPods make Terraform move the nodes through a pool named "
+        "to change machines, disks, zones or maxPods, Terraform moves the nodes through a pool named "
         "temporary_name_for_rotation, without cordon and drain"
     )
     return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
 
 
 def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
-    """Return the block that is the pool."""
+    """Return the resource block of the pool."""
     return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
-    """Return the blocks of one pool, the import included."""
+    """Return the blocks of one pool, including the import."""
     place = (
         f"/subscriptions/{cluster.identity['subscription']}/resourceGroups/{cluster.identity['resourceGroup']}"
         f"/providers/Microsoft.ContainerService/managedClusters/{cluster.name}"
@@ -139,7 +139,7 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
 
 
 def _live_properties(pool: ExportedPool) -> dict[str, object]:
-    """Return the live values, since Terraform removes what the resource omits; versions are left to the service."""
+    """Return the live values, since Terraform removes what the resource omits; the service manages versions."""
     live = tree(pool.live.native, "properties") if pool.live else {}
     chosen = properties_of(pool)
     unsaid = {name for name in ("orchestratorVersion", "gpuProfile") if name not in chosen}
@@ -158,7 +158,7 @@ def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) 
             pool,
             "devicePlugin.owner",
             f"{POOL} has no argument for AKS-managed GPU nodes (gpuProfile.nvidia.managementMode)",
-            "leave devicePlugin.owner out, or make the pool with gpukube",
+            "remove devicePlugin.owner, or create the pool with gpukube",
         )
     if properties.get("scaleSetPriority") == "Spot":
         properties, whole = _with_spot(properties), {**whole, "nodeLabels": None}
@@ -166,7 +166,7 @@ def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) 
     arguments = {**paths, **{name: texts(properties, name) for name in whole}}
     scaled = bool(properties.get("enableAutoScaling"))
     if scaled:
-        arguments.pop("count", None)  # the autoscaler's
+        arguments.pop("count", None)  # the autoscaler sets it
     _note_missing_arguments(pool, paths, losses)
     return [
         *((name, arguments[path]) for path, name in _NAMES.items() if path in arguments),
@@ -179,7 +179,7 @@ def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) 
 
 
 def _with_spot(properties: Mapping[str, object]) -> dict[str, object]:
-    """The resource wants what AKS gives to Spot pools by itself: defaults, a label and a taint."""
+    """Add what AKS sets on Spot pools and the resource has to declare: defaults, a label, and a taint."""
     taints = dict.fromkeys((*strings(properties, "nodeTaints"), str(SPOT_TAINT)))
     return {
         "scaleSetEvictionPolicy": "Delete",
@@ -199,7 +199,7 @@ def _note_missing_arguments(pool: ExportedPool, paths: Mapping[str, object], los
 
 def _upgrade_settings(paths: Mapping[str, object]) -> list[Block]:
     members = {name: paths[path] for path, name in _UPGRADE.items() if path in paths}
-    if {"max_surge", "max_unavailable"} <= members.keys():  # the resource takes one of the two
+    if {"max_surge", "max_unavailable"} <= members.keys():  # the resource accepts only one of the two
         members = {name: value for name, value in members.items() if value not in ("0", "0%")}
     return [block("upgrade_settings", *members.items())] if members else []
 

@@ -1,1 +1,1 @@
-"""What is known of AKS: places, images, machines, the meaning of its errors. Pure."""
+"""AKS data: places, images, machines, and the meaning of its errors. Pure."""

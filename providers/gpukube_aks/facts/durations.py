@@ -1,8 +1,8 @@
-"""How long AKS takes for changes of pools.
+"""How long AKS takes to change pools.
 
-In scope: the numbers. Out of scope: what a plan makes of them (gpukube.engine.plan.durations).
+In scope: the numbers. Out of scope: how a plan uses them (gpukube.engine.plan.durations).
 
-AKS documents none of them but the limits of drains; they are estimates, and wide.
+AKS documents only the drain timeout; the other numbers are wide estimates.
 """
 
 from __future__ import annotations

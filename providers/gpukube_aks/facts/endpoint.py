@@ -1,6 +1,6 @@
-"""Whether a token for one address may go to another.
+"""Decides whether a token for one address may be sent to another.
 
-In scope: comparing origins. Out of scope: which Azure is talked to (gpukube.endpoint).
+In scope: comparing origins. Out of scope: choosing the Azure endpoint (gpukube.endpoint).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 def is_same_origin(url: str, base: str) -> bool:
-    """Return whether a URL has scheme, host and port of another, so that a token for the one may go to the other."""
+    """Return whether two URLs share scheme, host, and port, so that a token for one may be sent to the other."""
     return _origin(url) == _origin(base)
 
 

@@ -1,6 +1,6 @@
-"""Node images: the values of osSKU, the machines and Kubernetes versions they are made for.
+"""Node images: the values of osSKU, with the machines and Kubernetes versions that each supports.
 
-In scope: that table, and the checks of image and kubernetesVersion. Out of scope: what a change of them does
+In scope: that table, and the checks of image and kubernetesVersion. Out of scope: the effect of changing them
 (`pool.updates`), features that exclude each other (`rules.combinations`).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
 
 DEFAULT_IMAGE: Final = "Ubuntu"
-"""What AKS takes where osSKU is left out (SDK, AgentPool.osSKU)."""
+"""Default of AKS if osSKU is omitted (SDK, AgentPool.osSKU)."""
 
 _VERSION: Final = re.compile(r"1\.(\d+)(\.\d+)?")
 _BEHIND: Final = 2  # minor versions below the control plane, never above it (docs: aks/upgrade-node-pools)
@@ -32,7 +32,7 @@ class Image:
     """One value of osSKU.
 
     Attributes:
-        oldest, newest: Minor versions of Kubernetes that it runs; None for every one.
+        oldest, newest: Range of Kubernetes minor versions that it supports; None for no limit.
         arm64: Whether it has an NVIDIA driver for arm64 machines.
     """
 
@@ -49,7 +49,7 @@ IMAGES: Final[Mapping[str, Image]] = {
     "AzureLinux3": Image(28, 36),
     "AzureContainerLinux": Image(34, arm64=False),
 }
-"""Of Linux, with an NVIDIA driver (SDK, OSSKU; versions: docs: aks/upgrade-os-version)."""
+"""Linux images with an NVIDIA driver (SDK, OSSKU; versions: docs: aks/upgrade-os-version)."""
 
 _OTHERS: Final[Mapping[str, str]] = {
     "cblmariner": "it is deprecated; AzureLinux is its successor",
@@ -57,14 +57,14 @@ _OTHERS: Final[Mapping[str, str]] = {
     "flatcar": "AKS has no NVIDIA driver on Flatcar (learn.microsoft.com/azure/aks/use-nvidia-gpu)",
     "azurelinuxosguard": "AKS has no NVIDIA driver on OS Guard (learn.microsoft.com/azure/aks/use-nvidia-gpu)",
     "windows": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
-    "ubuntu1804": "Ubuntu 18.04 is retired since 2025-06-17 (Azure/AKS#4873)",
-    "ubuntu2004": "Ubuntu 20.04 is retired on 2027-03-17 and is not a value of osSKU (Azure/AKS#4874)",
+    "ubuntu1804": "Ubuntu 18.04 was retired on 2025-06-17 (Azure/AKS#4873)",
+    "ubuntu2004": "Ubuntu 20.04 retires on 2027-03-17 and is not a value of osSKU (Azure/AKS#4874)",
 }
-"""Beginning of names that people write and no pool can have -> why."""
+"""Prefix of names that users try but no pool can have -> why."""
 
 
 def check_image(target: Target) -> Iterator[Finding]:
-    """Find images that AKS does not have, or has not for the machine or the Kubernetes version."""
+    """Report an image that AKS does not have, or not for this machine or Kubernetes version."""
     name, where = target.image, target.locator.at("image")
     if not name:
         return
@@ -114,7 +114,7 @@ def _machine_reason(name: str, image: Image, target: Target) -> str:
 
 
 def check_version(target: Target) -> Iterator[Finding]:
-    """Find Kubernetes versions that are not written as AKS names them."""
+    """Report a Kubernetes version that is not in AKS's format."""
     version = target.kubernetes_version
     if version and minor_of(version) is None:
         yield Finding(
@@ -127,11 +127,11 @@ def check_version(target: Target) -> Iterator[Finding]:
 
 
 def check_skew(target: Target, plane: str) -> Finding | None:
-    """Find a version of nodes that does not go with the live cluster's.
+    """Return a finding if the node version does not fit the live cluster's.
 
     Args:
-        target: What is declared.
-        plane: Version of the control plane, "1.34.2"; "" when Azure does not tell.
+        target: The declared pool.
+        plane: Version of the control plane, "1.34.2"; "" if unknown.
 
     Source:
         Never above the control plane, and at most two minor versions below (SDK, AgentPool.orchestratorVersion).
@@ -152,7 +152,7 @@ def check_skew(target: Target, plane: str) -> Finding | None:
 
 
 def minor_of(version: str) -> int | None:
-    """Read the minor version, 34 of "1.34.2"; None when it is not written as AKS does."""
+    """Return the minor version, 34 for "1.34.2"; None if it is not in AKS's format."""
     found = _VERSION.fullmatch(version)
     return int(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""What AKS puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
+"""What AKS installs in its clusters, for checks of nodes and DaemonSets. Data only.
 
 Sources: docs: aks/use-labels, aks/use-nvidia-gpu; Azure/AgentBaker cse_config.sh (the plugin as a service of systemd).
 """
@@ -20,7 +20,7 @@ IN_CLUSTER: Final = InClusterFacts(
     node_plugins=(
         NodePlugin(
             kind="aks-managed",
-            title="the node service of AKS managed GPU",
+            title="the systemd service of AKS-managed GPU nodes",
             label=("kubernetes.azure.com/dcgm-exporter", "enabled"),
             condition=_UNHEALTHY,
             keep="let AKS advertise: write devicePlugin.owner: cloud",
@@ -28,8 +28,8 @@ IN_CLUSTER: Final = InClusterFacts(
         ),
     ),
     subject=KubeSubject(
-        note="replace IDENTITY by the object id of the user or service principal in Entra (az ad sp show --id APP "
-        "--query id); on clusters without Entra every kubeconfig is the administrator's, and no role limits it",
+        note="replace IDENTITY with the object id of the user or service principal in Entra (az ad sp show --id APP "
+        "--query id); on clusters without Entra every kubeconfig has administrator rights that no role limits",
     ),
 )
-"""The label_keys are older names of the same."""
+"""The label_keys are older names of the same labels."""

@@ -1,6 +1,6 @@
-"""What Azure's Resource SKUs and retail prices list, as offers of GPU sizes.
+"""Reads offers of GPU sizes from Azure's Resource SKUs and retail prices.
 
-In scope: the filters of those two lists, and reading their items. Out of scope: calls (`live.market`).
+In scope: the filters of those two lists, and parsing their items. Out of scope: calls (`live.market`).
 
 Sources: docs: rest/api/compute/resource-skus/list, rest/api/cost-management/retail-prices.
 """
@@ -27,16 +27,16 @@ class Price(NamedTuple):
 
 
 def sku_filter(region: str) -> str:
-    """Make the filter of Resource SKUs; nothing but the location can be filtered by."""
+    """Return the filter of Resource SKUs; the API filters by location only."""
     return f"location eq '{region}'"
 
 
 def price_query(region: str, size: str = "") -> str:
-    """Make the filter of the retail prices: virtual machines of a region, as used, in US dollars.
+    """Return the filter of the retail prices: pay-as-you-go virtual machines of a region, in US dollars.
 
     Args:
-        region: Azure's name of it.
-        size: The only one that is asked for, in Azure's spelling: values are compared with case; "" for all.
+        region: Azure's name of the region.
+        size: The only size to list, in Azure's spelling (values are case-sensitive); "" for all.
     """
     return " and ".join(
         [
@@ -51,10 +51,10 @@ def price_query(region: str, size: str = "") -> str:
 
 
 def read_sku(item: Mapping[str, object]) -> Offer | None:
-    """Read one Resource SKU; None for what is no virtual machine with GPUs of NVIDIA.
+    """Parse one Resource SKU; return None unless it is a virtual machine with NVIDIA GPUs.
 
-    The GPUs are the catalog's own: the API counts a share as one and names no model. A size that the catalog does
-    not know has neither.
+    GPU count and model come from the catalog: the API counts a share as one GPU and names no model. A size that is not
+    in the catalog has neither.
     """
     name = str(item.get("name"))
     has = {str(c.get("name")): str(c.get("value")) for c in trees(item, "capabilities")}
@@ -76,7 +76,7 @@ def read_sku(item: Mapping[str, object]) -> Offer | None:
 
 
 def read_price(item: Mapping[str, object]) -> Price | None:
-    """Read one retail price; None for Windows, Low Priority, and what is not by the hour."""
+    """Parse one retail price; return None for Windows, Low Priority, and prices that are not per hour."""
     product, meter = str(item.get("productName")), str(item.get("meterName"))
     usd = decimal(item, "retailPrice")
     if product.endswith(" Windows") or meter.endswith(" Low Priority") or not usd:
@@ -87,7 +87,7 @@ def read_price(item: Mapping[str, object]) -> Price | None:
 
 
 def priced(offers: Iterable[Offer], prices: Iterable[Price]) -> tuple[Offer, ...]:
-    """Put prices to sizes; the lowest where a size has several."""
+    """Add prices to sizes; the lowest if a size has several."""
     found: dict[tuple[str, bool], float] = {}
     for price in prices:
         key = (price.size.lower(), price.is_spot)
@@ -99,7 +99,7 @@ def priced(offers: Iterable[Offer], prices: Iterable[Price]) -> tuple[Offer, ...
 
 
 def _restriction(item: Mapping[str, object]) -> str:
-    """Return why the subscription cannot have the size in the whole region; a zone alone is no such reason."""
+    """Return why the size is unavailable to the subscription in the whole region; ignore restrictions of a zone."""
     for restriction in trees(item, "restrictions"):
         if str(restriction.get("type")) == "Location":
             return str(restriction.get("reasonCode") or "restricted")

@@ -1,4 +1,4 @@
-"""What AKS knows of its instance types: names that cannot work.
+"""Instance type names that cannot work on AKS.
 
 Sources: docs: aks/use-nvidia-gpu (AMD); Azure retired VM sizes as listed by dstackai/gpuhunt 3584151.
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 
-_AMD: Final = "its GPUs are from AMD; gpukube drives NVIDIA GPUs"
+_AMD: Final = "it has AMD GPUs; gpukube supports NVIDIA GPUs"
 _RETIRED: Final = "Azure retired this size"
 
 MACHINES: Final = CloudMachines(
@@ -18,7 +18,7 @@ MACHINES: Final = CloudMachines(
         (r"Standard_NV\d+\w*_V710_v5", _AMD),
         (r"Standard_NG\d+\w*_V620\w*", _AMD),
         (r"Standard_NV\d+as_v4", _AMD),
-        (r"Standard_NP\d+s", "it has FPGAs, no GPU"),
+        (r"Standard_NP\d+s", "it has FPGAs, not GPUs"),
         (r"Standard_NC(6|12|24r?)", _RETIRED),
         (r"Standard_NC\d+r?s_v2", _RETIRED),
         (r"Standard_ND(6|12|24r?)s", _RETIRED),
@@ -34,4 +34,4 @@ MACHINES: Final = CloudMachines(
     ),
     ignores_case=True,
 )
-"""Sizes with accelerators begin with N."""
+"""Names of sizes with accelerators start with N."""

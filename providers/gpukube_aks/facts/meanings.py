@@ -1,11 +1,11 @@
-"""What Azure's error codes and texts mean: codes and texts -> our errors, with the remedy.
+"""Maps Azure's error codes and texts to gpukube's errors, with the fix.
 
-In scope: the table, and the reading of Azure's two error shapes. Out of scope: the SDK and its exceptions
+In scope: the table, and parsing Azure's two error shapes. Out of scope: the SDK and its exceptions
 (`live.failures`).
 
-Capacity and quota failures come late, inside an operation that was read with status 200: an outer code, a message with
-`Code="..." Message="..."` inside, and the clean text in the first detail. So the innermost code that the table knows
-decides, and the HTTP status only where no code does.
+Capacity and quota failures come late, inside an operation whose response has status 200: an outer code, a message with
+`Code="..." Message="..."` inside, and the clean text in the first detail. So the innermost code that is in the table
+decides, and the HTTP status only if no code does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TABLE: tuple[Meaning, ...] = (
     Meaning(
         codes="AKSOperationPreempted|AKSOperationPreemptedByDelete|OperationPreempted",
         error=Conflict,
-        seen="a later operation took over",
+        seen="a later operation replaced this one",
         fix="run the same command again: it reads the live state first",
         code="preempted",
     ),
@@ -169,7 +169,7 @@ _TABLE: tuple[Meaning, ...] = (
     Meaning(
         codes="InvalidAuthenticationTokenTenant",
         error=WrongAccount,
-        seen="the credentials belong to another tenant than the subscription",
+        seen="the credentials belong to a different tenant than the subscription",
         fix="write clusters.*.tenant, or run az login --tenant TENANT",
         code="tenant",
     ),
@@ -191,13 +191,13 @@ _TABLE: tuple[Meaning, ...] = (
         codes="AuthorizationFailed|LinkedAuthorizationFailed|Forbidden",
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix=f"allow the action in Azure's message; {PRINT_POLICY} prints all that is needed",
+        fix=f"allow the action in Azure's message; {PRINT_POLICY} prints all required permissions",
     ),
     Meaning(
         codes="RequestDisallowedByPolicy",
         error=AccessError,
-        seen="a policy of the organisation refuses this",
-        fix="change the spec to meet the policy, or ask for an exemption",
+        seen="a policy of the organization denies this",
+        fix="change the spec to comply with the policy, or ask for an exemption",
         code="policy",
     ),
     Meaning(
@@ -272,7 +272,7 @@ _BY_STATUS: Mapping[int, Meaning] = {
     403: Meaning(
         error=NotAllowed,
         seen="the identity lacks a permission",
-        fix=f"ask for a role; {PRINT_POLICY} prints one with all that is needed",
+        fix=f"ask for a role; {PRINT_POLICY} prints one with all required permissions",
     ),
     404: Meaning(error=NoCluster, seen="the cluster or pool does not exist", fix="check the names under clusters"),
     409: Meaning(error=Busy, seen="the cluster or the pool is busy", fix="run the same command again later"),
@@ -317,40 +317,40 @@ _EARLY_FIGURES = re.compile(
 
 
 def read_problem(status: int, body: object, request_id: str = "") -> Problem:
-    """Read an error body in either shape, AKS's flat one, or ARM's under "error": its innermost cause that is known."""
+    """Return the innermost known cause of an error body, in AKS's flat shape or ARM's shape under "error"."""
     causes = list(_causes(tree(body, "error") or tree(body))) or [("", "")]
     code, text = next((cause for cause in reversed(causes) if find_meaning(_TABLE, *cause)), causes[-1])
     return Problem(code, text, status=status, request_id=request_id)
 
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
-    """Make our error of Azure's: its code decides, then the status."""
+    """Convert Azure's error to gpukube's: by its code, else by the status."""
     code, text = problem.code, problem.text
     meaning = find_meaning(_TABLE, code, text)
     if meaning is None and problem.status == _NOT_FOUND and code and not code.endswith("NotFound"):
-        meaning = _UNKNOWN  # not about the cluster: a failure inside Azure comes with this status too
+        meaning = _UNKNOWN  # not about the cluster: Azure returns this status for internal failures too
     elif meaning is None:
         meaning = _BY_STATUS.get(problem.status, _UNKNOWN)
     note = ", ".join(part for part in (code, f"request {problem.request_id}" if problem.request_id else "") if part)
     fix = _quota_fix(text) if meaning.error is QuotaError else ""
     if meaning.error is NotAllowed and not meaning.text:
-        fix = permission_fix(text, _ACTION)  # of a linked refusal the last: the first is what is allowed
+        fix = permission_fix(text, _ACTION)  # the last action of a linked-access error: the first one is allowed
     lacks = missing_permission(text, _ACTION)
     return meaning.error_at(where, note=note, why=quote(text), fix=fix, lacks=lacks)
 
 
 def canceled(where: str) -> GpukubeError:
-    """Make our error of an operation that somebody canceled."""
+    """Return the error for an operation that somebody canceled."""
     return _CANCELED.error_at(where)
 
 
 def exists(where: str) -> GpukubeError:
-    """Make our error of a conditional creation that met a pool."""
+    """Return the error for a conditional create whose pool already exists."""
     return _EXISTS.error_at(where)
 
 
 def _causes(error: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Walk inwards: the error itself, what its text embeds, its first detail."""
+    """Yield causes from the outside in: the error itself, errors embedded in its text, its first detail."""
     code, text = str(error.get("code") or ""), str(error.get("message") or "")
     if code or text:
         yield code, text
@@ -361,7 +361,7 @@ def _causes(error: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _quota_fix(text: str) -> str:
-    """Put the figures of a quota message into the remedy."""
+    """Return a fix with the figures of the quota message."""
     late, early, family = _FIGURES.search(text), _EARLY_FIGURES.search(text), _FAMILY.search(text)
     if late:
         name = family["family"].strip() if family else "these"

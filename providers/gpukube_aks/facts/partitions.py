@@ -1,10 +1,10 @@
-"""How AKS cuts GPUs: the five values of gpuInstanceProfile and what they mean on each GPU model.
+"""How AKS partitions GPUs: the five values of gpuInstanceProfile and their meaning on each GPU model.
 
-In scope: that table and look-ups in it. Out of scope: MIG geometry in general (`gpukube.gpu.mig`).
+In scope: that table and lookups in it. Out of scope: MIG geometry in general (`gpukube.gpu.mig`).
 
-AKS cuts every GPU of a node alike, by the GPU-instance profile ids 19, 14, 9, 5 and 0 (Azure/AgentBaker,
-parts/linux/cloud-init/artifacts/mig-partition.sh): the plain profiles. Those with double memory (id 15) and those with
-the media engines (+me, id 20) cannot be asked for.
+AKS partitions every GPU of a node the same way, with the GPU instance profile ids 19, 14, 9, 5, and 0
+(Azure/AgentBaker, parts/linux/cloud-init/artifacts/mig-partition.sh): the plain profiles. Profiles with double memory
+(id 15) or media engines (+me, id 20) cannot be requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CUTS: Mapping[str, Mapping[str, str]] = {
     "H100-94GB": _row("1g.12gb", "2g.24gb", "3g.47gb", "4g.47gb", "7g.94gb"),
     "H200-141GB": _row("1g.18gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"),
 }
-"""GPU model -> gpuInstanceProfile -> profile as NVIDIA names it.
+"""GPU model -> gpuInstanceProfile -> NVIDIA's name of the profile.
 
 Models: "A100, H100 and H200 series" (docs: aks/gpu-multi-instance). Names: NVIDIA/gpu-operator,
 assets/state-mig-manager/0400_configmap.yaml.
@@ -36,15 +36,15 @@ assets/state-mig-manager/0400_configmap.yaml.
 
 
 def can_cut(machine: Machine) -> bool:
-    """Return whether AKS makes MIG instances on this size: whole GPUs of the A100, H100 and H200 series."""
+    """Return whether AKS supports MIG on this size: whole GPUs of the A100, H100, and H200 series."""
     return machine.mig_capable is True and str(machine.model) in CUTS
 
 
 def cut_value(model: str, profile: str) -> str | None:
-    """Find the gpuInstanceProfile that makes this profile on this model; None when AKS has none."""
+    """Return the gpuInstanceProfile that creates this profile on this model; None if AKS has none."""
     return next((value for value, name in CUTS.get(model, {}).items() if name == profile), None)
 
 
 def profile_name(model: str, value: str) -> str | None:
-    """Find the profile that a gpuInstanceProfile makes on this model; None when unknown."""
+    """Return the profile that a gpuInstanceProfile creates on this model; None if unknown."""
     return CUTS.get(model, {}).get(value)

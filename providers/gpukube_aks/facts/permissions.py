@@ -1,9 +1,9 @@
-"""The Azure RBAC actions that calls of the live half need.
+"""The Azure RBAC actions that the calls of the live half need.
 
 In scope: the table. Out of scope: which of them a spec needs and on which scope (`rules.permissions`).
 
-Names are those of Azure's reference of resource provider operations (docs: role-based-access-control, permissions);
-the calls on pools are also those of the built-in role Azure Kubernetes Service Agent Pool Manager.
+Names are from Azure's reference of resource provider operations (docs: role-based-access-control, permissions); the
+actions on pools are also in the built-in role Azure Kubernetes Service Agent Pool Manager.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREFIXES: Final = "for pools with aks.nodePublicIPPrefixID"
 PLACEMENT: Final = "for pools with aks.proximityPlacementGroupID"
 
 WITHOUT_CALLS: Final = ("GET prices.azure.com/api/retail/prices",)
-"""Calls that need no permission, nor credentials (docs: rest/api/cost-management/retail-prices)."""
+"""Calls that need neither permission nor credentials (docs: rest/api/cost-management/retail-prices)."""
 
 _plan = partial(Permission, level="plan")
 _apply = partial(Permission, level="apply")
@@ -41,7 +41,7 @@ PERMISSIONS: Final = (  # name, purpose, source, scope
         calls=("AgentPools.list", "AgentPools.get")),
     _plan(f"{_POOLS}/upgradeProfiles/read", "to read the newest node image", _CONTAINERS, "group",
         calls=("AgentPools.get_upgrade_profile",), when=EXTRAS["upgrade"],
-        without="only the Kubernetes version is followed"),
+        without="only the Kubernetes version is compared"),
     _plan("Microsoft.Compute/locations/usages/read", "to compare the subscription's quotas with what the plan needs",
         _COMPUTE, "subscription", calls=("GET Microsoft.Compute/locations/usages",),
         without="these quotas are not checked"),
@@ -54,7 +54,7 @@ PERMISSIONS: Final = (  # name, purpose, source, scope
         calls=("AgentPools.begin_upgrade_node_image_version",), when=EXTRAS["upgrade"]),
     _apply("Microsoft.ContainerService/locations/operations/read", "to wait for changes, and to see why one failed",
         _CONTAINERS, "subscription", calls=("GET Microsoft.ContainerService/locations/operations",),
-        without="the pool itself is read instead, which tells less of a failure"),
+        without="gpukube reads the pool instead, which shows less about a failure"),
     _apply("Microsoft.Network/virtualNetworks/subnets/join/action",
         "to put nodes and pods into the subnets of the spec", _LINKED, "linked", calls=_WRITE, when=SUBNETS),
     _apply("Microsoft.Network/publicIPPrefixes/join/action", "to give nodes addresses of the spec's prefix", _LINKED,

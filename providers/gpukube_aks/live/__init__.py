@@ -1,1 +1,1 @@
-"""Calls of AKS and the APIs beside it: credentials, client, failures, market."""
+"""Calls of AKS and related APIs: credentials, client, failures, market."""

@@ -1,10 +1,9 @@
-"""Credentials: for Azure's API, and a complete kubeconfig for a cluster's.
+"""Credentials for Azure's API, and a complete kubeconfig for a cluster.
 
-In scope: the choice of an Azure credential, and the three ways to a kubeconfig: AKS's own with local accounts,
-AKS's own with an Entra token in place of its kubelogin call, a file of the user's. Out of scope: other calls of
-Azure.
+In scope: the choice of an Azure credential, and the three sources of a kubeconfig: AKS with local accounts, AKS with an
+Entra token in place of its kubelogin call, the user's file. Out of scope: other calls of Azure.
 
-No cloud command line tool is run, and no plugin of a kubeconfig that came from Azure.
+Runs no cloud CLI, and no plugin of a kubeconfig from Azure.
 """
 
 from __future__ import annotations
@@ -36,30 +35,30 @@ KUBERNETES_SCOPE: Final = "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
 """Scope of the AKS server application, the same in all clouds (docs: aks/kubelogin-authentication)."""
 
 _STALE_S: Final = 300.0
-"""A token with less left than this is not begun with."""
+"""Minimum remaining lifetime of a token that is used again."""
 _TOOL_S: Final = 60
-"""For the login tools that azure-identity runs (az, azd, PowerShell): its own 10 s are over on a busy machine before
-az has begun (azure-identity, AzureCliCredential: process_timeout)."""
+"""Timeout of the login tools that azure-identity runs (az, azd, PowerShell): on a busy machine its default of 10 s
+expires before az has started (azure-identity, AzureCliCredential: process_timeout)."""
 
 
 class AzureCredential:
     """DefaultAzureCredential in the tenant of the spec, without anything that opens a browser.
 
-    Tokens are kept for as long as they are good: the clusters of a fleet share them, and a credential that runs `az`
-    needs a second for each one.
+    Tokens are cached while valid: the clusters of a fleet share them, and a credential that runs `az` takes a second
+    per token.
 
     Args:
         tenant: Entra tenant; "" for the credential's own.
-        authority: Host that signs in, of the cloud in use; "" for the SDK's choice.
+        authority: Login host of the cloud in use; "" for the SDK's choice.
     """
 
     def __init__(self, tenant: str, authority: str) -> None:
         self._tenant = tenant
         self._authority = authority
-        elsewhere = os.environ.get("AZURE_AUTHORITY_HOST", "")
-        if not authority and elsewhere:
-            # azure-identity adds https:// to a bare host, and answers http:// with a ValueError without saying where.
-            url = elsewhere if "://" in elsewhere else f"https://{elsewhere}"
+        configured = os.environ.get("AZURE_AUTHORITY_HOST", "")
+        if not authority and configured:
+            # azure-identity adds https:// to a bare host, and raises a ValueError for http:// that does not name it.
+            url = configured if "://" in configured else f"https://{configured}"
             require_safe(url, "AKS", source="AZURE_AUTHORITY_HOST", carries="a client secret")
         self._chain = self._sign_in()
         self._lock = threading.Lock()
@@ -73,7 +72,7 @@ class AzureCredential:
         enable_cae: bool = False,
         **_: object,
     ) -> AccessToken:
-        """Get a token; a tenant that Azure asks for by a challenge counts less than the spec's."""
+        """Return a token; the spec's tenant takes precedence over one from an Azure challenge."""
         tenant = self._tenant or tenant_id
         key = (tenant, *scopes)
         with self._lock:
@@ -84,9 +83,9 @@ class AzureCredential:
             return known
 
     def renew(self, refused: str) -> None:
-        """Forget a token that Azure refused; another thread's newer one stays.
+        """Forget a token that Azure rejected; another thread's newer one stays.
 
-        The chain is made anew: the credentials in it keep tokens in memory too, and would give the same one again.
+        The chain is recreated: its credentials cache tokens too, and would return the same one again.
         """
         with self._lock:
             if any(known.token == refused for known in self._tokens.values()):
@@ -94,7 +93,7 @@ class AzureCredential:
                 self._chain = self._sign_in()
 
     def _sign_in(self) -> DefaultAzureCredential:
-        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - 90 ms that an emulated Azure has no use for
+        from azure.identity import DefaultAzureCredential  # noqa: PLC0415 - takes 90 ms, and an emulated Azure does not need it
 
         return DefaultAzureCredential(
             authority=self._authority or None,
@@ -106,16 +105,16 @@ class AzureCredential:
 
 @cache
 def shared_credential(tenant: str, authority: str) -> AzureCredential:
-    """Return the one credential of this process for a tenant; it lives as long as the process."""
+    """Return this process's only credential for a tenant; it lives as long as the process."""
     return AzureCredential(tenant, authority)
 
 
 class EmulatedIdentity:
-    """The identity of an emulated Azure: tokens from its own token endpoint, in the form of App Service.
+    """The identity of an emulated Azure: tokens from its own token endpoint, in App Service's format.
 
     Args:
         sdk: Client of the emulated API; it sends no credentials itself.
-        endpoint: Of that API, on loopback.
+        endpoint: Loopback endpoint of that API.
     """
 
     def __init__(self, sdk: AksSdk, endpoint: Endpoint) -> None:
@@ -123,7 +122,7 @@ class EmulatedIdentity:
         self._endpoint = endpoint
 
     def get_token(self, *scopes: str) -> AccessToken:
-        """Get a token of the emulated Entra."""
+        """Return a token from the emulated Entra."""
         resource = scopes[0].removesuffix("/.default")
         query = {"resource": resource, "api-version": "2019-08-01"}
         address, headers = f"{self._endpoint.url}/msi/token", {"X-IDENTITY-HEADER": self._endpoint.secret}
@@ -134,19 +133,19 @@ class EmulatedIdentity:
 
 
 def cloud_access(cluster: ClusterRef, sdk: AksSdk, credential: Credential) -> KubeAccess:
-    """Get AKS's kubeconfig of the cluster; where it would call kubelogin, an Entra token stands in.
+    """Return access with AKS's kubeconfig of the cluster; an Entra token replaces a kubelogin call in it.
 
     Args:
-        cluster: Which.
+        cluster: The cluster.
         sdk: Client of the cluster's subscription.
-        credential: Asked for a token where the kubeconfig would call kubelogin.
+        credential: Provides the token if the kubeconfig would call kubelogin.
 
     Raises:
-        AccessError: The identity may not list the credential, or gets no token.
-        CloudError: Azure gives no kubeconfig.
+        AccessError: The identity is not allowed to list the credential, or gets no token.
+        CloudError: Azure returns no usable kubeconfig.
 
     Source:
-        docs: aks/kubelogin-authentication; Azure/AKS#4990 (AKS always answers Entra clusters with an exec section).
+        docs: aks/kubelogin-authentication; Azure/AKS#4990 (AKS always returns an exec section for Entra clusters).
     """
     with explained(cluster.key):
         answer = sdk.managed_clusters.list_cluster_user_credentials(cluster.identity["resourceGroup"], cluster.name)

@@ -1,10 +1,10 @@
-"""The live half of AKS: the Azure SDK, its sessions, time-outs and retries.
+"""The live half of AKS: the Azure SDK, its sessions, timeouts, and retries.
 
-In scope: `AksCloud`, and how the SDK's client is made. Out of scope: what answers mean (`pool.observe`,
-`failures`), how a cluster's Kubernetes API is reached (`access`).
+In scope: `AksCloud`, and creating the SDK's client. Out of scope: parsing responses (`pool.observe`, `failures`),
+access to a cluster's Kubernetes API (`access`).
 
-Nothing here waits for an operation: the SDK's pollers block for hours and cannot be resumed after a kill. A write
-returns the address of its operation, and `poll` looks once.
+No call waits for an operation: the SDK's pollers block for hours and cannot be resumed after a kill. A write returns
+the address of its operation, and `poll` reads it once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gpukube_aks.live.sdk import AksSdk, Credential
     from gpukube_aks.rules.cluster import ClusterState
 
-# azure-identity warns about every kind of credential that is not set up; without any handler Python prints that.
+# azure-identity warns about every kind of credential that is not set up; Python prints warnings that no handler takes.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
 PUBLIC_URL: Final = "https://management.azure.com"
@@ -64,21 +64,21 @@ _CONNECT_TIMEOUT_S: Final = 10.0
 _RETRIES: Final = 6
 _RETRY_FACTOR_S: Final = 0.8
 _RETRY_FACTOR_EMULATED_S: Final = 0.05
-"""A port of this machine that does not answer will not answer in ten seconds either."""
-_RETRY_MOST_S: Final = 60
+"""Short: a local port that does not respond will not respond in ten seconds either."""
+_RETRY_MAX_S: Final = 60
 _UNREADABLE: Final = frozenset({403, 404})
-"""Of an operation: it is kept for a while only, and belongs to the subscription, where a role on a resource group does
-not reach (microsoft/azure-container-apps#215)."""
+"""Statuses of an operation that cannot be read: Azure keeps it only for a while, and it belongs to the subscription, so
+a role on a resource group does not include it (microsoft/azure-container-apps#215)."""
 _UNAUTHORIZED: Final = 401
 _PRECONDITION: Final = 412
 _NOT_READY: Final = frozenset({"Creating", "Deleting", "Starting", "Stopping"})
 
 
 def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
-    """Make the live half of one cluster; no call yet.
+    """Return the live half of one cluster, without any call yet.
 
     Raises:
-        AccessError: Real credentials must not go to the endpoint of the settings.
+        AccessError: Real credentials must not be sent to the endpoint of the settings.
     """
     endpoint = choose_endpoint("aks", settings, cluster.key)
     subscription = cluster.identity["subscription"]
@@ -92,7 +92,7 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
 
 
 def connect_subscription(subscription: str, settings: Settings, endpoint: Endpoint) -> AksSdk:
-    """Make a client of a subscription, without a cluster: in the name of whom Azure's own chain finds."""
+    """Return a client of a subscription, with the identity that Azure's own credential chain finds."""
     if endpoint.is_emulated:
         return _emulated_client(subscription, settings, endpoint)
     authority, scopes = _sign_in(endpoint)
@@ -113,7 +113,7 @@ def _real_client(
 
 
 def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) -> ContainerServiceClient:
-    """A client with the secret: credentials, proxies, netrc and certificates of the environment are not used."""
+    """Return a client with the secret; it ignores the environment's credentials, proxies, netrc, and certificates."""
     return ContainerServiceClient(
         cast("TokenCredential", _NoCredential()),
         subscription,
@@ -121,30 +121,30 @@ def _emulated_client(subscription: str, settings: Settings, endpoint: Endpoint) 
         authentication_policy=HeadersPolicy({"Authorization": f"Bearer {endpoint.secret}"}),
         use_env_settings=False,
         retry_backoff_factor=_RETRY_FACTOR_EMULATED_S,
-        **_session(settings, lambda _: None),  # the secret is as good the second time
+        **_session(settings, lambda _: None),  # the secret does not expire
     )
 
 
 class _NoCredential:
-    """Stands where the client wants a credential that its policy never asks."""
+    """Placeholder for the credential that the client requires and its policy never uses."""
 
 
 class _StopWhenCancelled(SansIOHTTPPolicy[object, object]):
-    """Sends nothing more for a call that was given up, also after a long Retry-After."""
+    """Sends no further try of a canceled call, even after a long Retry-After."""
 
     def on_request(self, request: object) -> None:
-        """See SansIOHTTPPolicy; called before each try."""
+        """Stop a canceled call; the pipeline calls this before each try."""
         raise_if_cancelled(request)
 
 
 class _Renewed(HTTPPolicy[HttpRequest, HttpResponse]):
-    """Sends a call that was refused with 401 once more, with a new token: a refused call has had no effect.
+    """Sends a call that got a 401 once more, with a new token: a rejected call has had no effect.
 
-    It stands before the SDK's authentication policy, which answers challenges for claims itself, and asks for a token
-    again after each 401 (azure-core, BearerTokenCredentialPolicy.send).
+    It precedes the SDK's authentication policy, which handles claims challenges itself and gets a token again after
+    each 401 (azure-core, BearerTokenCredentialPolicy.send).
 
     Args:
-        renew: Forgets the token that was refused.
+        renew: Forgets the rejected token.
     """
 
     def __init__(self, renew: Callable[[str], None]) -> None:
@@ -152,7 +152,7 @@ class _Renewed(HTTPPolicy[HttpRequest, HttpResponse]):
         self._renew = renew
 
     def send(self, request: PipelineRequest[HttpRequest]) -> PipelineResponse[HttpRequest, HttpResponse]:
-        """See HTTPPolicy."""
+        """Send a request, and once more after a 401."""
         response = self.next.send(request)
         if response.http_response.status_code != _UNAUTHORIZED:
             return response
@@ -172,16 +172,16 @@ class _Session(TypedDict):
 
 
 def _session(settings: Settings, renew: Callable[[str], None]) -> _Session:
-    """Time-outs and retries of every call.
+    """Return timeouts and retries of every call.
 
-    Azure answers 429 with Retry-After and a bucket that refills once a minute (docs: aks/quotas-skus-regions); the SDK
-    waits as long as it is told, and retries GET, PUT and DELETE after a lost connection.
+    Azure sends 429 with Retry-After; its bucket refills once a minute (docs: aks/quotas-skus-regions). The SDK honors
+    Retry-After, and retries GET, PUT, and DELETE after a lost connection.
     """
     return {
         "connection_timeout": min(_CONNECT_TIMEOUT_S, settings.request_timeout_s),
         "read_timeout": settings.request_timeout_s,
         "retry_total": _RETRIES,
-        "retry_backoff_max": _RETRY_MOST_S,
+        "retry_backoff_max": _RETRY_MAX_S,
         "permit_redirects": False,
         "per_retry_policies": [_StopWhenCancelled(), _Renewed(renew)],
         "user_agent": f"gpukube/{__version__}",
@@ -189,7 +189,7 @@ def _session(settings: Settings, renew: Callable[[str], None]) -> _Session:
 
 
 def _sign_in(endpoint: Endpoint) -> tuple[str, list[str]]:
-    """Find who signs in and for which scope: those of the cloud that the endpoint belongs to, else the public one's."""
+    """Return login host and scopes of the cloud that the endpoint belongs to, else of the public cloud."""
     from azure.identity import AzureAuthorityHosts  # noqa: PLC0415 - 90 ms that an emulated Azure has no use for
 
     authorities = {
@@ -205,16 +205,16 @@ def _sign_in(endpoint: Endpoint) -> tuple[str, list[str]]:
 
 
 class AksCloud(CloudExtras):
-    """One cluster, live.
+    """One live cluster.
 
-    No limits are checked: no API of AKS has free addresses, and the number of pools has no confirmed limit.
+    It checks no limits: no API of AKS returns free addresses, and the number of pools has no confirmed limit.
 
     Args:
-        cluster: Which.
-        settings: Of this run.
-        endpoint: Where the client leads.
+        cluster: The cluster.
+        settings: Settings of this run.
+        endpoint: Endpoint of the client.
         sdk: The client.
-        credential: Who we are.
+        credential: Identity of the run.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class AksCloud(CloudExtras):
         self._state: ClusterState | None = None
 
     def identify(self) -> ClusterFacts:
-        """Check subscription and tenant, and that the cluster is there."""
+        """Check subscription and tenant, and that the cluster exists."""
         with explained(self._cluster.key):
             native = self._sdk.managed_clusters.get(*self._path).as_dict()
         properties = tree(native, "properties")
@@ -257,7 +257,7 @@ class AksCloud(CloudExtras):
             return tuple(observe_pool(pool.as_dict()) for pool in self._sdk.agent_pools.list(*self._path))
 
     def pool(self, name: str) -> Observed | None:
-        """Read one pool by one GET; None when it is not there."""
+        """Read one pool with one GET; return None if it does not exist."""
         with explained(self._where(name)):
             native = self._get(name)
         return None if native is None else observe_pool(native)
@@ -272,14 +272,14 @@ class AksCloud(CloudExtras):
                 profile = self._sdk.agent_pools.get_upgrade_profile(*self._path, observed.name).as_dict()
         except AccessError as error:
             fix = "allow Microsoft.ContainerService/managedClusters/agentPools/upgradeProfiles/read"
-            return NodeOffer(version, unknown=f"the newest node image may not be read: {error}", fix=fix)
+            return NodeOffer(version, unknown=f"the newest node image cannot be read: {error}", fix=fix)
         return NodeOffer(version, str(at(profile, "properties", "latestNodeImageVersion") or "") or None)
 
     def complete(self, desired: Desired) -> Desired:
-        """Nothing is left open: AKS fills in subnet, image and disk by itself, in ways that are no drift.
+        """Return the pool unchanged, after checking it: AKS sets subnet, image, and disk itself, without drift.
 
         Raises:
-            SpecError: The cluster excludes what is asked for: its version, its identity, node auto-provisioning.
+            SpecError: The cluster excludes a requested feature: its version, its identity, node auto-provisioning.
         """
         if self._state is None:
             self.identify()
@@ -288,7 +288,7 @@ class AksCloud(CloudExtras):
         return desired
 
     def send(self, request: Request) -> Operation:
-        """Start a change; a delete of a missing pool is an operation that `poll` finds done."""
+        """Start a change; deleting a missing pool returns an operation that `poll` reports as done."""
         pool = str(request.params["pool"])
         if request.operation == DELETE:
             return self._delete(pool, request.params)
@@ -299,7 +299,7 @@ class AksCloud(CloudExtras):
         return self._put(pool, request.params)
 
     def poll(self, operation: Operation) -> Progress:
-        """Look once: at the operation where its address is known and it may be read, else at the pool."""
+        """Check once: the operation if its address is known and readable, else the pool."""
         if operation.handle:
             with explained(self._where(operation.pool)):
                 response = self._sdk.send_request(HttpRequest("GET", operation.handle))
@@ -308,13 +308,13 @@ class AksCloud(CloudExtras):
         return self._follow_pool(operation)
 
     def kube_access(self) -> KubeAccess:
-        """Get a complete kubeconfig: the spec's own file, else AKS's."""
+        """Return access with a complete kubeconfig: the spec's file, else AKS's."""
         if self._cluster.kubeconfig or self._cluster.context:
             return file_access(self._cluster, sandbox=self._settings.sandbox)
         return cloud_access(self._cluster, self._sdk, self._credential)
 
     def quotas(self, asked: Sequence[CloudQuota]) -> Mapping[CloudQuota, QuotaReading]:
-        """Read quotas of the subscription in the region; what cannot be read says why."""
+        """Read quotas of the subscription in the region; an unreadable one contains the reason."""
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
 
     def close(self) -> None:
@@ -325,7 +325,7 @@ class AksCloud(CloudExtras):
         return f"{self._cluster.key}/{pool}"
 
     def _check_place(self, resource_id: str, tenant: str) -> None:
-        """Compare what answered with what the spec names; ARM ids have no case."""
+        """Compare the cluster's subscription and tenant with the spec's; ARM ids ignore case."""
         subscription = resource_id.split("/")[2] if resource_id.count("/") > 1 else ""
         desired = self._cluster.identity
         for field, found in (("subscription", subscription), ("tenant", tenant)):
@@ -377,14 +377,14 @@ class AksCloud(CloudExtras):
             except ResourceNotFoundError:
                 return Operation(pool, "delete")
             except HttpResponseError as error:
-                # An If-Match on a pool that is gone is not met either (docs: aks/use-etags).
+                # If-Match on a pool that no longer exists fails too (docs: aks/use-etags).
                 if error.status_code == _PRECONDITION and self._get(pool) is None:
                     return Operation(pool, "delete")
                 raise
         return Operation(pool, "delete", self._handle(answer))
 
     def _handle(self, answer: _Answer) -> str:
-        """The address of the operation; one on another host would get our token, so the pool is followed instead."""
+        """Return the address of the operation; "" if it is on another host, which would get our token."""
         return answer.operation if is_same_origin(answer.operation, self._base) else ""
 
     def _get(self, pool: str) -> Mapping[str, object] | None:
@@ -394,7 +394,7 @@ class AksCloud(CloudExtras):
             return None
 
     def _progress(self, operation: Operation, response: HttpResponse) -> Progress:
-        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
+        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own threshold
             raise HttpResponseError(response=response)
         document = tree(response.json())
         status = str(document.get("status") or "InProgress")
@@ -425,7 +425,7 @@ class AksCloud(CloudExtras):
 
 
 class _Answer:
-    """Hook that keeps the last answer's address of the operation."""
+    """Hook that keeps the operation address of the last response."""
 
     def __init__(self) -> None:
         self.operation = ""
@@ -436,10 +436,10 @@ class _Answer:
 
 
 def _channel(properties: Mapping[str, object]) -> str:
-    """Name the channels by which AKS upgrades nodes (docs: aks/auto-upgrade-cluster, auto-upgrade-node-os-image)."""
+    """Return the channels by which AKS upgrades nodes (docs: aks/auto-upgrade-cluster, auto-upgrade-node-os-image)."""
     profile = tree(properties, "autoUpgradeProfile")
-    told = ((name, str(profile.get(name) or "")) for name in ("upgradeChannel", "nodeOSUpgradeChannel"))
-    return ", ".join(f"{name} {word}" for name, word in told if word.lower() not in ("", "none", "unmanaged"))
+    channels = ((name, str(profile.get(name) or "")) for name in ("upgradeChannel", "nodeOSUpgradeChannel"))
+    return ", ".join(f"{name} {word}" for name, word in channels if word.lower() not in ("", "none", "unmanaged"))
 
 
 def _gone(operation: Operation, where: str) -> Progress:

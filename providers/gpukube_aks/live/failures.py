@@ -1,6 +1,6 @@
-"""The one place where exceptions of the Azure SDK become ours; they are kept as `__cause__`.
+"""Converts exceptions of the Azure SDK, all of them here, and keeps them as `__cause__`.
 
-In scope: which exception says what. Out of scope: codes and remedies (`facts.meanings`), calls.
+In scope: the meaning of each exception. Out of scope: codes and fixes (`facts.meanings`), calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
-    """Make our error of an SDK exception; the caller keeps it as the cause."""
+    """Convert an SDK exception to gpukube's error; the caller keeps it as the cause."""
     if isinstance(error, HttpResponseError) and error.response is not None:
         return _explain_answer(error, where)
     if isinstance(error, ClientAuthenticationError):
@@ -40,9 +40,9 @@ def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
         )
     if isinstance(error, ServiceResponseError):
         fix = "run the same command again: it reads the live state first"
-        return CloudError("Azure's answer was lost", where=where, fix=fix, why=_reason(error), code="no-answer")
+        return CloudError("Azure's response was lost", where=where, fix=fix, why=_reason(error), code="no-answer")
     return CloudError(
-        "the answer is not from Azure's API",
+        "the response is not from Azure's API",
         where=where,
         fix="check the endpoint and the proxy",
         why=_reason(error),
@@ -52,9 +52,9 @@ def explain(error: AzureError | ValueError, where: str) -> GpukubeError:
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Let SDK exceptions leave the block as ours.
+    """Convert SDK exceptions of the block to gpukube's errors.
 
-    A ValueError is what the SDK raises for an answer that is not what it should be: the HTML of a proxy, say.
+    The SDK raises a ValueError for a malformed response, such as the HTML of a proxy.
     """
     try:
         yield
@@ -63,13 +63,13 @@ def explained(where: str) -> Iterator[None]:
 
 
 def _explain_login(error: ClientAuthenticationError, where: str) -> GpukubeError:
-    """Tell a refused login from none at all: Entra's refusals carry a number, AADSTS50034, the SDK's a few words.
+    """Distinguish a rejected login from missing credentials: Entra's messages contain a number such as AADSTS50034.
 
-    Where nothing is set up, azure-identity lists a paragraph per kind of credential; -v shows it.
+    Without any credentials, azure-identity prints a paragraph per kind of credential; -v shows it.
     """
     text = str(error)
     refusal = next((line for line in text.splitlines() if "AADSTS" in line or "Invalid tenant" in line), "")
-    from azure.identity import CredentialUnavailableError  # noqa: PLC0415 - 60 ms that only such an error is worth
+    from azure.identity import CredentialUnavailableError  # noqa: PLC0415 - takes 60 ms, and only such an error needs it
 
     is_missing = isinstance(error, CredentialUnavailableError) or "failed to retrieve a token" in text
     if is_missing and not refusal:
@@ -79,9 +79,9 @@ def _explain_login(error: ClientAuthenticationError, where: str) -> GpukubeError
 
 def _explain_answer(error: HttpResponseError, where: str) -> GpukubeError:
     status = error.status_code or 0
-    if status == 412 and isinstance(error, ResourceExistsError):  # noqa: PLR2004 - If-None-Match: * was not met
+    if status == 412 and isinstance(error, ResourceExistsError):  # noqa: PLR2004 - If-None-Match: * failed
         return exists(where)
-    headers = getattr(error.response, "headers", {})  # not copied: its names are compared without case
+    headers = getattr(error.response, "headers", {})  # no copy: this mapping ignores the case of names
     return error_of(read_problem(status, _body(error), str(headers.get("x-ms-request-id", ""))), where)
 
 

@@ -1,9 +1,9 @@
 """The live half of AKS's part in the catalog: sizes from ARM's Resource SKUs, prices from Azure's retail prices.
 
-In scope: the calls. Out of scope: what answers mean (`facts.listings`).
+In scope: the calls. Out of scope: parsing responses (`facts.listings`).
 
-Retail prices are public: no credentials are sent there. They hold for the public cloud only. Sizes are
-the answer, prices a help: without them the sizes still count, and it is said.
+Retail prices are public, so those calls send no credentials; they cover the public cloud only. Prices are optional:
+without them the sizes are still returned, with a note.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _PRICES_VERSION: Final = "2023-01-01-preview"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RETRIES: Final = 5
 _RETRY_FACTOR_S: Final = 1.5
-"""The price list says 429 without a Retry-After; three seconds are enough."""
+"""The price list sends 429 without a Retry-After; three seconds are enough."""
 _RETRY_FACTOR_EMULATED_S: Final = 0.05
 
 
 def fetch(inquiry: Inquiry) -> Findings:
-    """Ask Azure with the credentials of its own chain.
+    """Read Azure's GPU sizes and prices with the credentials of its own chain.
 
     Raises:
         SpecError: No subscription is named.
-        AccessError: No credentials, or they may not read the subscription's SKUs.
-        CloudError: Any other failure of that.
+        AccessError: No credentials, or no permission to read the subscription's SKUs.
+        CloudError: Reading the SKUs failed for another reason.
     """
     endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
     subscription = _require_subscription(inquiry)
@@ -65,12 +65,12 @@ def fetch(inquiry: Inquiry) -> Findings:
 
 
 def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
-    """Ask over given clients.
+    """Read GPU sizes and prices over given clients.
 
     Args:
-        arm: Of the subscription.
-        prices: The price list; None where it does not know the cloud.
-        inquiry: What is asked; its account names a subscription.
+        arm: Client of the subscription.
+        prices: Client of the price list; None if it does not cover the cloud.
+        inquiry: The query; its account is a subscription.
         bases: URLs of ARM and of the price list.
     """
     arm_base, price_base = bases
@@ -84,7 +84,7 @@ def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tup
         items = listed(arm, first, arm_base, ("value", "nextLink"))
         offers = [offer for item in items if (offer := read_sku(item))]
     unknown = sorted(offer.name for offer in offers if not offer.model)
-    notes = [f"sizes with GPUs that the catalog does not know: {', '.join(unknown)}"] if unknown else []
+    notes = [f"GPU sizes that are not in the catalog: {', '.join(unknown)}"] if unknown else []
     if prices is None:
         notes.append("Azure's price list covers the public cloud only; prices are unchanged")
         return Findings(tuple(offers), priced=False, notes=tuple(notes))
@@ -97,10 +97,10 @@ def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tup
 
 
 def fetch_prices(requested: PriceInquiry) -> LivePrices:
-    """Ask Azure's price list for some sizes; no credentials are needed.
+    """Read prices of some sizes from Azure's price list, without credentials.
 
     Raises:
-        SpecError: The endpoint is not one to ask.
+        SpecError: The endpoint is not allowed.
     """
     inquiry = requested.inquiry
     endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
@@ -111,11 +111,11 @@ def fetch_prices(requested: PriceInquiry) -> LivePrices:
 
 
 def read_prices(client: Sender, requested: PriceInquiry, base: str) -> LivePrices:
-    """Ask over a given client, size by size; what cannot be read is a note.
+    """Read prices over a given client, size by size; a failure becomes a note.
 
     Args:
-        client: Of the price list.
-        requested: Machines to read the prices of.
+        client: Client of the price list.
+        requested: Machines whose prices to read.
         base: URL of the price list.
     """
     sizes = sorted({machine.name for machine in (*requested.on_demand, *requested.spot)})
@@ -144,7 +144,7 @@ def _prices(client: Sender, inquiry: Inquiry, base: str, size: str = "") -> list
 
 
 def _price_client(inquiry: Inquiry, endpoint: Endpoint) -> PipelineClient[HttpRequest, HttpResponse]:
-    """A client without any credentials; on an emulated cloud the environment's proxies are not looked at either."""
+    """Return a client without credentials; for an emulated cloud it ignores the environment's proxies too."""
     factor = _RETRY_FACTOR_EMULATED_S if endpoint.is_emulated else _RETRY_FACTOR_S
     timeout = inquiry.settings.request_timeout_s
     return PipelineClient(

@@ -1,6 +1,6 @@
-"""Lists of Azure's REST APIs, page by page.
+"""Reads lists of Azure's REST APIs, page by page.
 
-In scope: following the links. Out of scope: what is listed.
+In scope: following the links. Out of scope: the items.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Sender(Protocol):
-        """As much of a client as is used; raises for no status."""
+        """The part of a client that gpukube uses; it raises for no status."""
 
         def send_request(self, request: HttpRequest) -> HttpResponse:
             """Send one request."""
 
 
-_MOST_PAGES: Final = 500
+_MAX_PAGES: Final = 500
 
 
 def listed(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str]) -> Iterator[Mapping[str, object]]:
-    """Read all pages; a link to another host is not followed: it would get our token.
+    """Yield the items of all pages; raise at a link to another host, which would get our token.
 
     Args:
         client: Sends the requests.
-        first: Of the first page.
-        base: URL that all pages are at.
-        keys: Members of a page that have its items, and the link to the next.
+        first: Request for the first page.
+        base: URL below which all pages are.
+        keys: Members of a page with its items and with the link to the next page.
     """
     key, link = keys
     request = first
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         response = client.send_request(request)
-        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own line
+        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own threshold
             raise HttpResponseError(response=response)
         page = tree(response.json())
         yield from trees(page, key)
@@ -49,6 +49,6 @@ def listed(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str])
         if not following:
             return
         if not is_same_origin(following, base):
-            raise CloudError("the next page of Azure's answer is on another host", code="bad-answer")
+            raise CloudError("the next page of Azure's response is on another host", code="bad-answer")
         request = HttpRequest("GET", following)
-    raise CloudError(f"Azure's answer has more than {_MOST_PAGES} pages", code="bad-answer")
+    raise CloudError(f"Azure's response has more than {_MAX_PAGES} pages", code="bad-answer")

@@ -1,6 +1,6 @@
-"""Quotas of Azure, live: one call has limits and use of a region.
+"""Reads Azure's live quotas: one call returns limits and usage of a region.
 
-In scope: the call. Out of scope: which quota counts what (`rules.quotas`).
+In scope: the call. Out of scope: what each quota counts (`rules.quotas`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _KEYS: Final = ("value", "nextLink")
 
 
 def read_quotas(sdk: Sender, base: str, asked: Sequence[CloudQuota], where: str) -> dict[CloudQuota, QuotaReading]:
-    """Read quotas of one subscription and region; what may not be read is unknown, with the reason.
+    """Read quotas of one subscription and region; unreadable ones are unknown, with the reason.
 
     Args:
-        sdk: Of any subscription.
+        sdk: Client of any subscription.
         base: URL of ARM.
-        asked: All of one place.
-        where: For messages.
+        asked: Quotas of one subscription and region.
+        where: Resource named in messages.
     """
     subscription, _, location = asked[0].place.partition("/")
     address = f"{base}/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}/usages"

@@ -1,9 +1,8 @@
 """The part of the Azure SDK that gpukube uses, as protocols; a fake of it is twenty lines.
 
-In scope: the operations used, and what is read from their answers. Out of scope: any import of the SDK at run
-time.
+In scope: the operations used, and what gpukube reads from their responses. Out of scope: importing the SDK at run time.
 
-The signatures are those of azure-mgmt-containerservice 41.8.0.
+The signatures match azure-mgmt-containerservice 41.8.0.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Resource(Protocol):
-    """A model of the SDK; 41.x keeps what it does not know."""
+    """A model of the SDK; 41.x keeps unknown members."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the wire form."""
@@ -35,7 +34,7 @@ class Kubeconfig(Protocol):
 
 
 class Kubeconfigs(Protocol):
-    """Answer of listClusterUserCredential."""
+    """Response of listClusterUserCredential."""
 
     @property
     def kubeconfigs(self) -> Sequence[Kubeconfig] | None:
@@ -57,7 +56,7 @@ class AgentPools(Protocol):
         polling: bool,
         raw_response_hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None],
     ) -> object:
-        """PUT; with polling=False nothing is waited for."""
+        """PUT; with polling=False it does not wait."""
 
     def begin_delete(  # noqa: PLR0913 - the SDK's own signature
         self,
@@ -70,7 +69,7 @@ class AgentPools(Protocol):
         polling: bool,
         raw_response_hook: Callable[[PipelineResponse[HttpRequest, HttpResponse]], None],
     ) -> object:
-        """DELETE; 202, or 204 where there is no such pool."""
+        """DELETE; 202, or 204 if there is no such pool."""
 
     def begin_upgrade_node_image_version(
         self,
@@ -130,7 +129,7 @@ class Token(Protocol):
 
 
 class Credential(Protocol):
-    """What azure-identity's credentials do."""
+    """The part of azure-identity's credentials that gpukube uses."""
 
     def get_token(self, *scopes: str) -> Token:
         """Get a token for a scope."""

@@ -1,1 +1,1 @@
-"""A pool in the terms of AKS: fields, requests, observation, changes. Pure."""
+"""A pool in AKS's terms: fields, requests, observation, changes. Pure."""

@@ -1,13 +1,13 @@
-"""Changes of a live AKS pool -> the PUTs that bring them about.
+"""Changes of a live AKS pool -> the PUTs that make them.
 
-In scope: the pool as read with changes merged in, and what goes into which call. Out of scope: what a change
-does to the nodes (`updates`), how a pool is made or deleted (`translate`).
+In scope: merging changes into the pool as read, and grouping them into calls. Out of scope: the effect on the nodes
+(`updates`), creating and deleting pools (`translate`).
 
-AKS has no PATCH: every update is a PUT of the whole pool, as `az aks nodepool update` sends it. So everything that was
-read goes back, what nobody here has heard of too; only the changed properties differ, and If-Match refuses the PUT when
-somebody else changed the pool in between (docs: aks/use-etags). Nothing else is kept between two calls: a run that is
-killed leaves a pool that the next look tells the rest of. Every PUT brings the second copy of the marks along, as the
-labels in it say.
+AKS has no PATCH: every update is a PUT of the whole pool, as `az aks nodepool update` sends it. So the PUT returns
+everything that was read, including unknown properties; only changed ones differ, and If-Match makes the PUT fail if
+somebody else changed the pool in between (docs: aks/use-etags). No other state is kept between two calls: after a
+killed run, the next one sees in the pool what is left to do. Every PUT includes the second copy of the ownership
+labels.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ NOT_SENT: Mapping[str, str] = {
     "virtualMachineNodesStatus": "the service writes it",
     "nodeImageVersion": "a value other than the live one starts a rollback (SDK, AgentPool.nodeImageVersion)",
 }
-"""Properties that a read gives and no PUT sends back -> why."""
+"""Properties that a read returns and no PUT sends back -> why."""
 
 _SYSTEM = "kubernetes.azure.com/"
 
 
 def translate_updates(desired: Desired, observed: Observed, changes: Sequence[Change]) -> tuple[Request, ...]:
-    """Make the PUTs that bring these changes about, each the pool as it stands after the one before.
+    """Return the PUTs that make these changes, each built on the result of the one before.
 
-    What rolls the nodes has a call of its own, after everything else: AKS does not scale and upgrade at once (docs:
-    aks/manage-node-pools), and settings for the upgrade itself must be there before it starts.
+    A change that rolls the nodes gets its own call, after everything else: AKS does not scale and upgrade at once
+    (docs: aks/manage-node-pools), and upgrade settings must be in place before the upgrade starts.
 
     Raises:
-        LookupError: A change of a field that no call changes.
+        LookupError: No call can change one of the fields.
     """
     properties, names = _as_read(observed), recorded_tags(desired, observed, changes)
     found: list[Request] = []
@@ -69,17 +69,17 @@ def translate_updates(desired: Desired, observed: Observed, changes: Sequence[Ch
 
 
 def translate_scale(cluster: ClusterRef, observed: Observed, nodes: Nodes) -> Request:
-    """Return a pool another count, or an autoscaled one other bounds.
+    """Return the PUT that sets a new count, or new bounds of an autoscaled pool.
 
-    The count of an autoscaled pool goes back as read: it is the autoscaler's, which brings it inside new bounds
-    (Azure/AKS#1758), and a PUT without a count is refused (pulumi/pulumi-azure-native#2943).
+    The count of an autoscaled pool is sent as read: the autoscaler manages it and moves it inside new bounds
+    (Azure/AKS#1758), and AKS rejects a PUT without a count (pulumi/pulumi-azure-native#2943).
     """
     bounds = {"minCount": nodes.minimum, "maxCount": nodes.maximum}
     return _put(cluster, observed, _as_read(observed) | (bounds if nodes.autoscaled else {"count": nodes.count}))
 
 
 def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request, ...]:
-    """PUT the pool without our marks and their copy; nothing where it has neither."""
+    """Return the PUT that removes the ownership labels and their copy; nothing if the pool has neither."""
     properties = _as_read(observed)
     labels, tags = tree(properties, "nodeLabels"), tree(properties, "tags")
     kept = released_labels(observed)
@@ -90,14 +90,14 @@ def translate_release(cluster: ClusterRef, observed: Observed) -> tuple[Request,
 
 
 def translate_copy(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """PUT the pool with the copy of its marks; None where it has this one, or its tags have no room for it."""
+    """Return the PUT that adds the copy of the labels; None if the pool has it, or its tags have no room for it."""
     request = _put(cluster, observed, _as_read(observed))
     sent = tree(request.params, "body", "properties", "tags")
     return None if observed.copied or sent == tree(_as_read(observed), "tags") else request
 
 
 def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
-    """Turn the autoscaler off, at the count that was read; None where it is off."""
+    """Return the PUT that turns the autoscaler off, at the count that was read; None if it is off."""
     properties = _as_read(observed)
     if not properties.get("enableAutoScaling"):
         return None
@@ -106,11 +106,11 @@ def translate_freeze(cluster: ClusterRef, observed: Observed) -> Request | None:
 
 
 def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
-    """PUT a failed pool again, as read: AKS keeps it, and the same PUT reconciles it.
+    """Return the PUT of a failed pool as read: AKS keeps the pool, and the same PUT reconciles it.
 
     Returns:
-        None where it also differs in what pods would suffer from, or in what no PUT changes: that is not repaired in
-        passing, it is an update or a new pool.
+        None if the pool also differs in a field whose change disrupts pods or is not possible: that needs an update or
+        a new pool, not a repair.
     """
     changes = diff_fields(desired.fields, observed.fields, observed.written)
     if any(find_row(change, observed).kind != "in-place" for change in changes):
@@ -122,9 +122,9 @@ def translate_recreate(desired: Desired, observed: Observed) -> Request | None:
 def _put(
     cluster: ClusterRef, observed: Observed, properties: Properties, declared: Collection[str] | None = None
 ) -> Request:
-    """Put the pool, with the copy of its marks; `declared` are the names of the spec's tags, where there is one.
+    """Return the PUT of the pool, with the copy of its labels; `declared` has the names of the spec's tags, if any.
 
-    A copy of the members is enough: `Apply` puts new values in their places and changes none.
+    A shallow copy is enough: `Apply` replaces values and changes none.
     """
     sent = dict(properties)
     labels, read = tree(sent, "nodeLabels"), tree(sent, "tags")
@@ -134,31 +134,31 @@ def _put(
 
 
 def _as_read(observed: Observed) -> Properties:
-    """What goes back as it came; null and absent are one to AKS."""
+    """Return the properties to send back unchanged; to AKS null and absent are the same."""
     read = tree(observed.native, "properties")
     return {k: copy.deepcopy(v) for k, v in read.items() if k not in NOT_SENT and v is not None}
 
 
 def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """Put the changes into calls.
+    """Group the changes into calls.
 
-    Azure Container Linux boots securely only, and gets that in its own call (docs: aks/
+    Azure Container Linux requires Secure Boot, which is in the same call as the image (docs: aks/
     migrate-nodes-azure-container-linux).
     """
     image = next((change for change in changes if change.field == IMAGE), None)
-    secure = image is not None and image.new == "AzureContainerLinux"
-    beside = [change for change in changes if secure and change.field.is_below("aks", "securityProfile")]
-    still = [change for change in changes if change.field not in ROLLING and change not in beside]
-    if still:
-        yield still
+    needs_secure_boot = image is not None and image.new == "AzureContainerLinux"
+    with_image = [change for change in changes if needs_secure_boot and change.field.is_below("aks", "securityProfile")]
+    in_place = [change for change in changes if change.field not in ROLLING and change not in with_image]
+    if in_place:
+        yield in_place
     for field in ROLLING:
-        yield from ([change, *(beside if field == IMAGE else ())] for change in changes if change.field == field)
+        yield from ([change, *(with_image if field == IMAGE else ())] for change in changes if change.field == field)
 
 
 def _count(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """A count means no autoscaler; where the autoscaler takes over, the count stays as read.
+    """Set a fixed count without autoscaler; if the autoscaler takes over, keep the count as read.
 
-    Bounds beside enableAutoScaling: false are refused, so they are left out (ksctl/ksctl#629).
+    AKS rejects bounds with enableAutoScaling: false, so they are removed (ksctl/ksctl#629).
     """
     if change.new is None:
         return
@@ -178,7 +178,7 @@ def _bound(properties: Properties, change: Change, _: Mapping[str, object]) -> N
 
 
 def _label(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """AKS replaces the map whole, its own labels of Spot pools with it: everything read stays (Azure/AKS#3152)."""
+    """Set one label and keep the rest: AKS replaces the whole map, even its own Spot labels (Azure/AKS#3152)."""
     _set_entry(properties, "nodeLabels", change.field.key, change.new)
 
 
@@ -187,7 +187,7 @@ def _protection(properties: Properties, change: Change, _: Mapping[str, object])
 
 
 def _tag(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """Azure compares names of tags without case, and refuses two that differ in nothing else."""
+    """Set one tag: Azure ignores case in tag names, and rejects two that differ only in case."""
     key = change.field.key
     read = tree(properties, "tags")
     properties["tags"] = {k: v for k, v in read.items() if k.casefold() != key.casefold()}
@@ -195,13 +195,13 @@ def _tag(properties: Properties, change: Change, _: Mapping[str, object]) -> Non
 
 
 def _taints(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """Replaced whole too; an empty list, not null, takes the last one away (az: --node-taints "" sends [])."""
+    """Replace all taints; an empty list, not null, removes the last one (az: --node-taints "" sends [])."""
     own = [str(taint) for taint in items(properties, "nodeTaints") if str(taint).startswith(_SYSTEM)]
     properties["nodeTaints"] = [*items(change.new), *own]
 
 
 def _at_its_place(properties: Properties, change: Change, _: Mapping[str, object]) -> None:
-    """What the table gives one place on the wire: one member, the ones beside it stay as read."""
+    """Set the one member on the wire that the table names; its siblings stay as read."""
     *parents, leaf = (str(step) for step in _WIRE[change.field])
     for name in parents:
         properties[name] = inner = tree(properties, name)
@@ -213,7 +213,7 @@ def _at_its_place(properties: Properties, change: Change, _: Mapping[str, object
 
 
 def _native(properties: Properties, change: Change, native: Mapping[str, object]) -> None:
-    """Set one leaf, in the spelling of the spec: `Change` compares ARM ids without case and lists as tuples."""
+    """Set one leaf with the spec's own value: `Change` has ARM ids in lower case and lists as tuples."""
     *parents, leaf = change.field[1:]
     for name in parents:
         inner = tree(properties, name)
@@ -231,7 +231,7 @@ _APPLY: Mapping[tuple[str, ...], Apply] = {
     TAINTS: _taints,
     ("aks",): _native,
 }
-"""A field, or a path above it -> how it enters the pool."""
+"""Field, or a parent path -> function that writes it into the pool."""
 
 
 _WIRE: Mapping[FieldPath, tuple[str | int, ...]] = {row.path: row.wire for row in BINDINGS if row.effect.call}

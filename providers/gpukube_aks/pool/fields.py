@@ -1,11 +1,11 @@
 """The fields of an AKS agent pool: one row each, from the spec to the wire and back.
 
-In scope: the table, with the small functions that its exotic rows need. Out of scope: what AKS refuses
-(`rules.checks`), calls (`change`), native properties (`native`), which a spec writes by the names of the API.
+In scope: the table, and small functions for unusual rows. Out of scope: what AKS rejects (`rules.checks`), calls
+(`change`), native properties (`native`), which a spec sets by the names of the API.
 
-Outside the table stay the properties that are the same for all pools (mode, osType, type: `translate`).
+The table does not contain properties that are the same for all pools (mode, osType, type: `translate`).
 
-Sources named "azurerm" are the resource kubernetes_cluster_node_pool of hashicorp/terraform-provider-azurerm (its
+The source "azurerm" is the resource kubernetes_cluster_node_pool of hashicorp/terraform-provider-azurerm (its
 ForceNew and rotation lists).
 """
 
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
 
 PUT: Final = "agent_pools.begin_create_or_update"
 RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
-"""Normalised field of a pool's reservation group: an ARM id, in lower case."""
+"""Normalized field of a pool's reservation group: an ARM id, in lower case."""
 
 _SYSTEM: Final = "kubernetes.azure.com/"
 
 
-# What a spec means
+# From the spec
 
 
 def reservation_of(target: Target) -> str:
-    """Return the capacity reservation group that the machines come from, as written; "" for none."""
+    """Return the capacity reservation group of the machines, as in the spec; "" for none."""
     capacity = target.capacity
     return capacity.reservation.id if capacity.type == "reserved" and capacity.reservation else ""
 
 
 def leaves_driver_out(target: Target) -> bool:
-    """Whether AKS shall install no driver; on nodes that it manages it always does (docs: aks/use-nvidia-gpu)."""
+    """Return whether AKS should install no driver; on AKS-managed nodes it always does (docs: aks/use-nvidia-gpu)."""
     return target.driver_owner in ("none", "operator") and target.plugin_owner != "cloud"
 
 
 def cut_by_operator(target: Target) -> bool:
-    """Whether MIG instances are made by the GPU Operator's MIG manager: AKS cuts with the driver of its own only.
+    """Return whether the GPU Operator's MIG manager creates the MIG instances: AKS needs its own driver to do so.
 
     Source:
         Azure/AgentBaker, parts/linux/cloud-init/artifacts/mig-partition.sh; docs: aks/nvidia-gpu-operator.
@@ -61,13 +61,13 @@ def cut_by_operator(target: Target) -> bool:
 
 
 def _price(draft: Draft) -> float | None:
-    """-1 is AKS's word for the market price, which is the default."""
+    """Return the maximum Spot price; None for AKS's -1, the market price, which is the default."""
     capacity = draft.target.capacity
     return None if capacity.type != "spot" or capacity.max_price == -1 else capacity.max_price
 
 
 def _cut_of(draft: Draft) -> str | None:
-    """The profile that AKS makes; where the operator cuts, the node label says how."""
+    """Return the MIG profile that AKS configures; with the operator, a node label names it."""
     target = draft.target
     return target.sharing.mig.profile if target.sharing.mig and not cut_by_operator(target) else None
 
@@ -76,11 +76,11 @@ def _cut_on_wire(draft: Draft) -> str | None:
     return cut_value(str(draft.target.machine.model), cut) if (cut := _cut_of(draft)) is not None else None
 
 
-# What a live pool says
+# From a live pool
 
 
 Live = Mapping[str, object]
-"""The properties of a pool as read."""
+"""Properties of a pool as read."""
 
 
 def _capacity(live: Live) -> str:
@@ -114,7 +114,7 @@ def _is_system(key: str) -> bool:
 
 
 def _size(live: Live) -> str:
-    """The VM size in the catalog's spelling: Azure compares sizes without case."""
+    """Return the VM size in the catalog's spelling: Azure ignores case in sizes."""
     written = str(live.get("vmSize", ""))
     machine = _machines().get(written.casefold())
     return machine.name if machine else written
@@ -133,16 +133,16 @@ def _machines() -> Mapping[str, Machine]:
     return {machine.name.casefold(): machine for machine in machines("aks")}
 
 
-# What the values of a change make of its row
+# Rows that depend on the values of the change
 
 
 def _count(change: Change, row: UpdateRow) -> UpdateRow:
     old, new = change.old, change.new
-    if old is None:  # the live number is the autoscaler's and no field: it may be the larger one
+    if old is None:  # the autoscaler manages the live count, which is not a field and may be larger
         sentence = "the autoscaler is turned off, and AKS removes the nodes above this count with the pods on them"
         return replace(row, kind="disruptive", sentence=sentence)
     if new is None:
-        return replace(row, sentence="the cluster autoscaler starts from the present count")
+        return replace(row, sentence="the cluster autoscaler starts from the current count")
     if isinstance(old, int) and isinstance(new, int) and new < old:
         return replace(row, kind="disruptive", sentence="AKS removes nodes with the pods on them")
     return row
@@ -155,7 +155,7 @@ def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _version(change: Change, row: UpdateRow) -> UpdateRow:
-    """A step back is none that AKS takes; a minor version alone, "1.34", is no step back from a patch of it."""
+    """Reject downgrades, which AKS does not support; "1.34" is not a downgrade from one of its patch versions."""
     old, new = _numbers(change.old), _numbers(change.new)
     if new < old[: len(new)]:
         sentence = "AKS cannot downgrade nodes; a new pool can have an older version"
@@ -168,13 +168,13 @@ def _numbers(version: object) -> tuple[int, ...]:
 
 
 _LINUX: Final = ("Ubuntu", "AzureLinux", "AzureContainerLinux", "CBLMariner", "Mariner")
-"""Beginnings of the systems that AKS changes into each other (docs: aks/upgrade-os-version; Azure/AKS#4592)."""
+"""Name prefixes of systems that AKS can change into each other (docs: aks/upgrade-os-version; Azure/AKS#4592)."""
 
 
 def _os(change: Change, row: UpdateRow) -> UpdateRow:
     if all(str(sku).startswith(_LINUX) for sku in (change.old, change.new)):
         return row
-    return replace(row, kind="replace", sentence="AKS changes Linux into another Linux only", call="")
+    return replace(row, kind="replace", sentence="AKS can change a Linux image only to another Linux image", call="")
 
 
 _BOUND: Final = Effect(
@@ -291,7 +291,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         words=frozenset({"cloud", "none"}),
         effect=Effect(
             "replace",
-            "gpuProfile.driver is set at creation only; the update switch moves retired pools to none and nothing else",
+            "gpuProfile.driver is set at creation only; the update option only moves retired pools to none",
             "Azure/azure-cli#32531",
         ),
     ),
@@ -325,7 +325,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: draft.target.image or None,
         effect=Effect(
             "disruptive",
-            "AKS recreates the nodes with the other system, one surge at a time, draining each",
+            "AKS recreates the nodes with the new image in surge batches, draining each node",
             "docs: aks/upgrade-os-version, hashicorp/terraform-provider-azurerm#26139",
             PUT,
         ),
@@ -339,7 +339,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: live.get("currentOrchestratorVersion") or live.get("orchestratorVersion"),
         effect=Effect(
             "disruptive",
-            "AKS upgrades the nodes one surge at a time, draining each",
+            "AKS upgrades the nodes in surge batches, draining each node",
             "docs: aks/upgrade-aks-node-pools-rolling",
             PUT,
         ),
@@ -350,7 +350,9 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.MAX_PODS,
         wire=("maxPods",),
         get=lambda draft: draft.target.max_pods,
-        effect=Effect("replace", "the number of pods of a node is set at creation only", "docs: aks/create-node-pools"),
+        effect=Effect(
+            "replace", "the maximum number of pods per node is set at creation only", "docs: aks/create-node-pools"
+        ),
         ability=_EXACT,
     ),
     Binding(
@@ -433,18 +435,18 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ability=Ability("emulated", "the node label gpukube.io/protect", _NO_FIELD),
     ),
 )
-"""The portable fields, in the order of the wire."""
+"""The portable fields, in wire order."""
 
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
         **abilities(BINDINGS),
         "nodes.autoscaling": _EXACT,
         "nodes.autoscaling.scope": Ability(
-            "emulated", "bounds of the whole pool: those of a zone times the zones", "AKS has no bounds of a zone"
+            "emulated", "bounds of the whole pool: bounds per zone times zones", "AKS has no bounds per zone"
         ),
         "driver.version": Ability(
             "missing",
-            "remove driver.version; another node image has another driver",
+            "remove driver.version; the node image determines the driver",
             "AKS chooses the driver of Linux nodes by their VM size, and has no field to change it",
         ),
         "sharing.mig.single": Ability(

@@ -1,7 +1,7 @@
-"""What a person chose of a live agent pool: its fields without those that AKS gives to every pool.
+"""Selects the fields of a live agent pool that a person chose, without AKS's defaults.
 
 Source:
-    Defaults: docs of the operation AgentPools_CreateOrUpdate and of `az aks nodepool add`; those of pods by network
+    Defaults: docs of the operation AgentPools_CreateOrUpdate and of `az aks nodepool add`; maximum pods by network
     plugin: docs: aks/configure-azure-cni.
 """
 
@@ -38,13 +38,13 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
     FieldPath("aks", "upgradeSettings", "undrainableNodeBehavior"): ("Schedule",),
     FieldPath("aks", "workloadRuntime"): ("OCIContainer",),
 }
-"""Values that a pool has of which nothing was said."""
+"""Default values of a pool."""
 
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
-    """Return the fields that a person chose, as a spec writes them.
+    """Return the fields that a person chose, in the spec's form.
 
-    The type of a disk of the usual size follows from the VM size, so nobody chose it as far as anyone can tell.
+    The disk type is omitted if the disk has the default size: it then follows from the VM size.
     """
     found = {path: value for path, value in observed.fields.items() if value not in DEFAULTS.get(path, ())}
     if paths.DISK_SIZE not in found:

@@ -1,9 +1,9 @@
-"""Ranges and forms of native values, which the SDK's models do not hold: path of a property -> what AKS takes.
+"""Ranges and formats of native values, which the SDK's models lack: path of a property -> values that AKS accepts.
 
-In scope: that table. Out of scope: which properties there are, and of which type (`native`), what excludes
-what (`rules.combinations`).
+In scope: that table. Out of scope: the properties and their types (`native`), exclusive combinations
+(`rules.combinations`).
 
-AKS checks not all of these before it makes nodes: a node with a value out of range may not come up (docs:
+AKS does not check all of these before it creates nodes: a node with a value out of range may not start (docs:
 aks/custom-node-configuration).
 """
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What one property takes.
+    """Allowed values of one property.
 
     Attributes:
-        expected: For people, after "write".
-        allows: Whether a value of the right type is one of them.
-        example: One of them.
+        expected: Human-readable description, after "write".
+        allows: Whether a value of the right type is allowed.
+        example: An allowed value.
         source: Where it is documented.
     """
 
@@ -64,7 +64,7 @@ def _form(pattern: str, desired: str, example: str, source: str = _NODE_CONFIG) 
 
 
 def _arm_id(kind: str) -> Limit:
-    """An ARM id of one kind, "Microsoft.Network/virtualNetworks/subnets"; ARM compares ids without case."""
+    """Return the limit for ARM ids of one kind, "Microsoft.Network/virtualNetworks/subnets"; ARM ids ignore case."""
     namespace, *types = kind.split("/")
     below = "/".join(f"{name}/NAME" for name in types)
     desired = f"/subscriptions/ID/resourceGroups/NAME/providers/{namespace}/{below}"
@@ -147,4 +147,4 @@ LIMITS: Mapping[str, Limit] = {
     "linuxOSConfig.swapFileSizeMB": _at_least(1),
     **{f"linuxOSConfig.sysctls.{name}": limit for name, limit in _OF_SYSCTLS.items()},
 }
-"""Path below `aks:` -> what it takes."""
+"""Path below `aks:` -> its limit."""

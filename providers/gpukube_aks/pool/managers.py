@@ -1,7 +1,7 @@
-"""Who else manages an agent pool: by its mode, and by its tags.
+"""Detects other managers of an agent pool by its mode and tags.
 
-Azure Service Operator, Cluster API's provider for Azure and Bicep write nothing into an agent pool
-(kubernetes-sigs/cluster-api-provider-azure azure/services/agentpools/spec.go: the user's own tags alone).
+Azure Service Operator, Cluster API's provider for Azure, and Bicep leave no mark on an agent pool
+(kubernetes-sigs/cluster-api-provider-azure azure/services/agentpools/spec.go: only the user's own tags).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from gpukube.core.values import Observed
 
 MODES: Final[Mapping[str, str]] = {"Machines": "node auto-provisioning", "ManagedSystem": "AKS itself"}
-"""Modes of pools that are not the user's (armcontainerservice AgentPoolMode; Azure/AKS release notes: aksmanagedap)."""
+"""Mode of pools that the user does not manage -> manager (armcontainerservice AgentPoolMode;
+Azure/AKS release notes: aksmanagedap)."""
 SIGNS: Final = (
     Sign(
         "Cluster API",
@@ -30,7 +31,7 @@ SIGNS: Final = (
 
 
 def managers_of(observed: Observed) -> tuple[Manager, ...]:
-    """Find who else manages a live agent pool."""
+    """Return the other managers of a live agent pool."""
     mode = str(at(observed.native, "properties", "mode") or "")
     by_mode = (Manager(MODES[mode], f"mode {mode}"),) if mode in MODES else ()
     return (*by_mode, *find_managers("tag", texts(observed.native, "properties", "tags"), SIGNS))

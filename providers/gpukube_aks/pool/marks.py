@@ -1,9 +1,9 @@
-"""The second copy of an agent pool's marks, in its tags.
+"""The second copy of an agent pool's ownership labels, in its tags.
 
-In scope: keys and values as Azure takes them, and what the copy says of the place it was written for. Out of scope:
-when it is written (`translate`, `change`).
+In scope: keys and values that Azure accepts, and the resource for which the copy was written. Out of scope: when it is
+written (`translate`, `change`).
 
-Names of tags cannot have a slash, and Azure compares them without case (docs: azure-resource-manager/management/
+Tag names cannot contain a slash, and Azure ignores their case (docs: azure-resource-manager/management/
 tag-resources).
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Target
 
 FORM: Final = CopyForm("gpukube_", 256, re.compile(r"[^\x00-\x1f\x7f]*"), ignores_case=True)
-MOST_TAGS: Final = 50
+MAX_TAGS: Final = 50
 TAGS_IN_ALL: Final = 2048
-"""Characters of all tags of a scale set, names and values (docs: azure-resource-manager/management/tag-resources)."""
+"""Maximum total length of a scale set's tags, with values (docs: azure-resource-manager/management/tag-resources)."""
 _ID: Final = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourcegroups/(?P<group>[^/]+)/providers/microsoft\.containerservice"
     r"/managedclusters/(?P<cluster>[^/]+)/agentpools/(?P<pool>[^/]+)"
@@ -31,13 +31,13 @@ _ID: Final = re.compile(
 
 
 def copy_tags(target: Target) -> dict[str, str]:
-    """Make the tags of the copy for a new pool."""
+    """Return the tags of the copy for a new pool."""
     marks = FORM.copy_of(target.owner, target.pool, protected=target.protect)
     return FORM.tags(marks, _place(target.cluster, target.name), target.tags)
 
 
 def live_place(native: Mapping[str, object]) -> str:
-    """Return where a live pool is, from its id; "" without one."""
+    """Return the place of a live pool from its id; "" without one."""
     found = _ID.fullmatch(str(native.get("id") or "").casefold())
     return "/".join(found.group("subscription", "group", "cluster", "pool")) if found else ""
 
@@ -49,14 +49,14 @@ def with_copy(
     tags: Mapping[str, str],
     names: Collection[str] | None = None,
 ) -> dict[str, str]:
-    """Add to a pool's tags the copy of the marks in its labels; where they are too many with it, it stays away.
+    """Add to a pool's tags the copy of its ownership labels, unless the tags would exceed the limit.
 
     Args:
-        cluster: Where the pool is.
-        pool: Its name in the cloud.
-        labels: As they will be.
-        tags: As they will be otherwise.
-        names: Of the tags that the spec declares; None leaves the record of them as it is.
+        cluster: Cluster of the pool.
+        pool: Name of the pool in the cloud.
+        labels: New labels.
+        tags: New tags, without the copy.
+        names: Names of the tags that the spec declares; None keeps the recorded names.
     """
     owner, mark = str(labels.get(OWNER_LABEL) or ""), str(labels.get(POOL_LABEL) or "")
     if not owner or not mark:
@@ -68,10 +68,10 @@ def with_copy(
     replaced = {*gone, *(key for key in tags if key.casefold() in given)}
     found = {**{key: value for key, value in tags.items() if key not in replaced}, **given}
     size = sum(len(key) + len(value) for key, value in found.items())
-    return dict(tags) if len(found) > MOST_TAGS or size > TAGS_IN_ALL else dict(sorted(found.items()))
+    return dict(tags) if len(found) > MAX_TAGS or size > TAGS_IN_ALL else dict(sorted(found.items()))
 
 
 def _place(cluster: ClusterRef, pool: str) -> str:
-    """ARM compares all of these without case."""
+    """Return the place of a pool in lower case: ARM ignores the case of all its parts."""
     identity = cluster.identity
     return f"{identity.get('subscription')}/{identity.get('resourceGroup')}/{cluster.name}/{pool}".casefold()

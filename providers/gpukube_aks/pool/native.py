@@ -1,10 +1,10 @@
-"""The properties of an AKS agent pool by their wire names: which the spec may set natively, and of which shape.
+"""The properties of an AKS agent pool by wire name: which ones the spec may set natively, and their shapes.
 
-In scope: that table, and the checks of the spec's `aks:` fields against it. Out of scope: what a change of
-a property does (`updates`), how they enter a request (`translate`).
+In scope: that table, and the checks of the spec's `aks:` fields against it. Out of scope: the effect of a change
+(`updates`), adding them to a request (`translate`).
 
-The names and shapes are those of API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a
-test compares them with the installed SDK, so that a new property is noticed.
+Names and shapes are from API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a test
+compares them with the installed SDK, so that it reports new properties.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
 
 Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
-"""Of a property: a JSON type, the words it may hold, or its members."""
+"""Shape of a property: a JSON type, its allowed words, or its members."""
 
 _SYSCTLS: Mapping[str, Shape] = {
     "netCoreSomaxconn": "int",
@@ -106,7 +106,7 @@ NATIVE: Mapping[str, Shape] = {
         "sshAccess": ("LocalUser", "Disabled", "EntraId"),
     },
 }
-"""What `aks:` may hold. Each has a row in `updates.NATIVE_ROWS`; ranges and forms of values are in `limits.LIMITS`."""
+"""Fields of `aks:`. Each has a row in `updates.NATIVE_ROWS`; ranges and formats of values are in `limits.LIMITS`."""
 
 _SET: Mapping[str, str] = managed_members(BINDINGS)
 MANAGED: Mapping[str, str] = {
@@ -114,10 +114,10 @@ MANAGED: Mapping[str, str] = {
     "gpuProfile": "driver.owner or devicePlugin.owner",
     **{name: field for name, field in _SET.items() if "." not in name},
 }
-"""Properties that gpukube sends itself -> the field of the spec to write instead."""
+"""Properties that gpukube sets itself -> field of the spec to use instead."""
 
 MANAGED_MEMBERS: Mapping[str, str] = {name: field for name, field in _SET.items() if "." in name}
-"""The same, member by member, of those that have members: a member that is new to the SDK is nobody's."""
+"""The same for single members of properties; members that are new in the SDK are not listed."""
 
 REFUSED: Mapping[str, str] = {
     "osType": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
@@ -129,16 +129,16 @@ REFUSED: Mapping[str, str] = {
     "currentOrchestratorVersion": "the service writes it",
     "provisioningState": "the service writes it",
     "status": "the service writes it",
-    "virtualMachineNodesStatus": "it belongs to pools of type VirtualMachines",
-    "virtualMachinesProfile": "it belongs to pools of type VirtualMachines",
-    "windowsProfile": "it belongs to Windows pools",
-    "gatewayProfile": "it belongs to gateway pools",
+    "virtualMachineNodesStatus": "it applies to pools of type VirtualMachines only",
+    "virtualMachinesProfile": "it applies to pools of type VirtualMachines only",
+    "windowsProfile": "it applies to Windows pools only",
+    "gatewayProfile": "it applies to gateway pools only",
     "workloadRuntime": "GPU pools run OCI containers, the default",
 }
-"""Properties that no GPU pool of gpukube carries -> why."""
+"""Properties that a GPU pool of gpukube cannot have -> why."""
 
 UNTESTED = ("messageOfTheDay", "podIPAllocationMode", "networkProfile", "artifactStreamingProfile", "localDNSProfile")
-"""Properties whose change is not documented: without a row in the table of updates they are refused."""
+"""Properties without documentation of a change; they have no row in the table of updates and are rejected."""
 
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
@@ -149,7 +149,7 @@ _JSON_TYPES: Mapping[str, tuple[type, str]] = {
 
 
 def check_native(target: Target) -> list[Finding]:
-    """Check the `aks:` fields of a pool: known, not gpukube's own, of the right shape and range."""
+    """Check that the `aks:` fields of a pool are known, not set by gpukube, and of the right shape and range."""
     found: list[Finding] = []
     for name, value in target.native.items():
         path = f"aks.{name}"
@@ -225,20 +225,20 @@ def _members_of(table: Mapping[str, str], path: str) -> dict[str, str]:
 
 
 def _nearest(name: str, known: Mapping[str, Shape], fields: Mapping[str, str]) -> str:
-    """Ask for what was probably meant, or the field of the spec that stands for it."""
+    """Return a fix with the most similar name, or the field of the spec that replaces it."""
     near = get_close_matches(name, (*known, *fields), n=1, cutoff=0.6)
     return did_you_mean(fields.get(near[0], near[0])) if near else f"write {_some(known, 12)}"
 
 
 def _some(known: Mapping[str, Shape], most: int) -> str:
-    """Name the choices, at most so many of them."""
+    """Return a list of the choices, cut after `most`."""
     names = sorted(known)
     more = f" ({len(names) - most} more in Azure's agentPools reference)" if len(names) > most else ""
     return f"one of {', '.join(names[:most])}{more}" if len(names) > 1 else names[0]
 
 
 def _rewrite(value: object, shape: str) -> str:
-    """Offer the value itself where only its quotes are wrong."""
+    """Return a fix, with the value itself if only its quotes are wrong."""
     if shape == "str" and isinstance(value, (int, float)):
         return f'write "{json.dumps(value)}", in quotes'
     unquoted = {"int": str.isdecimal, "bool": ("true", "false").__contains__}.get(shape)
@@ -248,14 +248,14 @@ def _rewrite(value: object, shape: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Quote a value as YAML has it: true, null, not True and None."""
+    """Return a value in YAML's spelling: true and null, not True and None."""
     return f'"{value}"' if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def flatten_native(properties: Mapping[str, object]) -> dict[FieldPath, object]:
     """Flatten native properties to comparable fields, aks.upgradeSettings.drainTimeoutInMinutes and the like.
 
-    Lists become tuples. ARM ids are compared without case, as ARM itself does, and so are lower-cased here.
+    Lists become tuples. ARM ids become lower case, since ARM ignores case.
     """
     found = leaves({name: value for name, value in properties.items() if name in NATIVE})
     return {

@@ -1,11 +1,11 @@
-"""A live agent pool as AKS answers it -> `Observed`, without what the service added by itself.
+"""A live agent pool as AKS returns it -> `Observed`, without what the service added.
 
-In scope: reading one wire object. Out of scope: the call that fetches it (`live.client`).
+In scope: parsing one wire object. Out of scope: the call that fetches it (`live.client`).
 
-Dropped because AKS writes it: labels and taints under kubernetes.azure.com/ (the Spot pair among them: Azure/AKS#3152,
+Ignored because AKS writes it: labels and taints under kubernetes.azure.com/ (the Spot pair among them: Azure/AKS#3152,
 hashicorp/terraform-provider-azurerm#18237), `agentpool`, the market price -1, and the default driver (absent means
-installed: hashicorp/terraform-provider-azurerm#30388). The tags of the second copy of our marks are no fields either.
-The count of an autoscaled pool is the autoscaler's.
+installed: hashicorp/terraform-provider-azurerm#30388). The tags of the second copy of the ownership labels
+are not fields either, nor is the count of an autoscaled pool, which the autoscaler manages.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ STATES: Mapping[str, PoolState] = {
     "Canceled": "failed",
     "Deleting": "deleting",
 }
-"""provisioningState -> state; any other word means that AKS is working on the pool."""
+"""provisioningState -> state; any other value means that AKS is working on the pool."""
 
 
 def state_of(properties: Mapping[str, object]) -> tuple[PoolState, str]:
-    """Tell the state of a pool, and the word for it: a power state that is none known is work of AKS too."""
+    """Return the state of a pool and AKS's word for it; an unknown power state means that AKS is working on it."""
     status = str(properties.get("provisioningState") or "Unknown")
     state, power = STATES.get(status, "busy"), str(at(properties, "powerState", "code") or "Running")
     if state != "ready" or power == "Running":
@@ -45,10 +45,10 @@ def state_of(properties: Mapping[str, object]) -> tuple[PoolState, str]:
 
 
 def observe_pool(native: Mapping[str, object]) -> Observed:
-    """Read one agent pool.
+    """Parse one agent pool.
 
     Args:
-        native: The pool in wire names, as `AgentPool.as_dict()` of the SDK gives it.
+        native: The pool in wire names, as `AgentPool.as_dict()` of the SDK returns it.
     """
     properties = tree(native, "properties")
     labels = texts(properties, "nodeLabels")
@@ -79,9 +79,9 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
 
 
 def pool_failure(properties: Mapping[str, object]) -> str:
-    """Tell the last failure that the pool keeps, "" when there is none.
+    """Return the last failure recorded in the pool, "" if there is none.
 
-    The clean text stands in the first detail; the outer one wraps it (Azure/karpenter-provider-azure,
+    The clean text is in the first detail; the outer one wraps it (Azure/karpenter-provider-azure,
     pkg/fake/aksmachinesapi.go).
     """
     error = tree(properties, "status", "provisioningError")

@@ -1,7 +1,7 @@
-"""Upgrades of live agent pools: what their nodes run, what an upgrade does to pods, what is declared to follow.
+"""Upgrades of live agent pools: what their nodes run, what an upgrade does to pods, and the desired newer version.
 
-In scope: reading a pool, and the declared pool with a newer version in it. Out of scope: the calls of an
-upgrade (`change`), where the newest node image is read (`live.client`).
+In scope: reading a pool, and adding a newer version to the desired pool. Out of scope: the calls of an upgrade
+(`change`), reading the newest node image (`live.client`).
 
 Sources: SDK, AgentPoolUpgradeSettings; docs: aks/upgrade-aks-node-pools-rolling, aks/node-image-upgrade, aks/
 spot-node-pool (no surge), aks/auto-upgrade-cluster.
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterFacts, Desired, Observed
 
 NODE_IMAGE: Final = FieldPath("nodeImage")
-"""No spec declares it: AKS takes no node image but the newest, by a call of its own."""
+"""Field of the node image, which no spec sets: AKS only upgrades to the newest image, by a separate call."""
 UPGRADE_IMAGE: Final = "agent_pools.begin_upgrade_node_image_version"
 _IMAGE_LABEL: Final = "kubernetes.azure.com/node-image-version"
 _OF_UPGRADES: Final = re.compile("upgrade|drain", re.IGNORECASE)
-"""In an error, "UpgradeFailed: Drain node ... failed" (Azure/AKS#4783); which codes there are is not documented."""
+"""Words in upgrade errors, "UpgradeFailed: Drain node ... failed" (Azure/AKS#4783); the codes are not documented."""
 _SURGE, _MISSING, _MINUTES = "10%", "0", 30
-"""What AKS takes where upgradeSettings say nothing (SDK, AgentPoolUpgradeSettings)."""
+"""Defaults of upgradeSettings (SDK, AgentPoolUpgradeSettings)."""
 _AMOUNT = re.compile(r"[0-9]{1,4}%?")
 
 
@@ -37,7 +37,7 @@ class AksUpgrades:
     """Implementation of `gpukube.core.provider_parts.NodeUpgrades`."""
 
     def system(self, observed: Observed) -> NodeSystem:
-        """Read version and node image."""
+        """Return version and node image."""
         return NodeSystem(_kubernetes(observed), _image(observed))
 
     def terms(self, observed: Observed, facts: ClusterFacts) -> UpgradeTerms:
@@ -53,21 +53,23 @@ class AksUpgrades:
             how = f"adds {surge} at a time before it drains as many"
         minutes = integer(settings, "drainTimeoutInMinutes") or _MINUTES
         skips = settings.get("undrainableNodeBehavior") == "Cordon"
-        end = "leaves it cordoned beside its replacement, goes on and fails in the end" if skips else "fails half-way"
-        automatic = f"AKS upgrades these nodes by itself ({facts.channel})" if facts.channel else ""
+        end = (
+            "leaves it cordoned next to its replacement, continues, and fails in the end" if skips else "fails halfway"
+        )
+        automatic = f"AKS upgrades these nodes automatically ({facts.channel})" if facts.channel else ""
         return UpgradeTerms(
             extra_nodes=surge,
             nodes=how,
             drain_minutes=minutes,
             overdue="skips" if skips else "stops",
-            pods=f"AKS evicts pods within their budgets; at a node that is not empty after {minutes} min it {end}",
+            pods=f"AKS evicts pods within their budgets; if a node is not empty after {minutes} min, AKS {end}",
             automatic=automatic,
         )
 
     def upgraded(self, desired: Desired, observed: Observed, offer: NodeOffer) -> Desired:
-        """Declare the version of the control plane, where the spec names none; else the newest node image.
+        """Add the version of the control plane if the spec sets none, else the newest node image.
 
-        A newer version brings the newest image for it, which need not be the newest of the version before.
+        A newer version includes its newest image, which may differ from the newest image of the previous version.
         """
         live, target = _kubernetes(observed), desired.target
         if not target.kubernetes_version and is_older(live, offer.kubernetes):
@@ -81,16 +83,16 @@ class AksUpgrades:
         return replace(desired, fields={**desired.fields, NODE_IMAGE: offer.image})
 
     def marks(self, observed: Observed) -> NodeMarks:
-        """A kubelet has the version of its pool, and the node a label with its image."""
+        """Return how to recognize upgraded nodes: the kubelet's version, and the label with the node image."""
         version, image = _kubernetes(observed), _image(observed)
         return NodeMarks(f"v{version}" if version else "", {_IMAGE_LABEL: image} if image else {})
 
     def unfinished(self, observed: Observed) -> str:
-        """A PUT of a failed pool goes on with its upgrade, which shows in its versions, or in its last error alone."""
+        """Return why an upgrade is unfinished: the pool's two versions differ, or its last error is from an upgrade."""
         properties = tree(observed.native, "properties")
         runs, desired = (str(properties.get(f"{key}rchestratorVersion") or "") for key in ("currentO", "o"))
         if runs and desired and not f"{runs}.".startswith(f"{desired}."):
-            return f"the pool runs {runs} and is to run {desired}"
+            return f"the pool runs {runs} and should run {desired}"
         return f"its last error: {observed.failure}" if _OF_UPGRADES.search(observed.failure) else ""
 
 
@@ -104,14 +106,14 @@ def _image(observed: Observed) -> str:
 
 
 def _is_newer(image: str, live: str) -> bool:
-    """Compare images by the date at their end, "202607.31.1"; another family of them is a newer one."""
+    """Compare images by the date at their end, "202607.31.1"; an image of another family counts as newer."""
     family, _, date = image.rpartition("-")
     live_family, _, live_date = live.rpartition("-")
     return image != live and (family != live_family or version_numbers(date) > version_numbers(live_date))
 
 
 def _nodes(amount: object, default: str, count: int) -> int:
-    """Read "1" or "33%", else the default; shares are rounded up (docs: aks/upgrade-aks-node-pools-rolling)."""
+    """Parse "1" or "33%", else the default; round shares up (docs: aks/upgrade-aks-node-pools-rolling)."""
     text = str(amount) if _AMOUNT.fullmatch(str(amount)) else default
     return -(-count * int(text[:-1]) // 100) if text.endswith("%") else int(text)
 

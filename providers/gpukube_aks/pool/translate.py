@@ -1,12 +1,11 @@
-"""A target in the terms of AKS: normalized fields, labels, taints and the native requests.
+"""A target in AKS's terms: normalized fields, labels, taints, and native requests.
 
-In scope: the way from the spec to the wire. Out of scope: what AKS refuses (`rules.checks`), reading live
-pools (`observe`), changing them (`change`).
+In scope: translating the spec to the wire. Out of scope: what AKS rejects (`rules.checks`), reading live pools
+(`observe`), changing them (`change`).
 
-The body holds what gpukube means, and nothing that the service fills in by itself: a default that is sent today is
-drift when the service changes it tomorrow. Five properties are always sent: count (required in a PUT, also for
-autoscaled pools: pulumi/pulumi-azure-native#2943), vmSize (AKS would choose one), and mode, osType and type, whose
-other values cannot carry what gpukube promises.
+The body contains no defaults of the service: a default that is sent today becomes drift when the service changes it.
+Five properties are always sent: count (required in a PUT, also for autoscaled pools: pulumi/pulumi-azure-native#2943),
+vmSize (AKS would choose one), and mode, osType, and type, because gpukube supports only one value of each.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ CREATE = PUT
 DELETE = "agent_pools.begin_delete"
 SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = Taint(SPOT_KEY, "spot", "NoSchedule")
-"""AKS puts this label and this taint on every node of a Spot pool (docs: aks/spot-node-pool)."""
+"""Taint that AKS puts on every node of a Spot pool, like the label of the same key (docs: aks/spot-node-pool)."""
 
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
-    """Translate a checked target; the create call carries our marks and only succeeds where no pool is.
+    """Translate a checked target; the create call sets the ownership labels and fails if the pool exists.
 
     Source:
-        If-None-Match takes `*` and answers 412 where the pool exists (docs: aks/use-etags).
+        If-None-Match accepts `*`, and AKS returns 412 if the pool exists (docs: aks/use-etags).
     """
     sent = _without_spot_marks(target)
     labels = {**sent.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
@@ -62,7 +61,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
 
 
 def _without_spot_marks(target: Target) -> Target:
-    """Leave the label and the taint of Spot nodes to AKS, where a spec writes them too."""
+    """Remove the label and taint of Spot nodes from a target: AKS adds them."""
     if target.capacity.type != "spot":
         return target
     labels = {key: value for key, value in target.labels.items() if key != SPOT_KEY}
@@ -70,19 +69,19 @@ def _without_spot_marks(target: Target) -> Target:
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
-    """Delete this very pool: refused by AKS when somebody changed it since it was read.
+    """Return the delete of this pool, which AKS rejects if somebody changed the pool since it was read.
 
-    A pool that AKS still works on gets a new etag when that ends, so there the guard would only ever fail.
+    There is no guard while AKS works on the pool: it gets a new etag at the end, so the guard would always fail.
     """
     guard = etag_guard(observed) if observed.state in ("ready", "failed") else {}
     return Request("aks", DELETE, {**pool_path(cluster, observed.name), **guard})
 
 
 def pool_path(cluster: ClusterRef, pool: str) -> dict[str, str]:
-    """Name a pool the way the SDK's operations take it."""
+    """Return the arguments that identify a pool in the SDK's operations."""
     return {"resource_group": cluster.identity["resourceGroup"], "cluster": cluster.name, "pool": pool}
 
 
 def etag_guard(observed: Observed) -> dict[str, str]:
-    """Let AKS refuse the call when the pool changed since it was read (docs: aks/use-etags)."""
+    """Return arguments that make AKS reject the call if the pool changed since it was read (docs: aks/use-etags)."""
     return {"etag": observed.etag, "match_condition": "if-not-modified"} if observed.etag else {}

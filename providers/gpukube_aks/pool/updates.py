@@ -1,10 +1,10 @@
-"""What a change of a field does to a live AKS pool: one row per field, with its sentence and source.
+"""Effects of changing fields of a live AKS pool: one row per field, with sentence and source.
 
-In scope: the table and the look-up in it. Out of scope: how an update is sent.
+In scope: the table and its lookup. Out of scope: sending an update.
 
-AKS has no general PATCH: what is changed in place is changed by a PUT of the whole pool as read (azure-cli,
-`az aks nodepool update`). Sources named "azurerm" are the resource kubernetes_cluster_node_pool of
-hashicorp/terraform-provider-azurerm (its ForceNew and rotation lists).
+AKS has no general PATCH: an in-place change is a PUT of the whole pool as read (azure-cli, `az aks nodepool update`).
+The source "azurerm" is the resource kubernetes_cluster_node_pool of hashicorp/terraform-provider-azurerm (its ForceNew
+and rotation lists).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION, NODE_IMAGE)
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 
-The commands of az change one of them at a time too (nodepool update --os-sku, nodepool upgrade). The system goes first:
-an old one holds a pool back from a new version (docs: aks/upgrade-os-version).
+az also changes one at a time (nodepool update --os-sku, nodepool upgrade). The image goes first: an old one can prevent
+a new version (docs: aks/upgrade-os-version).
 """
 
 
@@ -64,7 +64,7 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
     (
         FieldPath("aks", "enableFIPS"),
         "disruptive",
-        "AKS recreates the nodes from the other image of the same system",
+        "AKS recreates the nodes from the other image of the same OS",
         "docs: aks/enable-fips-nodes",
     ),
     (
@@ -86,20 +86,20 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
 _NEWEST = UpdateRow(
     NODE_IMAGE,
     "disruptive",
-    "AKS makes the nodes again from the newest image, one surge at a time, draining each",
+    "AKS recreates the nodes from the newest image in surge batches, draining each node",
     UPGRADE_IMAGE,
     "docs: aks/node-image-upgrade",
 )
-"""Row of the node image, which no spec has: `pool apply --upgrade` declares it."""
+"""Row of the node image, which no spec sets; `pool apply --upgrade` adds it."""
 _MIGRATION = "docs: azure-linux/tutorial-azure-linux-migration"
 
 
 def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
-    """Return what this change does; a field that no row covers is refused, never guessed.
+    """Return the effect of this change; a field without a row is rejected, never guessed.
 
     Args:
         change: The change.
-        live: The pool as it is, where that decides as well.
+        live: The live pool, if the effect depends on it.
     """
     if change.field == NODE_IMAGE:
         return _NEWEST
@@ -112,16 +112,16 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
 
 
 def _stuck_reason(change: Change, live: Observed) -> str:
-    """Return why AKS would refuse to change the system of this very pool; "" where it would not.
+    """Return why AKS would reject a new OS image for this pool; "" if it would not.
 
     The GPU image and its name: Azure/AKS#4472, Azure/AgentBaker pkg/agent/datamodel/sig_config.go.
     """
     read = tree(live.native, "properties")
     image = str(read.get("nodeImageVersion", ""))
     if "gpucontainerd" in image:
-        return "the pool runs the retired GPU image (UseGPUDedicatedVHD), whose system AKS does not change"
+        return "the pool runs the retired GPU image (UseGPUDedicatedVHD), and AKS does not change the OS of such a pool"
     if str(read.get("workloadRuntime", "")).startswith("Kata"):
-        return "the pool runs pods in Kata, and AKS does not change the system of such a pool"
+        return "the pool runs pods in Kata, and AKS does not change the OS of such a pool"
     if "2004" in image and "cvm" in image and not str(change.new).startswith("Ubuntu"):
-        return "the pool runs Ubuntu 20.04 on confidential machines, which AKS changes to another Ubuntu only"
+        return "the pool runs Ubuntu 20.04 on confidential machines, which AKS can change only to another Ubuntu"
     return ""

@@ -1,1 +1,1 @@
-"""What AKS refuses or misreads, found before any call. Pure."""
+"""Reports what AKS rejects or misreads, before any call. Pure."""

@@ -1,6 +1,6 @@
-"""Spot machines and reserved ones: what AKS and Azure refuse of them, and what does not work out.
+"""Checks Spot and reserved machines: what AKS and Azure reject, and what cannot work.
 
-In scope: pure checks of capacity. Out of scope: what holds on every cloud (`gpukube.spec.rules`).
+In scope: pure checks of capacity. Out of scope: rules of every cloud (`gpukube.spec.rules`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 _PRICE_DECIMALS: Final = 5  # docs: aks/spot-node-pool
 _DEEPEST_DISCOUNT: Final = 0.9  # docs: virtual-machines/spot-vms, "up to 90 %"
 _UNRESERVABLE: Final = re.compile(r"Standard_(ND|NC\d+a(ds|dis)_H100)")
-"""Series for which Azure makes no capacity reservations (docs: virtual-machines/capacity-reservation-overview, of
-2026-02-17: "ND-series, NCads H100 v5-series")."""
+"""Series without capacity reservations (docs: virtual-machines/capacity-reservation-overview, of 2026-02-17:
+"ND-series, NCads H100 v5-series")."""
 
 _FROZEN: Final = re.compile(r"Standard_NC\d+ads_A100_v4")
-"""Series that Azure builds no more capacity for (docs: virtual-machines/sizes/gpu-accelerated/nca100v4-series)."""
+"""Series for which Azure adds no capacity (docs: virtual-machines/sizes/gpu-accelerated/nca100v4-series)."""
 
 
 def check_series(target: Target) -> Iterator[Finding]:
-    """Find series whose machines get scarcer."""
+    """Report a series whose machines are getting scarcer."""
     if _FROZEN.fullmatch(target.machine.name):
         yield Finding(
             "aks-series-frozen",
@@ -40,7 +40,7 @@ def check_series(target: Target) -> Iterator[Finding]:
 
 
 def check_spot(target: Target) -> Iterator[Finding]:
-    """Find prices that AKS does not take or no machine has, and eviction policies where they do not belong."""
+    """Report Spot prices that AKS rejects or that never get a machine, and eviction policies without Spot."""
     price, policy = target.capacity.max_price, target.native.get("scaleSetEvictionPolicy")
     if target.capacity.type != "spot":
         if policy is not None:
@@ -79,7 +79,7 @@ def check_spot(target: Target) -> Iterator[Finding]:
 
 
 def check_reservation(target: Target) -> Iterator[Finding]:
-    """Find sizes without reservations, and upgrades that need more machines than the pool has."""
+    """Report sizes without reservations, and upgrades that need more machines than the pool has."""
     capacity = target.capacity
     if capacity.type != "reserved" or capacity.reservation is None:
         return
@@ -97,7 +97,7 @@ def check_reservation(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-reservation-surge",
             target.locator.at("upgrade" if target.upgrade.max_surge else "capacity.type"),
-            f"an upgrade adds {surge_text(target.upgrade)} for a while, which the reservation must include too",
+            f"an upgrade adds {surge_text(target.upgrade)} for a while, and the reservation must include those too",
             fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or reserve that many more",
             why="learn.microsoft.com/azure/aks/use-capacity-reservation-groups",
             severity="hint",

@@ -1,11 +1,11 @@
-"""What AKS refuses, found before any call: names, limits, combinations.
+"""Reports what AKS rejects, before any call: names, limits, combinations.
 
-In scope: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`; larger subjects
-have a module each (`labels`, `facts.images`, `capacity`, `upgrades`, `combinations`). Out of scope: what holds
-on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`pool.native`).
+In scope: pure checks from a target to findings, one function per subject, listed in `_CHECKS`; larger subjects have a
+module each (`labels`, `facts.images`, `capacity`, `upgrades`, `combinations`). Out of scope: rules of every cloud
+(`gpukube.spec.rules`, `gpukube.gpu`), the shapes of native properties (`pool.native`).
 
-Where the service itself would take something that cannot work (mixed MIG scaled from zero), the rule is ours and its
-`why` says so.
+If the service accepts something that cannot work (mixed MIG scaled from zero), the rule is gpukube's, and its `why`
+gives the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gpukube_aks.pool.native import check_native
 from gpukube_aks.rules.capacity import check_reservation, check_series, check_spot
 from gpukube_aks.rules.combinations import check_combinations
 from gpukube_aks.rules.labels import check_labels, check_tags, check_taints
-from gpukube_aks.rules.upgrades import MOST_NODES, check_upgrade
+from gpukube_aks.rules.upgrades import MAX_NODES, check_upgrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,11}")  # docs: aks/create-node-pools
 _NAME_WITH_SUFFIX = 10
-_MOST_DISK_GIB = 2048  # Azure/bicep-types-az, microsoft.containerservice types.md: osDiskSizeGB
-_LEAST_DISK_GIB = 30  # azure-cli: az aks nodepool add --node-osdisk-size
-_LEAST_PODS, _MOST_PODS = 10, 250  # docs: aks/concepts-network-ip-address-planning
-_PODS_OF_A_POOL = 30  # the same page: what system pods of a cluster need in every pool
+_MAX_DISK_GIB = 2048  # Azure/bicep-types-az, microsoft.containerservice types.md: osDiskSizeGB
+_MIN_DISK_GIB = 30  # azure-cli: az aks nodepool add --node-osdisk-size
+_MIN_PODS, _MAX_PODS = 10, 250  # docs: aks/concepts-network-ip-address-planning
+_PODS_OF_A_POOL = 30  # the same page: room for system pods that AKS requires in every pool
 _ZONES = ("1", "2", "3")
 _DISK_TYPES = ("Managed", "Ephemeral")
 
 
 def check_target(target: Target) -> list[Finding]:
-    """Find everything that AKS would refuse, or take and never make work; empty when all is well."""
+    """Return a finding for everything that AKS would reject, or accept although it cannot work."""
     return [finding for check in _CHECKS for finding in check(target)] + check_native(target)
 
 
@@ -68,13 +68,13 @@ def _name(target: Target) -> Iterator[Finding]:
 
 
 def check_scale(nodes: Nodes, source: str) -> list[Finding]:
-    """Check the size that a live pool shall get; `source` is the pool as a resource."""
-    return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > MOST_NODES]
+    """Check the new size of a live pool; `source` is the pool as a resource."""
+    return [_too_many(Where(source), path, count) for path, count in _largest(nodes) if count > MAX_NODES]
 
 
 def _nodes(target: Target) -> Iterator[Finding]:
     for path, count in _largest(target.nodes):
-        if count > MOST_NODES:
+        if count > MAX_NODES:
             yield _too_many(target.locator.at(path), path, count)
 
 
@@ -83,7 +83,7 @@ def _largest(nodes: Nodes) -> tuple[tuple[str, int], ...]:
 
 
 def _too_many(where: Where, path: str, count: int) -> Finding:
-    fix = f"write at most {MOST_NODES}, or split the pool"
+    fix = f"write at most {MAX_NODES}, or split the pool"
     return Finding("aks-node-count", where, f"{path} is {count}, more than a pool can have", fix=fix)
 
 
@@ -97,13 +97,13 @@ def _zones(target: Target) -> Iterator[Finding]:
 
 def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
-    if size is not None and size < _LEAST_DISK_GIB:
-        fix = f"write {_LEAST_DISK_GIB} or more"
+    if size is not None and size < _MIN_DISK_GIB:
+        fix = f"write {_MIN_DISK_GIB} or more"
         message = f"disk.sizeGiB is {size}, less than AKS allows"
         yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
-    elif size is not None and size > _MOST_DISK_GIB:
+    elif size is not None and size > _MAX_DISK_GIB:
         message = f"disk.sizeGiB is {size}, more than AKS allows"
-        fix = f"write {_MOST_DISK_GIB} or less"
+        fix = f"write {_MAX_DISK_GIB} or less"
         yield Finding("aks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
     if kind is not None and kind not in _DISK_TYPES:
         fix = f"write {' or '.join(_DISK_TYPES)}"
@@ -112,7 +112,7 @@ def _disk(target: Target) -> Iterator[Finding]:
 
 
 def _ephemeral(target: Target) -> Iterator[Finding]:
-    """An ephemeral disk lies on those of the machine: in its cache, or on its local disk."""
+    """Report an ephemeral disk that is larger than the machine's cache or local disk, which store it."""
     size, room = target.disk.size_gib, target.machine.local_ssd_gib
     if target.disk.type == "Ephemeral" and size is not None and room is not None and size > room:
         yield Finding(
@@ -129,9 +129,9 @@ def _pods(target: Target) -> Iterator[Finding]:
     pods, where = target.max_pods, target.locator.at("maxPodsPerNode")
     if pods is None:
         return
-    if not _LEAST_PODS <= pods <= _MOST_PODS:
+    if not _MIN_PODS <= pods <= _MAX_PODS:
         message = f"maxPodsPerNode is {pods}, which AKS does not accept"
-        fix = f"write a number from {_LEAST_PODS} to {_MOST_PODS}"
+        fix = f"write a number from {_MIN_PODS} to {_MAX_PODS}"
         why = "learn.microsoft.com/azure/aks/concepts-network-ip-address-planning"
         yield Finding("aks-pods", where, message, fix=fix, why=why)
         return
@@ -140,8 +140,8 @@ def _pods(target: Target) -> Iterator[Finding]:
         yield Finding(
             "aks-few-pods",
             where,
-            f"maxPodsPerNode is {pods}, but a node has {devices} devices: some of them never get a pod",
-            fix=f"write {min(devices + _PODS_OF_A_POOL, _MOST_PODS)}, or fewer replicas",
+            f"maxPodsPerNode is {pods}, but a node has {devices} devices: some of them will never get a pod",
+            fix=f"write {min(devices + _PODS_OF_A_POOL, _MAX_PODS)}, or fewer replicas",
             why="system pods count too",
             severity="warning",
         )
@@ -170,13 +170,13 @@ def _mig(target: Target) -> Iterator[Finding]:
             fix=f"choose a size with {', '.join(CUTS)}, or remove sharing.mig",
             why="AKS supports MIG on A100, H100 and H200 sizes only",
         )
-    elif not cut.layout and cut_value(model, cut.profile) is None:  # a layout is a missing ability
+    elif not cut.layout and cut_value(model, cut.profile) is None:  # a layout is reported as a missing ability
         yield Finding(
             "aks-mig-profile",
             where,
             f'AKS does not support the MIG profile "{cut.profile}" on {model}',
             fix=f"write one of {', '.join(CUTS[model].values())}",
-            why="AKS supports the plain 1g, 2g, 3g, 4g and 7g profiles, none with double memory or media engines",
+            why="AKS supports only the plain 1g, 2g, 3g, 4g and 7g profiles, without double memory or media engines",
         )
 
 
@@ -214,7 +214,7 @@ def _autoscaling(target: Target) -> Iterator[Finding]:
 
 
 def _unready(target: Target) -> Iterator[Finding]:
-    """An autoscaled pool without `nvidia.com/gpu` on its nodes: only where min is above zero, else see above."""
+    """Report pools scaled from one node or more that lack `nvidia.com/gpu`; `_autoscaling` checks those from zero."""
     if not target.nodes.autoscaled or target.nodes.minimum == 0:
         return
     cut, slicing = target.sharing.mig, target.sharing.slicing
@@ -263,11 +263,11 @@ def _driver(target: Target) -> Iterator[Finding]:
 
 
 _MANAGED_FROM: Final = 34
-"""Minor version of Kubernetes from which AKS is known to manage GPUs."""
+"""Oldest Kubernetes minor version for which AKS is known to manage GPUs."""
 
 
 def _managed(target: Target) -> Iterator[Finding]:
-    """AKS-managed GPU nodes: a plugin with fixed flags, run by the node's service manager."""
+    """Report features that exclude AKS-managed GPU nodes, whose systemd runs the plugin with fixed flags."""
     if target.plugin_owner != "cloud":
         return
     where, sharing, slicing = target.locator.at("devicePlugin.owner"), target.sharing, target.sharing.slicing

@@ -1,7 +1,7 @@
-"""What a live cluster excludes: checks that need one look at it and no write.
+"""Checks a target against the live cluster, which is only read.
 
-In scope: what is read of the cluster, and pure checks of a target against it. Out of scope: calls
-(`live.client`), what can be known without the cluster (`checks`).
+In scope: the cluster's relevant state, and pure checks of a target against it. Out of scope: calls (`live.client`),
+checks that need no cluster (`checks`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What the checks go by.
+    """State of the cluster that the checks use.
 
     Attributes:
-        version: Of the control plane, "1.34.2"; "" when Azure does not tell.
+        version: Version of the control plane, "1.34.2"; "" if unknown.
         provisions_nodes: Whether node auto-provisioning is on.
-        identity: "SystemAssigned" or "UserAssigned"; "" when Azure does not tell.
+        identity: "SystemAssigned" or "UserAssigned"; "" if unknown.
     """
 
     version: str
@@ -35,7 +35,7 @@ class ClusterState:
 
 
 def read_cluster(native: Mapping[str, object]) -> ClusterState:
-    """Read a managed cluster in its wire form."""
+    """Parse a managed cluster in wire form."""
     properties = tree(native, "properties")
     return ClusterState(
         version=str(properties.get("currentKubernetesVersion") or properties.get("kubernetesVersion") or ""),
@@ -45,7 +45,7 @@ def read_cluster(native: Mapping[str, object]) -> ClusterState:
 
 
 def check_cluster(target: Target, state: ClusterState) -> list[Finding]:
-    """Find what AKS would refuse of this pool on this cluster."""
+    """Report what AKS would reject in this pool on this cluster."""
     return list(_problems(target, state))
 
 

@@ -1,7 +1,7 @@
-"""Features of an agent pool that exclude each other, or do not go well together: rows of one table.
+"""Features of an agent pool that exclude each other, or combine badly: rows of one table.
 
-In scope: the rows and their check. Out of scope: single values (`pool.native`, `pool.limits`), and what one
-feature alone asks for (`capacity`, `facts.images`, `upgrades`).
+In scope: the rows and their check. Out of scope: single values (`pool.native`, `pool.limits`), and requirements of one
+feature alone (`capacity`, `facts.images`, `upgrades`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Combination:
     """Two features that one pool cannot have, or should not.
 
     Attributes:
-        code: Of the finding.
-        path: The field that it is said at.
-        found: Whether a pool has them.
+        code: Code of the finding.
+        path: Field that the finding points to.
+        found: Whether a pool has both features.
         message: What is wrong.
-        fix: What to write.
-        source: Why, with where it is documented.
+        fix: What to change.
+        source: Reason, or its source.
     """
 
     code: str
@@ -43,7 +43,7 @@ class Combination:
 
 
 def check_combinations(target: Target) -> Iterator[Finding]:
-    """Find the combinations that a pool has."""
+    """Report the combinations that a pool has."""
     for row in COMBINATIONS:
         if row.found(target):
             where = target.locator.at(row.path)
@@ -54,7 +54,7 @@ def _native(target: Target, path: str) -> object:
     return at(target.native, *_steps(path))
 
 
-@cache  # of a path in a row below; pools are judged by all of them
+@cache  # every pool is checked against the same few paths
 def _steps(path: str) -> list[str]:
     return path.split(".")
 
@@ -122,7 +122,7 @@ def _is_upside_down(target: Target) -> bool:
 
 
 _LOW_DEFAULT, _HIGH_DEFAULT = 80, 85
-"""Of imageGcLowThreshold and imageGcHighThreshold (docs: aks/custom-node-configuration)."""
+"""Defaults of imageGcLowThreshold and imageGcHighThreshold (docs: aks/custom-node-configuration)."""
 
 _RESERVING: Final = "learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview"
 _HOSTS: Final = "learn.microsoft.com/azure/virtual-machines/dedicated-hosts"
@@ -203,7 +203,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-spot-deallocate",
         path="aks.scaleSetEvictionPolicy",
         found=_all(_is_spot, _is("scaleSetEvictionPolicy", "Deallocate")),
-        message="evicted machines stay deallocated, count towards the quota, and block scaling",
+        message="evicted machines stay deallocated, count toward the quota, and block scaling",
         fix="remove it: Delete is the default",
         source="learn.microsoft.com/azure/aks/spot-node-pool",
         severity="warning",
@@ -238,7 +238,7 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         code="aks-image-features",
         path="aks.enableFIPS",
         found=_all(_is_on("enableFIPS"), _is_arm, _is_ubuntu),
-        message="for arm64 AKS has FIPS images of Azure Linux only",
+        message="AKS has FIPS images for arm64 with Azure Linux only",
         fix="write image: AzureLinux, or remove enableFIPS",
         source=_FIPS,
     ),
@@ -317,4 +317,4 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
         source="azure-mgmt-containerservice: KubeletConfig.failSwapOn",
     ),
 )
-"""In the order of their subjects: placing, buying, scaling down, booting, the rest."""
+"""Rows by subject: placement, purchase option, scale-down, boot, the rest."""

@@ -1,6 +1,6 @@
-"""Labels, taints and tags that AKS or Azure refuse, or write themselves.
+"""Checks labels, taints, and tags that AKS or Azure reject, or write themselves.
 
-In scope: pure checks of keys and values of these three. Out of scope: their syntax in Kubernetes
+In scope: pure checks of their keys and values. Out of scope: Kubernetes' syntax
 (`gpukube.spec.rules`).
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.marks import COPY_TAGS
 from gpukube.errors import Finding
-from gpukube_aks.pool.marks import FORM, MOST_TAGS, TAGS_IN_ALL, copy_tags
+from gpukube_aks.pool.marks import FORM, MAX_TAGS, TAGS_IN_ALL, copy_tags
 from gpukube_aks.pool.translate import SPOT_KEY, SPOT_TAINT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
 
 SYSTEM_PREFIX: Final = "kubernetes.azure.com"
-"""Prefix of the labels and taints that AKS keeps for itself (docs: aks/use-labels)."""
+"""Prefix of labels and taints that AKS reserves (docs: aks/use-labels)."""
 
 _KUBERNETES_LABELS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io", "node-role.kubernetes.io")
 _OWN_LABELS: Final[Mapping[str, str]] = {
@@ -30,7 +30,7 @@ _OWN_LABELS: Final[Mapping[str, str]] = {
     "node.kubernetes.io/instance-type": "AKS writes the VM size there (learn.microsoft.com/azure/aks/use-labels)",
 }
 _LEGACY_LABELS: Final = ("accelerator", "storageprofile", "storagetier")
-"""Old names that AKS still writes beside those under its prefix (docs: aks/use-labels, aks/use-nvidia-gpu)."""
+"""Old names that AKS still writes in addition to those under its prefix (docs: aks/use-labels, aks/use-nvidia-gpu)."""
 _KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _DRIVER_TAGS: Final[Mapping[str, str]] = {
     "skipgpudriverinstall": "AKS refuses the old skip tag since 2025-08-14 (Azure/AKS#4925)",
@@ -43,7 +43,7 @@ _TAG_DOCS: Final = "docs: azure-resource-manager/management/tag-resources"
 
 
 def check_labels(target: Target) -> Iterator[Finding]:
-    """Find labels that AKS refuses, or overwrites with its own."""
+    """Report labels that AKS rejects, or overwrites with its own."""
     for key, value in target.labels.items():
         where = _at(target, "labels", key)
         prefix, _, name = key.rpartition("/")
@@ -58,13 +58,13 @@ def check_labels(target: Target) -> Iterator[Finding]:
                 where,
                 f'AKS writes the label "{key}" itself',
                 fix=f"remove it; pods can select kubernetes.azure.com/{key}",
-                why="it is an old name of a label of AKS (learn.microsoft.com/azure/aks/use-labels)",
+                why="it is an old name of an AKS label (learn.microsoft.com/azure/aks/use-labels)",
                 severity="warning",
             )
 
 
 def _own_mark(where: Where, what: str) -> Finding:
-    """Warn of the label or the taint of Spot nodes: examples of azurerm write them, and they change nothing."""
+    """Warn about the label or taint of Spot nodes: azurerm's examples set them, without any effect."""
     return Finding(
         "aks-spot-mark",
         where,
@@ -79,12 +79,12 @@ def _label_reason(key: str, prefix: str) -> str:
     if _within(prefix, SYSTEM_PREFIX):
         return "kubernetes.azure.com/ is reserved for the labels of AKS (learn.microsoft.com/azure/aks/use-labels)"
     if (_within(prefix, "kubernetes.io") or _within(prefix, "k8s.io")) and prefix not in _KUBERNETES_LABELS:
-        return "of kubernetes.io and k8s.io only kubelet., node. and node-role. are allowed (Azure/AKS#2866)"
+        return "under kubernetes.io and k8s.io only kubelet., node. and node-role. are allowed (Azure/AKS#2866)"
     return _OWN_LABELS.get(key, "")
 
 
 def check_taints(target: Target) -> Iterator[Finding]:
-    """Find taints that AKS refuses, those that the autoscaler cannot read, and GPU nodes without any."""
+    """Report taints that AKS rejects or the autoscaler cannot read, and GPU nodes without any."""
     if target.capacity.type != "spot" and not any(taint.effect in _KEEPS_AWAY for taint in target.taints):
         yield Finding(
             "aks-untainted",
@@ -96,7 +96,7 @@ def check_taints(target: Target) -> Iterator[Finding]:
         )
     keys = [taint.key for taint in target.taints]
     for index, taint in enumerate(target.taints):
-        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        # The GPU taint comes first and is always valid; the spec's taints follow it.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         if not taint.value:
             yield Finding(
@@ -122,13 +122,13 @@ def check_taints(target: Target) -> Iterator[Finding]:
 
 
 def check_tags(target: Target) -> Iterator[Finding]:
-    """Find tags that decide on the driver, that Azure refuses, and that are one to Azure."""
+    """Report tags that affect the driver, that Azure rejects, or that Azure considers the same."""
     seen: dict[str, str] = {}
     for key, value in target.tags.items():
         where, folded = _at(target, "tags", key), key.casefold()
         if why := _DRIVER_TAGS.get(folded):
-            message = f'the tag "{key}" changes the GPU driver without the spec'
-            fix = "remove it; driver.owner and devicePlugin.owner set who installs what"
+            message = f'the tag "{key}" changes the GPU driver independently of the spec'
+            fix = "remove it; driver.owner and devicePlugin.owner decide who installs what"
             yield Finding("aks-tag", where, message, fix=fix, why=why)
         elif FORM.is_own(key):
             message, why = (
@@ -145,7 +145,7 @@ def check_tags(target: Target) -> Iterator[Finding]:
 
 
 def _tag_problem(key: str, value: str) -> str:
-    short = f"{key[:20]}..." if len(key) > 20 else key  # noqa: PLR2004 - for people
+    short = f"{key[:20]}..." if len(key) > 20 else key  # noqa: PLR2004 - for readability
     if found := _TAG_FORBIDS.search(key):
         return f'the name of the tag "{short}" contains "{found[0]}"'
     if key.casefold().startswith(_AZURE_TAGS):
@@ -159,7 +159,7 @@ def _tag_problem(key: str, value: str) -> str:
 
 def _check_all_tags(target: Target) -> Iterator[Finding]:
     size, own = (sum(len(key) + len(value) for key, value in tags.items()) for tags in (target.tags, copy_tags(target)))
-    most = MOST_TAGS - len(COPY_TAGS)
+    most = MAX_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
         message = f"there are {len(target.tags)} tags, more than {most}; {len(COPY_TAGS)} are gpukube's own"
         yield _tag_limit(target.locator.at("tags"), message)

@@ -1,10 +1,10 @@
-"""The Azure role definitions that specs need: of a subscription up to three, one for each kind of scope.
+"""The Azure role definitions that specs need: per subscription up to three, one for each kind of scope.
 
-In scope: which permissions apply, and where their roles can be assigned. Out of scope: the permissions
-themselves (`facts.permissions`).
+In scope: which permissions apply, and where their roles can be assigned. Out of scope: the permissions themselves
+(`facts.permissions`).
 
-A role that is assigned on a resource group allows nothing outside of it: quotas and operations belong to the
-subscription, and subnets often to another group.
+A role assigned on a resource group allows nothing outside of it; but quotas and operations belong to the subscription,
+and subnets often to another group.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _LINKED: Final = {
     "nodePublicIPPrefixID": PREFIXES,
     "proximityPlacementGroupID": PLACEMENT,
 }
-"""Members that name resources of others -> the circumstance of the rows that they need."""
+"""Members that reference external resources -> `when` of the rows that they need."""
 _UNDOCUMENTED: Final = ("hostGroupID", "creationData")
 _SCOPES: Final = {"group": "", "subscription": "-subscription", "linked": "-linked"}
-"""Kind of scope -> ending of the names."""
+"""Kind of scope -> suffix of names."""
 _WORDS: Final = {
     "group": "the clusters' resource groups",
     "subscription": "the subscription",
-    "linked": "resources that pools name",
+    "linked": "resources that pools reference",
 }
 
 
 def write_policies(scope: PolicyScope) -> tuple[CloudPolicy, ...]:
-    """Write the role definitions of each subscription."""
+    """Return the role definitions of each subscription."""
     places = scope.by("subscription").items()
     return tuple(policy for place, clusters in places for policy in _policies(place, clusters, scope))
 
@@ -59,7 +59,7 @@ def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: Policy
             continue
         name = f"gpukube {scope.level}{ending} {subscription}"
         file = f"aks-{subscription}-{scope.level}{ending}.json"
-        # A role definition takes no scope smaller than a resource group (docs: custom-roles).
+        # The smallest scope of a role definition is a resource group (docs: custom-roles).
         yield CloudPolicy(
             title=f"Azure role for {_WORDS[kind]} ({subscription})",
             place=subscription,
@@ -87,7 +87,7 @@ def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: Policy
 
 
 def _linked(clusters: Sequence[ClusterPools]) -> list[tuple[str, str]]:
-    """List the members of pools that name resources of others, with the ids."""
+    """List the pools' members that reference external resources, with the ids."""
     return [
         (member, str(pool.target.native[member]))
         for item in clusters
@@ -100,15 +100,17 @@ def _linked(clusters: Sequence[ClusterPools]) -> list[tuple[str, str]]:
 def _notes(kind: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> Iterator[str]:
     pools = [pool for item in clusters for pool in item.desired]
     if kind == "subscription":
-        missing = "quotas are not checked" + ("" if scope.level == "plan" else ", and a failed change says less")
+        missing = "quotas are not checked" + (
+            "" if scope.level == "plan" else ", and a failed change shows fewer details"
+        )
         yield f"optional: without it {missing}"
     if kind != "group" or scope.level != "apply":
         return
     if any(pool.target.capacity.reservation for pool in pools):
         yield (
-            "a capacity reservation group is used by the cluster's own identity, which needs a role on it "
+            "the cluster's own identity uses the capacity reservation group and needs a role on it "
             "(docs: aks/use-capacity-reservation-groups)"
         )
     for member in _UNDOCUMENTED:
         if any(pool.target.native.get(member) for pool in pools):
-            yield f"aks.{member} may need a permission on what it names, which Azure does not document"
+            yield f"aks.{member} may need a permission on the resource it references; Azure does not document it"

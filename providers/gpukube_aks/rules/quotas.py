@@ -1,10 +1,11 @@
-"""Quotas of Azure that limit GPU sizes, and how many nodes AKS adds while it replaces those of a pool.
+"""Quotas of Azure that limit GPU sizes, and how many nodes AKS adds while it replaces a pool's nodes.
 
-In scope: which quota counts what, and reading Azure's answer. Out of scope: the calls (`live.quotas`).
+In scope: what each quota counts, and parsing Azure's response. Out of scope: the calls (`live.quotas`).
 
 Azure counts vCPUs: regular machines by the family of their size and in the region, Spot machines in one quota for all
-sizes (docs: virtual-machines/spot-vms). Families as Resource SKUs has them: Azure/karpenter-provider-azure,
-pkg/providers/instancetype/known_skus.yaml @352646f5. A family is compared without case and blanks, as the APIs differ.
+sizes (docs: virtual-machines/spot-vms). Family names are those of Resource SKUs: Azure/karpenter-provider-azure,
+pkg/providers/instancetype/known_skus.yaml @352646f5. Comparisons of families ignore case and spaces, in which the APIs
+differ.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ _RAISE: Final = (
     "az quota update --resource-name '{name}' --limit-object value={{value}} "
     "--scope /subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}"
 )
-"""Of az's extension quota (Azure/azure-cli-extensions, src/quota)."""
+"""Command of az's extension quota (Azure/azure-cli-extensions, src/quota)."""
 _DEFAULT_SURGE: Final = "10%"
-"""SDK, AgentPoolUpgradeSettings.maxSurge."""
+"""Default of AKS (SDK, AgentPoolUpgradeSettings.maxSurge)."""
 
 
 def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capacity) -> tuple[QuotaDraw, ...]:
@@ -59,7 +60,7 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
         named = [("lowPriorityCores", "Total Regional Spot vCPUs", _SPOT, "")]
     else:
         listing = f"az vm list-skus -l {location} --size {machine.name}"
-        unread = "" if family else f"the quota family of {machine.name} is not known: {listing}"
+        unread = "" if family else f"the quota family of {machine.name} is unknown: {listing}"
         named = [
             (family or f"family of {machine.name}", "vCPUs of the size's family", _USAGE, unread),
             ("cores", "Total Regional vCPUs", _USAGE, ""),
@@ -85,7 +86,7 @@ def _draws(cluster: ClusterRef, location: str, machine: Machine, capacity: Capac
 
 
 def _surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> int:
-    """As many as maxSurge adds where a change makes the nodes anew; none in Spot pools (docs: aks/spot-node-pool)."""
+    """Return maxSurge as a number if a change recreates the nodes; 0 for Spot pools (docs: aks/spot-node-pool)."""
     rows = [find_row(change, observed) for change in changes]
     if not any(row.renews_nodes for row in rows) or desired.target.capacity.type == "spot":
         return 0
@@ -96,7 +97,7 @@ QUOTAS: Final = CloudQuotas(draws=_draws, surge=_surge)
 
 
 def read_usages(items: Iterable[Mapping[str, object]], asked: Sequence[CloudQuota]) -> dict[CloudQuota, QuotaReading]:
-    """Find the quotas in the usages of a region; one that is not listed is left out."""
+    """Return the requested quotas from the usages of a region, without those that are not listed."""
     rows = {_plain(str(at(item, "name", "value") or "")): item for item in items}
     found = {quota: rows[_plain(quota.name)] for quota in asked if _plain(quota.name) in rows}
     return {quota: _reading(item) for quota, item in found.items()}
@@ -104,7 +105,7 @@ def read_usages(items: Iterable[Mapping[str, object]], asked: Sequence[CloudQuot
 
 def _reading(item: Mapping[str, object]) -> QuotaReading:
     limit, used = decimal(item, "limit"), decimal(item, "currentValue")
-    return QuotaReading(limit, used, "" if None not in (limit, used) else "Azure's answer has no numbers of it")
+    return QuotaReading(limit, used, "" if None not in (limit, used) else "Azure's response has no numbers for it")
 
 
 def _plain(name: str) -> str:

@@ -1,7 +1,7 @@
-"""How nodes are replaced at an upgrade: what AKS does not do, and what cannot work out.
+"""Checks upgrade settings: what AKS does not support, and what cannot work.
 
-In scope: pure checks of upgrade, and reading its numbers. Out of scope: what holds on every cloud
-(`gpukube.spec.rules`: one of the two numbers must be above 0).
+In scope: pure checks of `upgrade`, and parsing its numbers. Out of scope: rules of every cloud (`gpukube.spec.rules`:
+one of the two numbers must be above 0).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target, Upgrade
 
-MOST_NODES: Final = 1000
-"""Of a pool (docs: aks/upgrade-aks-node-pools-rolling)."""
+MAX_NODES: Final = 1000
+"""Maximum nodes of a pool (docs: aks/upgrade-aks-node-pools-rolling)."""
 
 _DEFAULT_SURGE: Final = "10%"
-"""SDK, AgentPoolUpgradeSettings.maxSurge."""
+"""Default of AKS (SDK, AgentPoolUpgradeSettings.maxSurge)."""
 
 
 def check_upgrade(target: Target) -> Iterator[Finding]:
-    """Find upgrades that surge where AKS does not, that do both at once, and that outgrow the pool."""
+    """Report upgrades that set amounts on a Spot pool, both add and remove nodes, or exceed the pool's limit."""
     upgrade, where = target.upgrade, target.locator.at("upgrade")
     surges = not is_zero(upgrade.max_surge)
     if surges and not is_zero(upgrade.max_unavailable or "0"):
@@ -47,11 +47,11 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
                 why="AKS adds no nodes while it upgrades Spot pools (Azure/bicep#14517; docs: aks/spot-node-pool)",
             )
     least = target.nodes.minimum
-    if surges and least <= MOST_NODES < least + share_of(upgrade.max_surge or _DEFAULT_SURGE, least):
+    if surges and least <= MAX_NODES < least + share_of(upgrade.max_surge or _DEFAULT_SURGE, least):
         yield Finding(
             "aks-surge-limit",
             where if upgrade.max_surge else target.locator.at("nodes"),
-            f"an upgrade of {least} nodes adds {surge_text(upgrade)}, more than the {MOST_NODES} of a pool",
+            f"an upgrade of {least} nodes adds {surge_text(upgrade)}, more than the {MAX_NODES} that a pool can have",
             fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or split the pool",
             why="AKS refuses such an upgrade (Azure/AKS release notes of 2026-08-07)",
             severity="warning",
@@ -59,12 +59,12 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
 
 
 def is_zero(amount: str | None) -> bool:
-    """Return whether an amount, "1" or "33%", is nothing; the default is more than that."""
+    """Return whether an amount, "1" or "33%", is zero; None, the default, is not."""
     return amount in ("0", "0%")
 
 
 def surge_text(upgrade: Upgrade) -> str:
-    """Say for people how many nodes are added at an upgrade."""
+    """Return human-readable how many nodes an upgrade adds."""
     amount = upgrade.max_surge or _DEFAULT_SURGE
     if amount.endswith("%"):
         return f"{amount} of the nodes"

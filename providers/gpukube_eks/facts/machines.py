@@ -11,7 +11,7 @@ from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
 
 MACHINES: Final = CloudMachines(
     refused=(
-        (r"g4ad\..+", "its GPUs are from AMD; gpukube drives NVIDIA GPUs"),
+        (r"g4ad\..+", "it has AMD GPUs; gpukube supports NVIDIA GPUs"),
         (r"(p2|g2|g3s?)\..+", "an old EC2 generation (K80, K520 or M60 GPUs) that is not in the catalog"),
     ),
     without_gpu=(

@@ -174,7 +174,7 @@ def test_ask_when_answers_come_in_pages_then_all_are_read() -> None:
     found = read_offers(arm, prices, INQUIRY, ("https://arm.test", "https://prices.test"))  # type: ignore[arg-type]  # as above
     assert [(o.name, o.price_usd_h) for o in found.offers] == [(T4, 0.526), ("Standard_NC9_B900_v9", None)]
     assert found.priced
-    assert found.notes == ("sizes with GPUs that the catalog does not know: Standard_NC9_B900_v9",)
+    assert found.notes == ("GPU sizes that are not in the catalog: Standard_NC9_B900_v9",)
     assert arm.asked[0].startswith(f"https://arm.test/subscriptions/{SUBSCRIPTION}/providers/Microsoft.Compute/skus?")
     assert "api-version=2021-07-01" in arm.asked[0]
     assert prices.asked[0].startswith("https://prices.test/api/retail/prices?api-version=2023-01-01-preview&")

@@ -48,7 +48,7 @@ pools.yaml:11:13: error[GPK504 aks-zone]: "eastus-1" is not a zone of Azure
 pools.yaml:12:21: error[GPK506 aks-disk-size]: disk.sizeGiB is 20, less than AKS allows
 pools.yaml:13:30: error[GPK509 aks-mig-profile]: AKS does not support the MIG profile "1g.20gb" on A100-80GB
 pools.yaml:15:34: error[GPK517 aks-label]: AKS refuses the label "kubernetes.azure.com/mode"
-pools.yaml:16:34: error[GPK521 aks-tag]: the tag "SkipGPUDriverInstall" changes the GPU driver without the spec
+pools.yaml:16:34: error[GPK521 aks-tag]: the tag "SkipGPUDriverInstall" changes the GPU driver independently of the spec
 pools.yaml:18:9: error[GPK519 aks-taint-value]: the taint "sku" has no value
 pools.yaml:19:21: error[GPK555 aks-driver-mig]: driver.owner is none, but AKS needs its own driver for MIG
 pools.yaml:22:15: error[GPK525 aks-native-managed]: aks.vmSize is set by gpukube itself

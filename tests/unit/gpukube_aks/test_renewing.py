@@ -53,7 +53,7 @@ def test_terms_when_told_then_by_the_settings_of_the_pool(
 
 def test_channel_when_the_cluster_has_one_then_who_upgrades_anyway() -> None:
     terms = UPGRADES.terms(pool(), replace(FACTS, channel="nodeOSUpgradeChannel NodeImage"))
-    assert terms.automatic == "AKS upgrades these nodes by itself (nodeOSUpgradeChannel NodeImage)"
+    assert terms.automatic == "AKS upgrades these nodes automatically (nodeOSUpgradeChannel NodeImage)"
 
 
 def test_image_when_newer_then_a_change_by_a_call_of_its_own() -> None:
@@ -89,7 +89,7 @@ DRAIN = {"code": "UpgradeFailed", "message": "Drain node aks-0 failed when evict
     [
         ({}, ""),
         ({"orchestratorVersion": "1.34"}, ""),
-        ({"orchestratorVersion": "1.35.1"}, "the pool runs 1.34.2 and is to run 1.35.1"),
+        ({"orchestratorVersion": "1.35.1"}, "the pool runs 1.34.2 and should run 1.35.1"),
         ({"status": {"provisioningError": DRAIN}}, "its last error: UpgradeFailed"),
         ({"status": {"provisioningError": {"code": "AllocationFailed", "message": "no machines"}}}, ""),
     ],
