@@ -35,7 +35,7 @@ from gpukube_sandbox.eks.steering import declare_for as declare_eks_for
 from gpukube_sandbox.eks.steering import named as named_eks
 from gpukube_sandbox.eks.steering import set_pace as set_eks_pace
 from gpukube_sandbox.eks.steering import tamper_group
-from gpukube_sandbox.eks.wire.answers import Refusal as AwsRefusal
+from gpukube_sandbox.eks.wire.answers import AwsError
 from gpukube_sandbox.faults import parse_fault
 from gpukube_sandbox.gke import permissions as of_google
 from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN, user_named
@@ -135,7 +135,7 @@ def _guarded(
             return JSONResponse(answer)
         except WrongEntry as error:
             return JSONResponse({"error": str(error), "at": error.at}, 400)
-        except (ValueError, KeyError, TypeError, AwsRefusal) as error:
+        except (ValueError, KeyError, TypeError, AwsError) as error:
             return JSONResponse({"error": str(error)}, 400)
         except ModuleNotFoundError as error:
             return JSONResponse({"error": str(error)}, 501)

@@ -16,7 +16,7 @@ Json = dict[str, object]
 """A JSON object of a wire format; its contents are narrowed where they are read."""
 
 
-class Refusal(Exception):
+class ArmError(Exception):
     """An error response, status 400 or higher.
 
     Args:
@@ -58,19 +58,19 @@ class Refusal(Exception):
         return flat | ({"target": self.target} if self.target else {})
 
 
-def refuse(code: str, message: str, *, target: str = "", status: int = 400, subcode: str = "") -> Refusal:
+def aks_error(code: str, message: str, *, target: str = "", status: int = 400, subcode: str = "") -> ArmError:
     """Return an error of the resource provider."""
-    return Refusal(status, code, message, target=target, subcode=subcode)
+    return ArmError(status, code, message, target=target, subcode=subcode)
 
 
-def front_door(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Refusal:
+def arm_error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> ArmError:
     """Return an error of the ARM front door, which the resource provider never sees."""
-    return Refusal(status, code, message, shape="nested", headers=headers)
+    return ArmError(status, code, message, shape="nested", headers=headers)
 
 
-def bad_parameter(message: str, target: str) -> Refusal:
+def bad_parameter(message: str, target: str) -> ArmError:
     """Return 400 InvalidParameter and its target, like `agentPoolProfile.count` (cluster-api-provider-azure#5947)."""
-    return refuse("InvalidParameter", message, target=target)
+    return aks_error("InvalidParameter", message, target=target)
 
 
 def error_detail(code: str, message: str, *, inner: str = "", target: str = "") -> Json:

@@ -13,7 +13,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import Refusal
+from gpukube_sandbox.aks.answers import ArmError
 from gpukube_sandbox.aks.failures import planned_failure
 from gpukube_sandbox.aks.lifecycle import Pace, add_machines, delete_machine
 from gpukube_sandbox.aks.machines import Place, node_shape, scale_set_name
@@ -81,9 +81,9 @@ class AksGroups:
         try:
             fault = self.faults.operation("arm", self.cluster.name, pool.name, "autoscale")
             failure = planned_failure(fault, self.cluster, pool.name, str(pool.properties["vmSize"]))
-        except Refusal as refusal:
+        except ArmError as error:
             pool.properties["count"] = len(pool.nodes)
-            return str(refusal)
+            return str(error)
         failure = failure or short
         pace = Pace()
         await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import Json, refuse
+from gpukube_sandbox.aks.answers import Json, aks_error
 from gpukube_sandbox.aks.machines import IMAGE_DATE
 from gpukube_sandbox.aks.rules import ClusterFacts
 
@@ -97,7 +97,7 @@ class Cluster:
         """Raise if another operation is running: a cluster runs one at a time (docs: aks/upgrade-node-pools).
 
         Raises:
-            Refusal: 409 OperationNotAllowed (Azure/telescope#1213 for a reconcile in the background,
+            ArmError: 409 OperationNotAllowed (Azure/telescope#1213 for a reconcile in the background,
                 cilium/cilium#25944 for another pool).
         """
         if self.operation is not None and self.operation.is_running:
@@ -110,7 +110,7 @@ class Cluster:
             f"Operation is not allowed: Another {subject} in progress, please wait for it to finish before starting a "
             "new operation. See https://aka.ms/aks-pending-operation for more details"
         )
-        raise refuse("OperationNotAllowed", message, status=409)
+        raise aks_error("OperationNotAllowed", message, status=409)
 
     def listed(self, now: float) -> list[Pool]:
         """Return the pools that lists already contain; a new one may be missing for a while."""
@@ -153,11 +153,11 @@ class Cluster:
         """Return the response of listClusterUserCredential or listClusterAdminCredential.
 
         Raises:
-            Refusal: 400 BadRequest if local accounts are disabled (docs: aks/local-accounts).
+            ArmError: 400 BadRequest if local accounts are disabled (docs: aks/local-accounts).
         """
         if self.options.disable_local_accounts and (admin or not self.options.aad):
             message = "Getting static credential isn't allowed because this cluster is set to disable local accounts."
-            raise refuse("BadRequest", message)
+            raise aks_error("BadRequest", message)
         name = "clusterAdmin" if admin else "clusterUser"
         user: Json = _kubelogin(self.options.tenant) if self.options.aad and not admin else {"token": self.token}
         text = kubeconfig(self, f"{name}_{self.group}_{self.name}", user)

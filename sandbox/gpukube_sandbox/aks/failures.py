@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gpukube_sandbox.aks.answers import Refusal, error_detail
+from gpukube_sandbox.aks.answers import ArmError, error_detail
 from gpukube_sandbox.aks.lifecycle import Failure
 from gpukube_sandbox.aks.sizes import find_size
 
@@ -106,7 +106,7 @@ def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str)
         size: The pool's vmSize.
 
     Raises:
-        Refusal: The service reports this failure immediately.
+        ArmError: The service reports this failure immediately.
     """
     if fault is None:
         return None
@@ -117,16 +117,16 @@ def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str)
     text = fault.message or _render(known.message, cluster, pool, size)
     if known.status:
         shape: Literal["flat", "nested"] = "nested" if code in _NESTED else "flat"
-        raise Refusal(known.status, code, text, shape=shape)
+        raise ArmError(known.status, code, text, shape=shape)
     detail = error_detail(_OUTER.get(code, code), text, inner=known.inner, target=known.target)
     return Failure(detail, fault.after_nodes, fault.seconds)
 
 
-def size_quota_error(family: str, location: str, vcpus: int, left: int) -> Refusal:
+def size_quota_error(family: str, location: str, vcpus: int, left: int) -> ArmError:
     """Return AKS's error if the quota of a size's family is too low."""
     code = "ErrCode_InsufficientVCPUQuota"
     values = {"family": family, "location": location, "vcpus": vcpus, "limit": max(0, left)}
-    return Refusal(FAILURES[code].status, code, FAILURES[code].message.format_map(values))
+    return ArmError(FAILURES[code].status, code, FAILURES[code].message.format_map(values))
 
 
 def quota_failure(quota: str, location: str, limit: int, used: int, vcpus: int) -> Failure:

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from gpukube_sandbox.aks.answers import front_door
+from gpukube_sandbox.aks.answers import arm_error
 from gpukube_sandbox.credentials import is_same
 
 if TYPE_CHECKING:
@@ -85,17 +85,17 @@ def check_authorization(header: str | None, secret: str) -> None:
     """Reject a request without a bearer token or with one that the sandbox did not issue.
 
     Raises:
-        Refusal: 401 in ARM's shape, with the challenge that azure-core parses.
+        ArmError: 401 in ARM's shape, with the challenge that azure-core parses.
     """
     challenge = f'Bearer authorization_uri="https://login.example/{TENANT}", error="invalid_token"'
     headers = {"WWW-Authenticate": challenge}
     if header is None:
         # hashicorp/terraform-provider-azurerm#3612
         message = "Authentication failed. The 'Authorization' header is missing."
-        raise front_door(401, "AuthenticationFailed", message, headers)
+        raise arm_error(401, "AuthenticationFailed", message, headers)
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer" or not (is_issued(token, secret) or is_same(token, secret)):
-        raise front_door(401, "InvalidAuthenticationToken", "The access token is invalid.", headers)
+        raise arm_error(401, "InvalidAuthenticationToken", "The access token is invalid.", headers)
 
 
 def _encode(data: bytes) -> str:

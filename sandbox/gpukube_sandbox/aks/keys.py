@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import bad_parameter, refuse
+from gpukube_sandbox.aks.answers import aks_error, bad_parameter
 
 if TYPE_CHECKING:
     from gpukube_sandbox.aks.answers import Json
@@ -47,26 +47,25 @@ def check_labels(pool: Json) -> None:
     """Reject reserved prefixes and labels that Kubernetes does not allow.
 
     Raises:
-        Refusal: 400 BadRequest (ams0/aks-nvme-ssd-provisioner#5 for the AKS prefix, shortened there; Azure/AKS#2866 and
-            #4613 for the Kubernetes prefixes, from before node-role was allowed, Azure/AKS#4628; whether the message
-            now
-            names it is unconfirmed).
+        ArmError: 400 BadRequest (ams0/aks-nvme-ssd-provisioner#5 for the AKS prefix, shortened there; Azure/AKS#2866
+            and #4613 for the Kubernetes prefixes, from before node-role was allowed, Azure/AKS#4628; whether the
+            message now names it is unconfirmed).
     """
     is_spot = pool.get("scaleSetPriority") == "Spot"
     for key, value in labels_of(pool).items():
         prefix, slash, name = key.rpartition("/")
         if prefix == _OWN_PREFIX and not (is_spot and (key, value) == (SPOT_KEY, "spot")):
             message = f"Invalid node label key {key}. The '{_OWN_PREFIX}' prefix is preserved by aks system labels."
-            raise refuse("BadRequest", message)
+            raise aks_error("BadRequest", message)
         if _is_kubernetes(prefix):
             message = (
                 "For Kubernetes version greater than or equal to 1.16, node label keys in the 'kubernetes.io' or "
                 f"'k8s.io' namespace must begin with an allowed prefix ({', '.join(_ALLOWED)}). For more information, "
                 "please check https://aka.ms/aks-node-labels-116."
             )
-            raise refuse("BadRequest", message, target=f"{key}={value}")
+            raise aks_error("BadRequest", message, target=f"{key}={value}")
         if not _is_qualified(prefix, slash, name) or (value and not _NAME.fullmatch(value)):
-            raise refuse("BadRequest", f"Invalid node label {key}={value}.", target="agentPoolProfile.nodeLabels")
+            raise aks_error("BadRequest", f"Invalid node label {key}={value}.", target="agentPoolProfile.nodeLabels")
 
 
 def _is_kubernetes(prefix: str) -> bool:
@@ -85,7 +84,7 @@ def check_taints(pool: Json) -> None:
     """Reject unparsable taints, reserved prefixes, two taints with one key, and hard taints on a System pool.
 
     Raises:
-        Refusal: 400 (Azure/karpenter-provider-azure#1830 for the prefix, Azure/AKS#1412 for duplicate keys,
+        ArmError: 400 (Azure/karpenter-provider-azure#1830 for the prefix, Azure/AKS#1412 for duplicate keys,
             Azure/AKS#2578 for SystemPoolHasRestrictedTaint; messages unconfirmed).
     """
     seen: set[str] = set()
@@ -100,7 +99,7 @@ def check_taints(pool: Json) -> None:
             message = (
                 f"Invalid node taint key {found['key']}. The '{_OWN_PREFIX}' prefix is preserved by aks system taints."
             )
-            raise refuse("BadRequest", message)
+            raise aks_error("BadRequest", message)
         if found["key"] in seen:
             message = f"Node taint key {found['key']} is used more than once."
             raise bad_parameter(message, "agentPoolProfile.nodeTaints")
@@ -110,7 +109,7 @@ def check_taints(pool: Json) -> None:
                 f"System agent pool has restricted taint {taint}. Only CriticalAddonsOnly and taints with effect "
                 "PreferNoSchedule are allowed."
             )
-            raise refuse("SystemPoolHasRestrictedTaint", message, target="agentPoolProfile.nodeTaints")
+            raise aks_error("SystemPoolHasRestrictedTaint", message, target="agentPoolProfile.nodeTaints")
 
 
 def _is_too_hard(pool: Json, key: str, effect: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import front_door
+from gpukube_sandbox.aks.answers import arm_error
 from gpukube_sandbox.aks.sizes import SIZES
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def resource_skus(query: Mapping[str, str]) -> Json:
     """Return all SKUs of a location, including disks, as in the real response.
 
     Raises:
-        Refusal: 400 for any other filter.
+        ArmError: 400 for any other filter.
     """
     clause = query.get("$filter", "")
     found = _LOCATION.fullmatch(clause)
     if clause and found is None:
-        raise front_door(400, "InvalidFilterInQueryString", "The filter query specified in the request is not valid.")
+        raise arm_error(400, "InvalidFilterInQueryString", "The filter query specified in the request is not valid.")
     location = found[1] if found else "eastus"
     disk = {"resourceType": "disks", "name": "Premium_LRS", "locations": [location], "capabilities": []}
     return {"value": [disk, *(_sku(size, location) for size in SIZES.values())]}

@@ -67,7 +67,7 @@ def check_node_config(pool: Json) -> None:
     """Reject settings that nodes do not support.
 
     Raises:
-        Refusal: 400 InvalidParameter.
+        ArmError: 400 InvalidParameter.
     """
     kubelet, system = (_object(pool.get(key)) for key in ("kubeletConfig", "linuxOSConfig"))
     _check_kubelet(kubelet)

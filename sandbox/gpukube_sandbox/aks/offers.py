@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import front_door
+from gpukube_sandbox.aks.answers import arm_error
 from gpukube_sandbox.aks.locations import LOCATIONS, is_location
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def require_location(location: str, api_version: str, resource_type: str) -> Non
     """Reject a location that does not exist.
 
     Raises:
-        Refusal: 400 NoRegisteredProviderFound (Azure/azure-cli#2003).
+        ArmError: 400 NoRegisteredProviderFound (Azure/azure-cli#2003).
     """
     if is_location(location):
         return
@@ -36,7 +36,7 @@ def require_location(location: str, api_version: str, resource_type: str) -> Non
         f"'{resource_type}'. The supported api-versions are '{api_version}'. The supported locations are "
         f"'{', '.join(sorted(LOCATIONS))}'."
     )
-    raise front_door(400, "NoRegisteredProviderFound", message)
+    raise arm_error(400, "NoRegisteredProviderFound", message)
 
 
 def locations(subscription: str) -> Json:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
-from gpukube_sandbox.aks.answers import Refusal, front_door
+from gpukube_sandbox.aks.answers import ArmError, arm_error
 from gpukube_sandbox.permits import Need
 
 if TYPE_CHECKING:
@@ -123,11 +123,11 @@ def _properties(body: bytes) -> Mapping[str, object]:
 def answer(need: Need, scope: Scope) -> Response:
     """Return the response to a call without the permission."""
     del scope
-    found = refusal(need)
+    found = permission_error(need)
     return JSONResponse(found.body(), found.status)
 
 
-def refusal(need: Need) -> Refusal:
+def permission_error(need: Need) -> ArmError:
     """Return the error of a missing permission.
 
     Sources: Azure/azure-docs issues and rancher/rancher#11473 (AuthorizationFailed), Azure/aad-pod-identity#1279 and
@@ -139,10 +139,10 @@ def refusal(need: Need) -> Refusal:
             f"{who} does not have authorization to perform action '{need.permission}' over scope '{need.resource}' or "
             "the scope is invalid. If access was recently granted, please refresh your credentials."
         )
-        return front_door(403, "AuthorizationFailed", message)
+        return arm_error(403, "AuthorizationFailed", message)
     message = (
         f"{who} has permission to perform action '{need.by}' on scope '{need.at}'; however, it does not have "
         f"permission to perform action '{need.permission}' on the linked scope(s) '{need.resource}' or the linked "
         "scope(s) are invalid."
     )
-    return front_door(403, "LinkedAuthorizationFailed", message)
+    return arm_error(403, "LinkedAuthorizationFailed", message)

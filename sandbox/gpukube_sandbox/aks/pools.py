@@ -146,7 +146,7 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     Maps, lists, and the autoscaler's bounds are replaced as a whole; other properties that the body omits stay.
 
     Raises:
-        Refusal: 400 if nodeImageVersion names another image: only a rollback may, which is not emulated.
+        ArmError: 400 if nodeImageVersion names another image: only a rollback may, which is not emulated.
     """
     requested: Json = {key: copy.deepcopy(value) for key, value in sent.items() if key not in READ_ONLY}
     merged = {key: copy.deepcopy(value) for key, value in stored.items() if key not in GONE_WHEN_OMITTED}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpukube_sandbox.aks.answers import refuse
+from gpukube_sandbox.aks.answers import aks_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,17 @@ def check_preconditions(given: Preconditions, etag: str | None) -> None:
         etag: eTag of the stored resource; None if it does not exist.
 
     Raises:
-        Refusal: 400 for both headers or an If-None-Match other than *, 412 PreConditionFailed otherwise (messages
+        ArmError: 400 for both headers or an If-None-Match other than *, 412 PreConditionFailed otherwise (messages
             unconfirmed).
     """
     if given.if_match is not None and given.if_none_match is not None:
-        raise refuse("BadRequest", "If-Match and If-None-Match headers cannot both be set.")
+        raise aks_error("BadRequest", "If-Match and If-None-Match headers cannot both be set.")
     if given.if_none_match is not None:
         if given.if_none_match.strip('"') != "*":
-            raise refuse("BadRequest", "If-None-Match header only takes the value *.")
+            raise aks_error("BadRequest", "If-None-Match header only takes the value *.")
         if etag is not None:
             message = "The resource already exists: the condition of If-None-Match is not met."
-            raise refuse("PreConditionFailed", message, status=412)
+            raise aks_error("PreConditionFailed", message, status=412)
     if given.if_match is not None and (etag is None or given.if_match.strip('"') not in {"*", etag}):
         message = f"The eTag in If-Match, {given.if_match}, does not match the resource's current eTag."
-        raise refuse("PreConditionFailed", message, status=412)
+        raise aks_error("PreConditionFailed", message, status=412)

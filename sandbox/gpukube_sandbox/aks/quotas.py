@@ -86,7 +86,7 @@ class Quotas:
             after: Its properties after the change.
 
         Raises:
-            Refusal: 400; an upgrade's surge machines count too.
+            ArmError: 400; an upgrade's surge machines count too.
         """
         have = len(pool.nodes) if pool else 0
         stopped = after.get("powerState") == {"code": "Stopped"}
@@ -105,7 +105,7 @@ class Quotas:
             early: Whether AKS itself checks the family first.
 
         Raises:
-            Refusal: AKS checks the family, and the machines do not fit.
+            ArmError: AKS checks the family, and the machines do not fit.
         """
         size, place = find_size(str(after["vmSize"])), (cluster.subscription.lower(), cluster.location.lower())
         if size is None or more <= 0:

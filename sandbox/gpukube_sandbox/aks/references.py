@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import Json, Refusal, bad_parameter, refuse
+from gpukube_sandbox.aks.answers import ArmError, Json, aks_error, bad_parameter
 from gpukube_sandbox.shapes import Keys, WrongEntry, check_entry
 
 if TYPE_CHECKING:
@@ -33,25 +33,25 @@ class Reference:
 
     property: str
     kind: str
-    missing: Callable[[str, re.Match[str]], Refusal]
+    missing: Callable[[str, re.Match[str]], ArmError]
 
 
-def _no_subnet(key: str, found: re.Match[str]) -> Refusal:
+def _no_subnet(key: str, found: re.Match[str]) -> ArmError:
     """Return the error of a missing subnet (sassoftware/viya4-iac-azure#163; the target is unconfirmed)."""
     message = (
         f"Could not find subnet {found['subnet']} in vnet {found['name']} from resource group {found['group']} of "
         f"subscription {found['subscription']}."
     )
-    return refuse("SubnetNotFound", message, target=f"agentPoolProfile.{key}")
+    return aks_error("SubnetNotFound", message, target=f"agentPoolProfile.{key}")
 
 
-def _no_resource(key: str, found: re.Match[str]) -> Refusal:
+def _no_resource(key: str, found: re.Match[str]) -> ArmError:
     """Return ARM's own error of a missing resource; that AKS passes it on unchanged is unconfirmed."""
     message = (
         f"The Resource '{found['kind']}/{found['name']}' under resource group '{found['group']}' was not found. For "
         "more details please go to https://aka.ms/ARMResourceNotFoundFix"
     )
-    return refuse("ResourceNotFound", message, target=f"agentPoolProfile.{key}")
+    return aks_error("ResourceNotFound", message, target=f"agentPoolProfile.{key}")
 
 
 REFERENCES = (
@@ -100,7 +100,7 @@ def check_references(pool: Json, resources: Collection[str]) -> None:
         resources: Ids of existing resources, in lowercase.
 
     Raises:
-        Refusal: 400.
+        ArmError: 400.
     """
     for reference in REFERENCES:
         key, given = reference.property, str(pool.get(reference.property) or "")

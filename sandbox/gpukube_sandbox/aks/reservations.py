@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import bad_parameter, refuse
+from gpukube_sandbox.aks.answers import aks_error, bad_parameter
 
 if TYPE_CHECKING:
     from gpukube_sandbox.aks.answers import Json
@@ -36,7 +36,7 @@ def check_reservation(pool: Json, identity: str) -> None:
             aks/use-capacity-reservation-groups).
 
     Raises:
-        Refusal: 400.
+        ArmError: 400.
     """
     group = pool.get("capacityReservationGroupID")
     if not group:
@@ -45,13 +45,13 @@ def check_reservation(pool: Json, identity: str) -> None:
         raise bad_parameter(f"'{group}' is not the ID of a capacity reservation group.", _TARGET)
     if identity == "SystemAssigned":
         message = "A capacity reservation group can only be used by clusters with a user-assigned managed identity."
-        raise refuse("BadRequest", message, target=_TARGET)
+        raise aks_error("BadRequest", message, target=_TARGET)
     if pool["scaleSetPriority"] == "Spot":
-        raise refuse("BadRequest", "Spot VMs cannot use a capacity reservation group.", target=_TARGET)
+        raise aks_error("BadRequest", "Spot VMs cannot use a capacity reservation group.", target=_TARGET)
     for key in _EXCLUDED:
         if pool.get(key):
-            raise refuse("BadRequest", f"A capacity reservation group cannot be used with {key}.", target=_TARGET)
+            raise aks_error("BadRequest", f"A capacity reservation group cannot be used with {key}.", target=_TARGET)
     size = str(pool["vmSize"])
     if size.lower().startswith(_UNRESERVABLE):
         message = f"The capacity reservation group has no reservation that matches the VM size '{size}'."
-        raise refuse("BadRequest", message, target=_TARGET)
+        raise aks_error("BadRequest", message, target=_TARGET)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpukube_sandbox.aks.answers import Refusal, front_door
+from gpukube_sandbox.aks.answers import ArmError, arm_error
 from gpukube_sandbox.aks.identity import check_authorization
 from gpukube_sandbox.aks.market import resource_skus, retail_prices
 from gpukube_sandbox.aks.offers import locations, require_location, upgrade_profile, versions
@@ -85,8 +85,8 @@ class ArmApp:
             check_authorization(request.headers.get("authorization"), self._secret)
             call = await _read(request)
             answer = _dispatch(self._service, call)
-        except Refusal as refusal:
-            return _reply(refusal.status, refusal.body(), refusal.headers)
+        except ArmError as error:
+            return _reply(error.status, error.body(), error.headers)
         return self._render(answer, base, request)
 
     def _render(self, answer: Answer, base: str, request: Request) -> Response:
@@ -128,7 +128,7 @@ async def _read(request: Request) -> Call:
             body = json.loads(raw)
         except ValueError:
             message = "The request content was invalid and could not be deserialized."
-            raise front_door(400, "InvalidRequestContent", message) from None
+            raise arm_error(400, "InvalidRequestContent", message) from None
     preconditions = Preconditions(request.headers.get("if-match"), request.headers.get("if-none-match"))
     parts = tuple(part for part in request.url.path.split("/") if part)
     version = request.query_params.get("api-version", "")
@@ -147,7 +147,7 @@ def _dispatch(service: AksService, call: Call) -> Answer:
     names = [part.lower() for part in call.parts]
     if names[:1] not in _ROOTS:
         message = f"No HTTP resource was found that matches the request URI '/{'/'.join(call.parts)}'."
-        raise front_door(404, "InvalidResourceType", message)
+        raise arm_error(404, "InvalidResourceType", message)
     match names:
         case ["subscriptions"]:
             _require_any_version(call)
@@ -242,7 +242,7 @@ def _list_pools(service: AksService, cluster: Cluster, call: Call) -> Answer:
     try:
         return service.list_pools(cluster, call.page)
     except WrongToken as error:  # the code is unconfirmed
-        raise front_door(400, "InvalidSkipToken", "The skip token is invalid.") from error
+        raise arm_error(400, "InvalidSkipToken", "The skip token is invalid.") from error
 
 
 def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
@@ -280,7 +280,7 @@ def _subscription_id(subscription: str) -> str:
         uuid.UUID(subscription)
     except ValueError:
         message = f"The provided subscription identifier '{subscription}' is malformed or invalid."
-        raise front_door(400, "InvalidSubscriptionId", message) from None
+        raise arm_error(400, "InvalidSubscriptionId", message) from None
     return subscription
 
 
@@ -319,7 +319,7 @@ def _group(subscription: str, name: str) -> Json:
     }
 
 
-def _not_emulated(call: Call) -> Refusal:
+def _not_emulated(call: Call) -> ArmError:
     """Return an error for a call that the real service has but the sandbox does not, instead of a made-up response."""
     message = f"The gpukube sandbox does not emulate {call.method} /{'/'.join(call.parts)}."
-    return front_door(501, "NotEmulated", message)
+    return arm_error(501, "NotEmulated", message)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import Json, bad_parameter, refuse
+from gpukube_sandbox.aks.answers import Json, aks_error, bad_parameter
 from gpukube_sandbox.aks.keys import check_labels, check_taints
 from gpukube_sandbox.aks.machines import IMAGE_DATE
 from gpukube_sandbox.aks.nodeconfig import check_node_config
@@ -73,7 +73,7 @@ def check_name_for(name: str, pool: Json) -> None:
     """Reject a Windows pool name longer than six characters (jenkins-infra/azure#284; the target is unconfirmed)."""
     if pool.get("osType") == "Windows" and len(name) > _WINDOWS_NAME:
         message = f"Windows agent pool name can not be longer than {_WINDOWS_NAME} characters."
-        raise refuse("WindowsAgentPoolNameTooLong", message, target="agentPoolProfile.name")
+        raise aks_error("WindowsAgentPoolNameTooLong", message, target="agentPoolProfile.name")
 
 
 def check_pool(pool: Json, cluster: ClusterFacts, *, creating: bool) -> None:
@@ -85,7 +85,7 @@ def check_pool(pool: Json, cluster: ClusterFacts, *, creating: bool) -> None:
         creating: Whether the pool is new; some rules apply only then.
 
     Raises:
-        Refusal: The first rule that fails.
+        ArmError: The first rule that fails.
     """
     for rule in _RULES:
         rule(pool, cluster)
@@ -103,7 +103,7 @@ def check_changes(before: Json, after: Json, sent: Json) -> None:
         sent: The properties in the request body.
 
     Raises:
-        Refusal: 400 PropertyChangeNotAllowed, flat, with its target (message seen in public logs: Changing property
+        ArmError: 400 PropertyChangeNotAllowed, flat, with its target (message seen in public logs: Changing property
             'properties.vmSize' is not allowed.; the target of gpuInstanceProfile is unconfirmed).
     """
     for path in immutable_fields():
@@ -121,7 +121,7 @@ def check_changes(before: Json, after: Json, sent: Json) -> None:
 
 def _fixed(path: str) -> Exception:
     target = f"properties.{path}"
-    return refuse("PropertyChangeNotAllowed", f"Changing property '{target}' is not allowed.", target=target)
+    return aks_error("PropertyChangeNotAllowed", f"Changing property '{target}' is not allowed.", target=target)
 
 
 def _at(pool: Json, path: str) -> object:
@@ -165,9 +165,9 @@ def _check_size(pool: Json, cluster: ClusterFacts) -> None:
             f"'{cluster.location}'. Please refer to aka.ms/aks/vm-size-selector to find supported VM sizes in location "
             f"'{cluster.location}'."
         )
-        raise refuse("VMSizeNotSupported", message)
+        raise aks_error("VMSizeNotSupported", message)
     if size.restricted:
-        raise refuse("BadRequest", f"The VM SKUs chosen for agentpool(s) {name} are restricted by AKS.")
+        raise aks_error("BadRequest", f"The VM SKUs chosen for agentpool(s) {name} are restricted by AKS.")
     zones = pool.get("availabilityZones")
     missing = [zone for zone in zones if zone not in size.zones] if isinstance(zones, list) else []
     if missing:  # unconfirmed: code and message
@@ -175,7 +175,7 @@ def _check_size(pool: Json, cluster: ClusterFacts) -> None:
             f"The zone(s) '{','.join(missing)}' for resource 'agentPoolProfile' is not supported. The supported zones "
             f"for location '{cluster.location}' and size '{name}' are '{','.join(size.zones)}'."
         )
-        raise refuse("AvailabilityZoneNotSupported", message, target="agentPoolProfile.availabilityZones")
+        raise aks_error("AvailabilityZoneNotSupported", message, target="agentPoolProfile.availabilityZones")
 
 
 def _check_count(pool: Json, _: ClusterFacts) -> None:
@@ -203,7 +203,7 @@ def _check_autoscaling(pool: Json, cluster: ClusterFacts) -> None:
             )
         return
     if cluster.node_provisioning_mode == "Auto":  # coder/envbuilder#143
-        raise refuse(
+        raise aks_error(
             "OperationNotAllowed",
             ".properties.nodeProvisioningProfile.mode cannot be Auto while any AgentPools have "
             ".properties.enableAutoScaling enabled",
@@ -333,7 +333,7 @@ def _check_pods_and_disk(pool: Json, _: ClusterFacts) -> None:
             f"The virtual machine size {size.name} has a cache size of {size.local_gib * _GIB} bytes, but the OS disk "
             f"requires {disk * _GIB} bytes. Use a VM size with larger cache or disable ephemeral OS."
         )
-        raise refuse("VMCacheSizeTooSmall", message)
+        raise aks_error("VMCacheSizeTooSmall", message)
 
 
 def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
@@ -347,7 +347,7 @@ def _check_kubernetes_version(pool: Json, cluster: ClusterFacts) -> None:
             "are incompatible. Minor version of node pool cannot be bigger than control plane version, and not more "
             "than two minors below."
         )
-        raise refuse("NodePoolMcVersionIncompatible", message, target="agentPoolProfile.orchestratorVersion")
+        raise aks_error("NodePoolMcVersionIncompatible", message, target="agentPoolProfile.orchestratorVersion")
 
 
 def _parts(version: str) -> tuple[int, ...]:
@@ -367,7 +367,7 @@ def _check_tags(pool: Json) -> None:
             "The tag SkipGPUDriverInstall is retired. Set properties.gpuProfile.driver to None instead of installing "
             "the GPU driver."
         )
-        raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+        raise aks_error("BadRequest", message, target="agentPoolProfile.tags")
 
 
 def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
@@ -380,23 +380,23 @@ def _check_tag_limits(pool: Json, _: ClusterFacts) -> None:
         return
     if len(tags) > _TAGS:
         message = f"The agent pool has {len(tags)} tags. A resource can have at most {_TAGS} tags."
-        raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+        raise aks_error("BadRequest", message, target="agentPoolProfile.tags")
     for name, value in tags.items():
         if wrong := [sign for sign in _NOT_IN_TAGS if sign in name]:  # docs; MicrosoftDocs/azure-docs#5647
             message = (
                 f"Tag name '{name[:40]}' contains {' '.join(wrong)}. It must not contain {' '.join(_NOT_IN_TAGS)}."
             )
-            raise refuse("InvalidTagNameCharacters", message, target="agentPoolProfile.tags")
+            raise aks_error("InvalidTagNameCharacters", message, target="agentPoolProfile.tags")
         if not 1 <= len(name) <= _TAG_NAME or len(str(value)) > _TAG_VALUE:
             message = f"Tag '{name[:40]}' is too long. Names have at most {_TAG_NAME} characters, values {_TAG_VALUE}."
-            raise refuse("BadRequest", message, target="agentPoolProfile.tags")
+            raise aks_error("BadRequest", message, target="agentPoolProfile.tags")
 
 
 def _check_os_sku(pool: Json, _: ClusterFacts) -> None:
     """Check that an OS SKU matches the pool's operating system (Azure/azure-cli#24966 for Windows on a Linux pool)."""
     sku = pool.get("osSKU")
     if sku is not None and str(sku).startswith("Windows") != (pool["osType"] == "Windows"):
-        raise refuse("InvalidOSSKU", f"OSSKU='{sku}' is invalid, details: Unrecognized OSSKU")
+        raise aks_error("InvalidOSSKU", f"OSSKU='{sku}' is invalid, details: Unrecognized OSSKU")
 
 
 _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (

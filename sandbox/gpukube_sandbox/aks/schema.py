@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from gpukube_sandbox.aks.answers import Json, bad_parameter, refuse
+from gpukube_sandbox.aks.answers import Json, aks_error, bad_parameter
 from gpukube_sandbox.aks.versions import PREVIEW_SUFFIX
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def check_shape(body: object, api_version: str, stored: Json) -> Json:
     be sent back.
 
     Raises:
-        Refusal: 400 UnmarshalError for names and types (message seen in Azure/azure-rest-api-specs#40740 for unknown
+        ArmError: 400 UnmarshalError for names and types (message seen in Azure/azure-rest-api-specs#40740 for unknown
             names, Azure/AKS#1402 for types), 400 InvalidParameter for values outside the choices.
     """
     if not isinstance(body, dict):
@@ -215,7 +215,7 @@ def _check_value(value: object, field: Field, path: str, api_version: str, store
         raise _wrong_type(f"properties.{path}", value, field.kind)
     if field.choices and value not in field.choices:
         if path == "osSKU":  # Azure/azure-cli#24966
-            raise refuse("InvalidOSSKU", f"OSSKU='{value}' is invalid, details: Unrecognized OSSKU")
+            raise aks_error("InvalidOSSKU", f"OSSKU='{value}' is invalid, details: Unrecognized OSSKU")
         choices = ", ".join(field.choices)
         # The message is unconfirmed; code and target as in cluster-api-provider-azure#5947 for count.
         message = f"The value of parameter agentPoolProfile.{path} is invalid: '{value}'. Allowed values: {choices}."
@@ -265,4 +265,4 @@ def _unknown(key: str) -> Exception:
 
 
 def _unmarshal(text: str) -> Exception:
-    return refuse("UnmarshalError", f"UnmarshalEntity encountered error: {text}.")
+    return aks_error("UnmarshalError", f"UnmarshalEntity encountered error: {text}.")

@@ -1,6 +1,6 @@
 """Microsoft.ContainerService: the calls on clusters and pools.
 
-In scope: the calls, as methods that return an `Answer` or raise a `Refusal`. Out of scope: HTTP (`routes`), rules, the
+In scope: the calls, as methods that return an `Answer` or raise a `ArmError`. Out of scope: HTTP (`routes`), rules, the
 work behind an operation (`lifecycle`).
 """
 
@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import Json, front_door, refuse, wire_error
+from gpukube_sandbox.aks.answers import Json, aks_error, arm_error, wire_error
 from gpukube_sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_delete
 from gpukube_sandbox.aks.machines import image_version
 from gpukube_sandbox.aks.operations import Operation
@@ -61,7 +61,7 @@ class AksService:
 
     Attributes:
         plan: Returns the planned failure of an operation from cluster, pool, kind, and size, called at its start; may
-            raise a Refusal for failures that the service reports immediately.
+            raise a ArmError for failures that the service reports immediately.
         lag: Returns the seconds for which lists omit a pool, from cluster and pool, called at creation.
         empty_groups: Ids in lowercase of capacity reservation groups without a reservation.
         resources: Ids in lowercase of existing resources other than clusters.
@@ -116,13 +116,13 @@ class AksService:
         """Reject a subscription that has no cluster here (the message is ARM's; its code is unconfirmed for AKS)."""
         if not any(cluster.subscription.lower() == subscription.lower() for cluster in self.clusters.values()):
             message = f"The subscription '{subscription}' could not be found."
-            raise front_door(404, "SubscriptionNotFound", message)
+            raise arm_error(404, "SubscriptionNotFound", message)
 
     def require_group(self, subscription: str, group: str) -> None:
         """Reject a resource group that has no cluster here."""
         self.require_subscription(subscription)
         if not self.in_group(subscription, group):
-            raise front_door(404, "ResourceGroupNotFound", f"Resource group '{group}' could not be found.")
+            raise arm_error(404, "ResourceGroupNotFound", f"Resource group '{group}' could not be found.")
 
     def require_cluster(self, subscription: str, group: str, name: str) -> Cluster:
         """Find a cluster; ARM compares all parts of an id case-insensitively."""
@@ -133,7 +133,7 @@ class AksService:
                 f"The Resource 'Microsoft.ContainerService/managedClusters/{name}' under resource group '{group}' was "
                 "not found. For more details please go to https://aka.ms/ARMResourceNotFoundFix"
             )
-            raise front_door(404, "ResourceNotFound", message)
+            raise arm_error(404, "ResourceNotFound", message)
         return found
 
     def list_clusters(self, subscription: str, group: str = "") -> Answer:
@@ -170,7 +170,7 @@ class AksService:
         pool = cluster.pools.get(name.lower())
         if pool is None:  # the code is known, the message is unconfirmed
             message = f"Could not find the agentpool: {name} in managed cluster {cluster.name}."
-            raise refuse("NotFound", message, status=404)
+            raise aks_error("NotFound", message, status=404)
         return pool
 
     def put_pool(self, cluster: Cluster, name: str, body: object, api_version: str, given: Preconditions) -> Answer:
@@ -229,7 +229,7 @@ class AksService:
         pool, victim = self._require_pool(cluster, name), cluster.operation
         if victim is None or not victim.is_running or victim.pool != pool.name or victim.kind == "Canceling":
             message = f"There is no operation in progress on agent pool {name} to be aborted."
-            raise refuse("OperationNotAllowed", message, status=409)
+            raise aks_error("OperationNotAllowed", message, status=409)
         if victim.task is not None:
             victim.task.cancel()  # now: the operation could end before the abort starts, and hide it
         pool.state = "Canceling"
@@ -297,7 +297,7 @@ class AksService:
     def _require_operation(self, identity: str) -> Operation:
         operation = self.operations.get(identity)
         if operation is None:
-            raise refuse("NotFound", f"The entity was not found. Operation {identity}.", status=404)
+            raise aks_error("NotFound", f"The entity was not found. Operation {identity}.", status=404)
         return operation
 
     def _new_operation(self, cluster: Cluster, pool: Pool, kind: str) -> Operation:
@@ -334,7 +334,7 @@ class AksService:
             and pool.properties["mode"] == "System"
             and not any(o.properties["mode"] == "System" for o in others)
         ):
-            raise refuse("OperationNotAllowed", "There has to be at least one system agent pool.", status=400)
+            raise aks_error("OperationNotAllowed", "There has to be at least one system agent pool.", status=400)
 
 
 def cluster_key(subscription: str, group: str, name: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import Refusal
+from gpukube_sandbox.aks.answers import ArmError
 from gpukube_sandbox.throttle import Buckets, Limit
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ class Throttle(Buckets):
         """Take a token from a bucket.
 
         Raises:
-            Refusal: 429 Throttled with Retry-After, in wall clock seconds.
+            ArmError: 429 Throttled with Retry-After, in wall clock seconds.
         """
         wait_s = self.wait_s(name, scope)
         if wait_s:
             after = str(math.ceil(wait_s / self._clock.speed))
             message = f"The request was throttled: too many requests of kind {name}. Retry after {after} seconds."
-            raise Refusal(429, "Throttled", message, headers={"Retry-After": after})
+            raise ArmError(429, "Throttled", message, headers={"Retry-After": after})

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.answers import bad_parameter, refuse
+from gpukube_sandbox.aks.answers import aks_error, bad_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,30 +82,30 @@ def check_upgrade(before: Json, after: Json) -> None:
     """Reject upgrades that AKS does not perform.
 
     Raises:
-        Refusal: 400; all three messages and the code of the first two are unconfirmed. For older versions (docs:
+        ArmError: 400; all three messages and the code of the first two are unconfirmed. For older versions (docs:
             aks/upgrade-aks-cluster), another count at the same time (docs: aks/manage-node-pools; for one PUT this is
             the strict interpretation), and more nodes than a pool can have while surging (release notes of 2026-08-07).
     """
     old, new = (str(pool["currentOrchestratorVersion"]) for pool in (before, after))
     if _numbers(new) < _numbers(old):
         message = f"Downgrading agent pool from version {old} to {new} is not allowed."
-        raise refuse("OperationNotAllowed", message, target="agentPoolProfile.orchestratorVersion")
+        raise aks_error("OperationNotAllowed", message, target="agentPoolProfile.orchestratorVersion")
     if not is_rolled(before, after):
         return
     if before["count"] != after["count"] and not after.get("enableAutoScaling"):
         message = "Upgrading and scaling an agent pool at the same time is not allowed."
-        raise refuse("OperationNotAllowed", message, target="agentPoolProfile.count")
+        raise aks_error("OperationNotAllowed", message, target="agentPoolProfile.count")
     count = int(str(after["count"]))
     if count + surge_of(after, count).extra > _MAX_NODES:
         message = f"Upgrading with maxSurge would exceed {_MAX_NODES} nodes."
-        raise refuse("InvalidParameter", message, target="agentPoolProfile.upgradeSettings.maxSurge")
+        raise aks_error("InvalidParameter", message, target="agentPoolProfile.upgradeSettings.maxSurge")
 
 
 def check_settings(pool: Json) -> None:
     """Reject invalid upgradeSettings.
 
     Raises:
-        Refusal: 400; the messages are unconfirmed. Forms: docs: aks/upgrade-aks-node-pools-rolling, as are the ranges
+        ArmError: 400; the messages are unconfirmed. Forms: docs: aks/upgrade-aks-node-pools-rolling, as are the ranges
             of drain and soak, and that one of the two numbers must be above 0; on System pools no node may be
             unavailable.
     """
@@ -137,7 +137,7 @@ def check_single_method(sent: Json) -> None:
     The service's response to an update that does so is unconfirmed; it is not rejected here.
 
     Raises:
-        Refusal: 400 (Azure/AKS#4277: one of the two, until a preview feature is registered; message unconfirmed).
+        ArmError: 400 (Azure/AKS#4277: one of the two, until a preview feature is registered; message unconfirmed).
     """
     settings = sent.get("upgradeSettings")
     given = settings if isinstance(settings, dict) else {}

@@ -7,7 +7,7 @@ Source: the default API of every release of azure-mgmt-containerservice from 34.
 
 from __future__ import annotations
 
-from gpukube_sandbox.aks.answers import front_door
+from gpukube_sandbox.aks.answers import arm_error
 
 PREVIEW_SUFFIX = "-preview"
 
@@ -22,17 +22,17 @@ def require_api_version(version: str | None, resource_type: str, location: str) 
     """Return the version, or raise as ARM does if it is absent or unknown.
 
     Raises:
-        Refusal: 400 MissingApiVersionParameter or NoRegisteredProviderFound (docs: azure-resource-manager, common
+        ArmError: 400 MissingApiVersionParameter or NoRegisteredProviderFound (docs: azure-resource-manager, common
             errors; the exact messages are unconfirmed).
     """
     if not version:
         message = "The api-version query parameter (?api-version=) is required for all requests."
-        raise front_door(400, "MissingApiVersionParameter", message)
+        raise arm_error(400, "MissingApiVersionParameter", message)
     if version.lower() not in API_VERSIONS:
         known = ", ".join(reversed(API_VERSIONS))
         message = (
             f"No registered resource provider found for location '{location}' and API version '{version}' for type "
             f"'{resource_type}'. The supported api-versions are '{known}'."
         )
-        raise front_door(400, "NoRegisteredProviderFound", message)
+        raise arm_error(400, "NoRegisteredProviderFound", message)
     return version.lower()

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.things import CONTROL_PLANE
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.identity import SESSION, access_key
 from gpukube_sandbox.eks.wire.query import numbered, structures, when
 from gpukube_sandbox.pages import WrongToken, cut
@@ -43,7 +43,7 @@ def _assume_role(service: EksService, caller: Caller, params: Mapping[str, str])
     arn = params.get("RoleArn", "")
     parts = arn.split(":")
     if len(parts) != 6 or parts[2] != "iam" or not parts[5].startswith("role/"):  # noqa: PLR2004 - parts of an ARN
-        raise Refusal("ValidationError", f"{arn} is invalid")
+        raise AwsError("ValidationError", f"{arn} is invalid")
     account, role, name = parts[4], parts[5].removeprefix("role/"), params.get("RoleSessionName", "")
     credentials: Json = {
         "AccessKeyId": access_key(account, session=True),
@@ -85,7 +85,7 @@ def _list_roles(service: EksService, caller: Caller, params: Mapping[str, str]) 
     try:
         page, following = cut("ListRoles", roles, params.get("Marker", ""), int(params.get("MaxItems", "100")))
     except WrongToken as error:
-        raise Refusal("ValidationError", "Invalid Marker.") from error
+        raise AwsError("ValidationError", "Invalid Marker.") from error
     more: Json = {"Marker": following} if following else {}
     return {"Roles": {"member": list(page)}, "IsTruncated": bool(more), **more}
 
@@ -96,10 +96,10 @@ def _require_role(service: EksService, caller: Caller, params: Mapping[str, str]
         message = (
             "The specified value for roleName is invalid. It must contain only alphanumeric characters and/or the "
         )
-        raise Refusal("ValidationError", f"{message}following: +=,.@_-")
+        raise AwsError("ValidationError", f"{message}following: +=,.@_-")
     found = service.roles(caller.account).get(name)
     if found is None:
-        raise Refusal("NoSuchEntity", f"The role with name {name} cannot be found.", status=404)
+        raise AwsError("NoSuchEntity", f"The role with name {name} cannot be found.", status=404)
     return found
 
 
@@ -192,12 +192,12 @@ def _put_tags(service: EksService, caller: Caller, params: Mapping[str, str]) ->
     """Set tags, at most 25 per call (docs: autoscaling CreateOrUpdateTags; eksctl-io/eksctl has the same limit)."""
     places = structures(params, "Tags.member")
     if len(places) > _MAX_TAGS:
-        raise Refusal("ValidationError", f"At most {_MAX_TAGS} tags can be set in one call")
+        raise AwsError("ValidationError", f"At most {_MAX_TAGS} tags can be set in one call")
     known = {group.asg: group for _, group in _groups(service, caller)}
     for place in places:
         name = params.get(f"{place}ResourceId", "")
         if name not in known:
-            raise Refusal("ValidationError", f"AutoScalingGroup name not found - no such group: {name}")
+            raise AwsError("ValidationError", f"AutoScalingGroup name not found - no such group: {name}")
         known[name].asg_tags[params.get(f"{place}Key", "")] = params.get(f"{place}Value", "")
     return {}
 

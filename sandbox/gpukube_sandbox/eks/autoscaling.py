@@ -18,7 +18,7 @@ from gpukube_sandbox.eks.failures import planned_failure
 from gpukube_sandbox.eks.groups import type_names
 from gpukube_sandbox.eks.keys import EFFECTS, labels_of
 from gpukube_sandbox.eks.lifecycle import Job, Pace, scale_out, terminate_instance
-from gpukube_sandbox.eks.wire.answers import Refusal, objects_in
+from gpukube_sandbox.eks.wire.answers import AwsError, objects_in
 from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 from gpukube_sandbox.kube.nodes.shapes import NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec, status
@@ -120,9 +120,9 @@ class EksGroups:
             failure = planned_failure(
                 self.faults.operation("aws", self.cluster.name, group.name, "autoscale"), self.cluster, kind, ""
             )
-        except Refusal as refusal:
+        except AwsError as error:
             _resize(group, -count)
-            return refusal.message
+            return error.message
         job = Job(self.cluster, group, self.clock, Pace(), failure)
         try:
             found = await scale_out(job)

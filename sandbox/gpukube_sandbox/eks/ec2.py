@@ -12,7 +12,7 @@ from gpukube_sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType
 from gpukube_sandbox.eks.regions import STANDARD
 from gpukube_sandbox.eks.reservations import reservation_json
 from gpukube_sandbox.eks.templatedata import TAG_SPECIFICATIONS, TEMPLATE_DATA
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.query import numbered, read_members, structures, when, xml_members
 from gpukube_sandbox.pages import WrongToken, cut
 
@@ -127,7 +127,7 @@ def _describe_subnets(service: EksService, caller: Caller, params: Mapping[str, 
     known = {str(entry["subnetId"]) for entry in found}
     unknown = [name for name in ids if name not in known]
     if unknown:
-        raise Refusal("InvalidSubnetID.NotFound", f"The subnet ID '{unknown[0]}' does not exist")
+        raise AwsError("InvalidSubnetID.NotFound", f"The subnet ID '{unknown[0]}' does not exist")
     if ids:
         found = [entry for entry in found if entry["subnetId"] in ids]
     page, more = _page(filtered(params, found, _SUBNET_FILTERS), params, 1000)
@@ -139,7 +139,7 @@ def _describe_keys(service: EksService, caller: Caller, params: Mapping[str, str
     requested = numbered(params, "KeyName")
     unknown = [name for name in requested if name not in known]
     if unknown:  # awslabs/eks-perf-tests#473
-        raise Refusal("InvalidKeyPair.NotFound", f"The key pair '{unknown[0]}' does not exist")
+        raise AwsError("InvalidKeyPair.NotFound", f"The key pair '{unknown[0]}' does not exist")
     keys: list[Json] = [{"keyName": name, "keyType": "rsa"} for name in requested or known]
     return {"keySet": {"item": filtered(params, keys, {"key-name": "keyName"})}}
 
@@ -148,7 +148,7 @@ def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str
     del service
     kind = params.get("LocationType", "region")
     if kind not in {"region", "availability-zone"}:
-        raise Refusal("InvalidParameterValue", f"Value ({kind}) for parameter locationType is invalid.")
+        raise AwsError("InvalidParameterValue", f"Value ({kind}) for parameter locationType is invalid.")
     entries: list[Json] = []
     for entry in TYPES.values():
         zones = [f"{caller.region}{letter}" for letter in entry.zones]
@@ -163,11 +163,11 @@ def _describe_types(service: EksService, caller: Caller, params: Mapping[str, st
     del service, caller
     requested = numbered(params, "InstanceType")
     if len(requested) > _MAX_TYPES:
-        raise Refusal("InvalidParameterValue", f"At most {_MAX_TYPES} instance types can be named")
+        raise AwsError("InvalidParameterValue", f"At most {_MAX_TYPES} instance types can be named")
     unknown = [name for name in requested if name not in TYPES]
     if unknown:
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
-        raise Refusal("InvalidInstanceType", message)
+        raise AwsError("InvalidInstanceType", message)
     found = filtered(params, [_type(TYPES[name]) for name in requested or TYPES], _TYPE_FILTERS)
     page, more = _page(found, params, 100)
     return {"instanceTypeSet": {"item": list(page)}, "nextToken": more}
@@ -188,7 +188,7 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
     ]
     named = numbered(params, "ZoneName")
     if unknown := [name for name in named if name not in {zone["zoneName"] for zone in zones}]:
-        raise Refusal("InvalidParameterValue", f"Invalid availability zone: [{unknown[0]}]")  # message unconfirmed
+        raise AwsError("InvalidParameterValue", f"Invalid availability zone: [{unknown[0]}]")  # message unconfirmed
     zones = [zone for zone in zones if not named or zone["zoneName"] in named]
     return {"availabilityZoneInfo": {"item": filtered(params, zones, _ZONE_FILTERS)}}
 
@@ -198,7 +198,7 @@ def _describe_regions(service: EksService, caller: Caller, params: Mapping[str, 
     del service, caller
     named = numbered(params, "RegionName")
     if unknown := [name for name in named if name not in STANDARD]:
-        raise Refusal("InvalidParameterValue", f"Invalid region names: [{unknown[0]}]")  # message unconfirmed
+        raise AwsError("InvalidParameterValue", f"Invalid region names: [{unknown[0]}]")  # message unconfirmed
     regions: list[Json] = [
         {"regionName": name, "regionEndpoint": f"ec2.{name}.amazonaws.com", "optInStatus": "opt-in-not-required"}
         for name in sorted(named or STANDARD)
@@ -221,9 +221,9 @@ def _describe_groups(service: EksService, caller: Caller, params: Mapping[str, s
     requested = numbered(params, "GroupId")
     for name in requested:
         if not name.startswith("sg-"):  # aws/aws-cdk#20800
-            raise Refusal("InvalidGroupId.Malformed", f'Invalid id: "{name}" (expecting "sg-...")')
+            raise AwsError("InvalidGroupId.Malformed", f'Invalid id: "{name}" (expecting "sg-...")')
         if name not in found:  # boto/boto3#701
-            raise Refusal("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
+            raise AwsError("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
     entries = [found[name] for name in requested or sorted(found)]
     page, more = _page(filtered(params, entries, _GROUP_FILTERS), params, 1000)
     return {"securityGroupInfo": {"item": list(page)}, "nextToken": more}
@@ -246,7 +246,7 @@ def _describe_reservations(service: EksService, caller: Caller, params: Mapping[
     ids = numbered(params, "CapacityReservationId")
     if unknown := [name for name in ids if name not in known.reservations]:
         message = f"The capacity reservation ID '{unknown[0]}' does not exist"
-        raise Refusal("InvalidCapacityReservationId.NotFound", message)
+        raise AwsError("InvalidCapacityReservationId.NotFound", message)
     if ids:
         found = [entry for entry in found if entry["capacityReservationId"] in ids]
     page, more = _page(filtered(params, found, _RESERVATION_FILTERS), params, 1000)
@@ -264,9 +264,9 @@ def _describe_instances(service: EksService, caller: Caller, params: Mapping[str
     requested = numbered(params, "InstanceId")
     for name in requested:
         if not name.startswith("i-"):  # the form is that of aws/aws-cdk#20800
-            raise Refusal("InvalidInstanceID.Malformed", f'Invalid id: "{name}" (expecting "i-...")')
+            raise AwsError("InvalidInstanceID.Malformed", f'Invalid id: "{name}" (expecting "i-...")')
         if name not in {str(entry["instanceId"]) for entry in found}:
-            raise Refusal("InvalidInstanceID.NotFound", f"The instance ID '{name}' does not exist")
+            raise AwsError("InvalidInstanceID.NotFound", f"The instance ID '{name}' does not exist")
     found = [entry for entry in found if not requested or entry["instanceId"] in requested]
     page, more = _page(filtered(params, found, _INSTANCE_FILTERS), params, 1000)
     sets = [{"reservationId": f"r-{entry['instanceId']}", "instancesSet": {"item": [entry]}} for entry in page]
@@ -379,7 +379,7 @@ def _require_version(template: LaunchTemplate, requested: str) -> TemplateVersio
     found = template.find(requested)
     if found is None:
         message = f"Could not find the specified version {requested} for the launch template with ID {template.id}."
-        raise Refusal("InvalidLaunchTemplateId.VersionNotFound", message)
+        raise AwsError("InvalidLaunchTemplateId.VersionNotFound", message)
     return found
 
 
@@ -447,7 +447,7 @@ def _tags(params: Mapping[str, str], kind: str) -> dict[str, str]:
         specification = read_members(params, prefix, TAG_SPECIFICATIONS.members)
         if specification.get("ResourceType") != kind:
             message = f"'{specification.get('ResourceType')}' is not a valid taggable resource type for this operation."
-            raise Refusal("InvalidParameterValue", message)
+            raise AwsError("InvalidParameterValue", message)
         found |= {str(tag["Key"]): str(tag.get("Value", "")) for tag in objects_in(specification.get("Tags"))}
     return found
 
@@ -456,9 +456,9 @@ def _page(found: Sequence[_T], params: Mapping[str, str], usual: int) -> tuple[S
     """Return a page of results and the token of the next; `usual` is also the maximum (botocore, if documented)."""
     requested = params.get("MaxResults", "")
     if requested and (not requested.isdigit() or not 1 <= int(requested) <= usual):
-        raise Refusal("InvalidParameterValue", f"Value ({requested}) for parameter maxResults is invalid.")
+        raise AwsError("InvalidParameterValue", f"Value ({requested}) for parameter maxResults is invalid.")
     try:
         page, following = cut(params.get("Action", ""), found, params.get("NextToken", ""), int(requested or usual))
     except WrongToken as error:
-        raise Refusal("InvalidNextToken", "The token is not valid.") from error
+        raise AwsError("InvalidNextToken", "The token is not valid.") from error
     return page, following or None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.wire.answers import Json, Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError, Json
 
 if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
@@ -110,7 +110,7 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action:
         action: The API's operation, for the message.
 
     Raises:
-        Refusal: The service reports this failure immediately.
+        AwsError: The service reports this failure immediately.
     """
     if fault is None:
         return None
@@ -119,7 +119,7 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action:
     if fault.code in _AT_ONCE:
         name, status, message = _AT_ONCE[fault.code]
         text = fault.message or message.format(account=cluster.account, arn=cluster.arn, action=action)
-        raise Refusal(name, text, status=status)
+        raise AwsError(name, text, status=status)
     zone = f"{cluster.region}{next((entry.zone for entry in cluster.subnets), 'a')}"
     if fault.code in LAUNCH:
         text = fault.message or launch_message(fault.code, kind, zone)

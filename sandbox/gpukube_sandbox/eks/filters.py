@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.query import numbered, structures
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def filtered(params: Mapping[str, str], entries: Sequence[Json], known: Mapping[
         known: Filter -> member of an entry, nested members with dots; tag filters always work.
 
     Raises:
-        Refusal: 400 for a filter that the call does not support.
+        AwsError: 400 for a filter that the call does not support.
     """
     found = list(entries)
     for prefix in structures(params, "Filter"):
         name, values = params.get(f"{prefix}Name", ""), numbered(params, f"{prefix}Value")
         if name not in known and not name.startswith(TAGGED):
-            raise Refusal("InvalidParameterValue", f"The filter '{name}' is invalid")
+            raise AwsError("InvalidParameterValue", f"The filter '{name}' is invalid")
         found = [entry for entry in found if any(fits(text, values) for text in _texts(entry, name, known))]
     return found
 

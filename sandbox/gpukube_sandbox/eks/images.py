@@ -112,8 +112,8 @@ def check_pairing(image: Image, types: Sequence[InstanceType], kubernetes_versio
     A plain image starts on GPU machines too, without a driver (awslabs/amazon-eks-ami#1817).
 
     Raises:
-        Refusal: 400 InvalidParameterException (eksctl-io/eksctl#7754; docs: eks/eks-ami-deprecation-faqs for AL2, whose
-            message is unconfirmed).
+        AwsError: 400 InvalidParameterException (eksctl-io/eksctl#7754; docs: eks/eks-ami-deprecation-faqs for AL2,
+            whose message is unconfirmed).
     """
     if image.system == "al2" and int(kubernetes_version.split(".")[1]) >= _NO_AL2_FROM:
         raise bad_parameter(f"AMI Type {image.name} is only supported for kubernetes versions 1.32 or earlier")
@@ -150,7 +150,7 @@ def check_release(live: str, requested: str, version: str, image: Image | None) 
         image: The amiType; Bottlerocket's releases have their own numbers.
 
     Raises:
-        Refusal: 400 (docs: eks/update-managed-node-group, "You can't roll back"; messages unconfirmed).
+        AwsError: 400 (docs: eks/update-managed-node-group, "You can't roll back"; messages unconfirmed).
     """
     is_bottlerocket = image is not None and image.system == "bottlerocket"
     if requested and not is_bottlerocket and not requested.startswith(f"{version}."):

@@ -43,7 +43,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
     Subdomains of the reserved prefixes pass here and fail at the kubelet (`refused_by_kubelet`).
 
     Raises:
-        Refusal: 400 InvalidParameterException (aws/containers-roadmap#1451, eksctl-io/eksctl#4006 for prefixes;
+        AwsError: 400 InvalidParameterException (aws/containers-roadmap#1451, eksctl-io/eksctl#4006 for prefixes;
             lengths: botocore eks labelKey and labelValue; their messages are unconfirmed).
     """
     for key, value in labels.items():
@@ -72,7 +72,7 @@ def check_taints(taints: object) -> None:
     """Reject more than 50 taints, invalid keys, values, and effects, and duplicates of (key, effect).
 
     Raises:
-        Refusal: 400 InvalidParameterException (botocore eks taintKey, taintValue, TaintEffect; docs:
+        AwsError: 400 InvalidParameterException (botocore eks taintKey, taintValue, TaintEffect; docs:
             eks/node-taints-managed-node-groups; alphagov/govuk-infrastructure#1264 for the prefix; messages
             unconfirmed).
     """
@@ -99,7 +99,7 @@ def check_tags(tags: Mapping[str, object]) -> None:
     """Reject more than 50 tags, long or reserved keys, and characters that tags cannot contain.
 
     Raises:
-        Refusal: 400 InvalidParameterException (botocore eks TagMap; messages unconfirmed).
+        AwsError: 400 InvalidParameterException (botocore eks TagMap; messages unconfirmed).
     """
     if len(tags) > _MAX_TAGS:
         raise bad_parameter(f"Too many tags: {len(tags)}, at most {_MAX_TAGS} are allowed")

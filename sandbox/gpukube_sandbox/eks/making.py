@@ -59,7 +59,7 @@ async def make_cluster(
         assets: Directory of a real control plane's binaries; None for an emulated one.
 
     Raises:
-        Refusal: EKS would reject a node group of the options, or a reservation is invalid.
+        AwsError: EKS would reject a node group of the options, or a reservation is invalid.
     """
     token = secrets.token_urlsafe(24)
     reviewer = (f"{kube_base}/reviews/{request.key}", ca_pem.decode())

@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.instances import TYPES, InstanceType
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.query import numbered, when
 from gpukube_sandbox.pages import WrongToken, cut
 
@@ -50,18 +50,18 @@ def get_products(caller: Caller, body: object) -> Json:
     """Return one page of products, each as JSON in a string.
 
     Raises:
-        Refusal: 400 for a service other than EC2, or an unsupported filter.
+        AwsError: 400 for a service other than EC2, or an unsupported filter.
     """
     request = body if isinstance(body, dict) else {}
     if caller.region not in _ENDPOINTS:
         message = f"Could not connect: the price list has no endpoint in {caller.region}"
-        raise Refusal("InvalidParameterException", message)
+        raise AwsError("InvalidParameterException", message)
     if request.get("ServiceCode") != "AmazonEC2":
-        raise Refusal("InvalidParameterException", "The sandbox has prices for AmazonEC2 only")
+        raise AwsError("InvalidParameterException", "The sandbox has prices for AmazonEC2 only")
     terms: dict[str, str] = {}
     for entry in objects_in(request.get("Filters")):
         if entry.get("Type") != "TERM_MATCH":
-            raise Refusal("InvalidParameterException", f"Filter type {entry.get('Type')} is not supported")
+            raise AwsError("InvalidParameterException", f"Filter type {entry.get('Type')} is not supported")
         terms[str(entry.get("Field"))] = str(entry.get("Value"))
     region = terms.get("regionCode", "us-east-1")
     found = [product for one in TYPES.values() if (product := _product(one, region)) and _fits(product, terms)]
@@ -69,7 +69,7 @@ def get_products(caller: Caller, body: object) -> Json:
     try:
         page, following = cut("GetProducts", found, str(request.get("NextToken") or ""), size)
     except WrongToken as error:
-        raise Refusal("InvalidNextTokenException", "The pagination token is invalid. Try again without it.") from error
+        raise AwsError("InvalidNextTokenException", "The pagination token is invalid. Try again without it.") from error
     more = {"NextToken": following} if following else {}
     return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product) for product in page], **more}
 
@@ -108,7 +108,7 @@ def _fits(product: Json, terms: Mapping[str, str]) -> bool:
 def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     names, systems = numbered(params, "InstanceType"), numbered(params, "ProductDescription")
     if unknown := [name for name in names if name not in TYPES]:
-        raise Refusal("InvalidParameterValue", f"Invalid instance type: {unknown[0]}")
+        raise AwsError("InvalidParameterValue", f"Invalid instance type: {unknown[0]}")
     entries: list[Json] = [
         {
             "instanceType": entry.name,
@@ -128,7 +128,7 @@ def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]
             "DescribeSpotPriceHistory", entries, params.get("NextToken", ""), _number(params.get("MaxResults"), 1000)
         )
     except WrongToken as error:
-        raise Refusal("InvalidNextToken", "The token is not valid.") from error
+        raise AwsError("InvalidNextToken", "The token is not valid.") from error
     return {"spotPriceHistorySet": {"item": list(page)}, "nextToken": following}
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.clusters import LATEST_PATCH
 from gpukube_sandbox.eks.images import AL_DATE, IMAGES, image_id, release_version
-from gpukube_sandbox.eks.wire.answers import Refusal, strings_in
+from gpukube_sandbox.eks.wire.answers import AwsError, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +44,12 @@ def get_parameter(service: EksService, caller: Caller, body: object) -> Json:
     """Return a parameter.
 
     Raises:
-        Refusal: 400 ParameterNotFound, without a message, like the service's.
+        AwsError: 400 ParameterNotFound, without a message, like the service's.
     """
     name = str(body.get("Name", "")) if isinstance(body, dict) else ""
     found = _parameter(service, caller, name)
     if found is None:
-        raise Refusal("ParameterNotFound", "")
+        raise AwsError("ParameterNotFound", "")
     return {"Parameter": found}
 
 
@@ -57,13 +57,13 @@ def get_parameters(service: EksService, caller: Caller, body: object) -> Json:
     """Return up to ten parameters, and the names of those that do not exist.
 
     Raises:
-        Refusal: 400 for more than ten (botocore ssm ParameterNameList; the message has the service's form).
+        AwsError: 400 for more than ten (botocore ssm ParameterNameList; the message has the service's form).
     """
     names = strings_in(body.get("Names")) if isinstance(body, dict) else []
     if not 1 <= len(names) <= _MAX_NAMES:
         bound = f"less than or equal to {_MAX_NAMES}" if names else "greater than or equal to 1"
         text = f"1 validation error detected: Value '[{', '.join(names)}]' at 'names' failed to satisfy constraint: "
-        raise Refusal("ValidationException", f"{text}Member must have length {bound}")
+        raise AwsError("ValidationException", f"{text}Member must have length {bound}")
     found = {name: _parameter(service, caller, name) for name in names}
     return {
         "Parameters": [one for one in found.values() if one],

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 
 from gpukube_sandbox.eks.routes import error_response
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, objects_in
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.identity import Caller, read_caller
 from gpukube_sandbox.permits import Need
 
@@ -98,7 +98,7 @@ class AwsPermissions:
         request = Request(scope)
         try:
             caller = read_caller(request.headers, request.query_params)
-        except Refusal:
+        except AwsError:
             return []
         if caller.service == "eks":
             return list(self._eks_needs(request, caller, body))
@@ -183,7 +183,7 @@ class AwsPermissions:
         """Return the response to a call without the permission."""
         request = Request(scope)
         caller = read_caller(request.headers, request.query_params)
-        return error_response(caller.service, _refusal(need, caller), str(uuid.uuid4()))
+        return error_response(caller.service, _permission_error(need, caller), str(uuid.uuid4()))
 
 
 def _of_query(caller: Caller, params: Mapping[str, str]) -> Iterator[Need]:
@@ -214,7 +214,7 @@ _FAILED: dict[str, str] = {
 _LAUNCHES = frozenset({"ec2:RunInstances", "ec2:CreateTags"})
 
 
-def _refusal(need: Need, caller: Caller) -> Refusal:
+def _permission_error(need: Need, caller: Caller) -> AwsError:
     """Return the error of a missing permission in the words of the called service.
 
     Sources: docs: eks/latest/userguide/security-iam-troubleshoot; aws-controllers-k8s/community#2164 (messages with
@@ -226,17 +226,17 @@ def _refusal(need: Need, caller: Caller) -> Refusal:
     denied = f"User: {caller.arn} is not authorized to perform: {need.permission}{on} {why}"
     if need.by and need.permission in _LAUNCHES:
         message = "You are not authorized to launch instances with this launch template. Encoded authorization failure "
-        return Refusal("InvalidRequestException", f"{message}message: {_encoded(denied)}")
+        return AwsError("InvalidRequestException", f"{message}message: {_encoded(denied)}")
     if need.by and need.permission in _FAILED:
-        return Refusal("InvalidRequestException", _FAILED[need.permission])
+        return AwsError("InvalidRequestException", _FAILED[need.permission])
     if need.by and need.permission.startswith("ec2:"):
-        return Refusal("InvalidRequestException", f"You are not authorized to perform {need.permission}. {denied}")
+        return AwsError("InvalidRequestException", f"You are not authorized to perform {need.permission}. {denied}")
     if caller.service == "ec2":
         tail = f". Encoded authorization failure message: {_encoded(denied)}" if need.resource else ""
         message = f"You are not authorized to perform this operation. {denied}{tail}"
-        return Refusal("UnauthorizedOperation", message, status=403)
+        return AwsError("UnauthorizedOperation", message, status=403)
     code = "AccessDenied" if caller.service in _QUERY else "AccessDeniedException"
-    return Refusal(code, denied, status=403 if caller.service in {*_QUERY, "eks"} else 400)
+    return AwsError(code, denied, status=403 if caller.service in {*_QUERY, "eks"} else 400)
 
 
 def _encoded(text: str) -> str:

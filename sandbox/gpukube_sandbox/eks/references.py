@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from gpukube_sandbox.eks.instances import TYPES, ZONES
 from gpukube_sandbox.eks.reservations import is_block, requested_reservation
 from gpukube_sandbox.eks.things import NODES
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, strings_in
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, strings_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,13 +86,13 @@ def check_references(request: Json, cluster: EksCluster) -> None:
         cluster: Cluster of the group.
 
     Raises:
-        Refusal: 400 from the table; InvalidParameterException for a role whose trust lacks EC2 (message unconfirmed).
+        AwsError: 400 from the table; InvalidParameterException for a role whose trust lacks EC2 (message unconfirmed).
     """
     for reference in REFERENCES:
         for name in reference.names_in(request):
             if not _exists(reference.kind, name, cluster):
                 shown = name.rpartition("/")[2] if reference.kind == "roles" else name
-                raise Refusal(reference.code, reference.text.format(name=shown))
+                raise AwsError(reference.code, reference.text.format(name=shown))
     for arn in _strings_at(request, ("nodegroup", "nodeRole")):
         if NODES not in cluster.known.roles[arn.rpartition("/")[2]].services:
             message = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.failures import Failure, launch_failure
 from gpukube_sandbox.eks.things import Reservation
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, objects_in, strings_in, whole
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ def read_reservations(option: object) -> list[Reservation]:
     """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?}]`.
 
     Raises:
-        Refusal: An unknown key.
+        AwsError: An unknown key.
         KeyError: A key is missing.
     """
     given = objects_in(option)
@@ -79,12 +79,12 @@ def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None
     """Reject subnets outside the zone of a Capacity Block, and instance types other than its own.
 
     Raises:
-        Refusal: 400 (docs: eks/capacity-blocks-mng: only the subnet in the Availability Zone of the reservation).
+        AwsError: 400 (docs: eks/capacity-blocks-mng: only the subnet in the Availability Zone of the reservation).
     """
     (identity, _) = requested_reservation(data)
     found = cluster.known.reservations.get(identity)
     if found is None:
-        raise Refusal("InvalidRequestException", f"The capacity reservation {identity} does not exist.")
+        raise AwsError("InvalidRequestException", f"The capacity reservation {identity} does not exist.")
     if any(cluster.zone(name) != found.zone for name in subnets):
         message = f"The subnets must be in the Availability Zone {cluster.region}{found.zone} of {identity}."
         raise bad_parameter(message)

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from gpukube_sandbox.eks import account, ec2, market, parameters, servicequotas
 from gpukube_sandbox.eks.throttle import take_token
-from gpukube_sandbox.eks.wire.answers import Json, Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError, Json
 from gpukube_sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
 from gpukube_sandbox.eks.wire.query import xml_answer, xml_error
 
@@ -103,8 +103,8 @@ class AwsApp:
                 return Response(content, 200, {"x-amzn-requestid": identity}, media_type="text/xml")
             call = _read(request, caller, raw)
             answer = self._named(service, request, call) if service in _TARGETS else self._eks(call)
-        except Refusal as refusal:
-            return error_response(service, refusal, identity)
+        except AwsError as error:
+            return error_response(service, error, identity)
         return Response(json.dumps(answer), 200, {"x-amzn-requestid": identity}, media_type=_REST)
 
     def _query(self, service: str, caller: Caller, params: Mapping[str, str]) -> Json:
@@ -112,11 +112,11 @@ class AwsApp:
         handler = _QUERY[service].get(action)
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {action}."
-            raise Refusal("InvalidAction", message, status=501)
+            raise AwsError("InvalidAction", message, status=501)
         if service == "ec2":
             take_token(self._service.throttle, caller, action)
         if params.get("DryRun") == "true":
-            raise Refusal("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
+            raise AwsError("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
         return handler(self._service, caller, params)
 
     def _named(self, service: str, request: Request, call: _Call) -> Json:
@@ -129,7 +129,7 @@ class AwsApp:
         handler = servicequotas.OPERATIONS.get(operation) if service == _QUOTAS else None
         if handler is None:
             message = f"The gpukube sandbox does not emulate {service} {operation}."
-            raise Refusal("UnknownOperationException", message, status=501)
+            raise AwsError("UnknownOperationException", message, status=501)
         return handler(self._service, call.caller, call.body if isinstance(call.body, dict) else {})
 
     def _eks(self, call: _Call) -> Json:
@@ -187,7 +187,7 @@ def _service_of(request: Request) -> str:
     """Return the service in a request's signature; without one, the service that fits the request's form."""
     try:
         return read_caller(request.headers, request.query_params).service
-    except Refusal:
+    except AwsError:
         scope = request.headers.get("authorization", "").split("/")
         named = scope[3] if len(scope) > 3 else ""  # noqa: PLR2004 - key, date, region, service
         form = request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
@@ -200,7 +200,7 @@ def _read(request: Request, caller: Caller, raw: bytes) -> _Call:
         try:
             body = json.loads(raw)
         except ValueError:
-            raise Refusal("SerializationException", "The request body is not JSON") from None
+            raise AwsError("SerializationException", "The request body is not JSON") from None
     parts = tuple(unquote(part) for part in _raw_path(request).split("/") if part)
     query = request.query_params
     lists = {key: query.getlist(key) for key in query}
@@ -221,26 +221,26 @@ def _raw_path(request: Request) -> str:
     return sent.decode().partition("?")[0] or request.url.path
 
 
-def _not_emulated(call: _Call) -> Refusal:
+def _not_emulated(call: _Call) -> AwsError:
     """Return an error for a call that the real service has but the sandbox does not, instead of a made-up response."""
     message = f"The gpukube sandbox does not emulate {call.parts[0]} /{'/'.join(call.parts[1:])}."
-    return Refusal("UnknownOperationException", message, status=501)
+    return AwsError("UnknownOperationException", message, status=501)
 
 
-def error_response(service: str, refusal: Refusal, identity: str) -> Response:
+def error_response(service: str, error: AwsError, identity: str) -> Response:
     """Return an error response in the service's form; `identity` is the request's id."""
     if service in _QUERY:
-        code = refusal.code
+        code = error.code
         if code == "UnrecognizedClientException":
             code = _UNKNOWN_KEY.get(service, code)
         elif code == "InvalidSignatureException":
             code = _WRONG_SIGNATURE.get(service, "SignatureDoesNotMatch")
-        content = xml_error(service, code, refusal.message, refusal.status, identity)
+        content = xml_error(service, code, error.message, error.status, identity)
         headers = {"x-amzn-requestid": identity}
-        return Response(content, refusal.status, headers, media_type="text/xml")
-    headers = {"x-amzn-requestid": identity, "x-amzn-ErrorType": refusal.code}
-    body = {**_json_error(service, refusal.code, refusal.message), **refusal.about}
-    return Response(json.dumps(body), refusal.status, headers, media_type=_REST)
+        return Response(content, error.status, headers, media_type="text/xml")
+    headers = {"x-amzn-requestid": identity, "x-amzn-ErrorType": error.code}
+    body = {**_json_error(service, error.code, error.message), **error.about}
+    return Response(json.dumps(body), error.status, headers, media_type=_REST)
 
 
 def _json_error(service: str, code: str, message: str) -> dict[str, str]:

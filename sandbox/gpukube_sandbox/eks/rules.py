@@ -17,7 +17,7 @@ from gpukube_sandbox.eks.instances import TYPES
 from gpukube_sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
 from gpukube_sandbox.eks.references import check_references
 from gpukube_sandbox.eks.reservations import check_block, is_block, requested_reservation
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, objects_in, strings_in, whole
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, bad_request, objects_in, strings_in, whole
 
 if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
@@ -47,7 +47,7 @@ def requested_template(body: Json) -> tuple[str, str, str]:
     """Return the template's id, name, and version in a request; ("", "", "") for none.
 
     Raises:
-        Refusal: 400 if both id and name are given, or neither (hashicorp/terraform-provider-aws node_group.go).
+        AwsError: 400 if both id and name are given, or neither (hashicorp/terraform-provider-aws node_group.go).
     """
     template = body.get("launchTemplate")
     if not isinstance(template, dict):
@@ -67,7 +67,7 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
         cluster: Cluster of the group.
 
     Raises:
-        Refusal: The first rule that fails.
+        AwsError: The first rule that fails.
     """
     name = str(body["nodegroupName"])
     if not _NAME.fullmatch(name):  # docs: eks/create-managed-node-group; message unconfirmed
@@ -93,7 +93,7 @@ def check_scaling(scaling: object, cluster: EksCluster, *, creating: bool) -> No
     """Reject sizes in the wrong order, incomplete sizes at creation, and more nodes than the quota.
 
     Raises:
-        Refusal: 400 (terraform-aws-modules/terraform-aws-eks#748 for the first message; the others unconfirmed).
+        AwsError: 400 (terraform-aws-modules/terraform-aws-eks#748 for the first message; the others unconfirmed).
     """
     if not isinstance(scaling, dict):
         return
@@ -107,7 +107,7 @@ def check_scaling(scaling: object, cluster: EksCluster, *, creating: bool) -> No
         raise bad_parameter(f"Desired capacity {desired} can't be greater than max size {maximum}")
     if maximum > cluster.options.node_quota:
         message = f"Max size {maximum} exceeds the limit of {cluster.options.node_quota} nodes per managed node group"
-        raise Refusal("ResourceLimitExceededException", message)
+        raise AwsError("ResourceLimitExceededException", message)
 
 
 def check_settings(body: Json) -> None:
@@ -131,7 +131,7 @@ def check_settings_update(body: Json) -> None:
     """Reject an updateConfig without maxUnavailable or maxUnavailablePercentage.
 
     Raises:
-        Refusal: 400 (botocore eks NodegroupUpdateConfig, "required to have a value"; message unconfirmed).
+        AwsError: 400 (botocore eks NodegroupUpdateConfig, "required to have a value"; message unconfirmed).
     """
     value = body.get("updateConfig")
     if isinstance(value, dict) and not {"maxUnavailable", "maxUnavailablePercentage"} & value.keys():
@@ -142,7 +142,7 @@ def check_labels_update(body: Json) -> None:
     """Reject invalid updates of labels and taints.
 
     Raises:
-        Refusal: 400.
+        AwsError: 400.
     """
     labels, taints = body.get("labels"), body.get("taints")
     if isinstance(labels, dict):
@@ -189,7 +189,7 @@ def _check_role(role: str, cluster: EksCluster) -> None:
     if not found:
         raise bad_parameter(f"Invalid node role {role}: it is not the ARN of an IAM role")
     if found[1] != cluster.account:
-        raise Refusal("AccessDeniedException", "Cross-account pass role is not allowed.")
+        raise AwsError("AccessDeniedException", "Cross-account pass role is not allowed.")
 
 
 def _check_types(body: Json, data: Json | None, cluster: EksCluster) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpukube_sandbox.eks.images import IMAGES
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter
 
 Kind = Literal["string", "integer", "boolean", "strings", "map", "object", "objects"]
 
@@ -154,11 +154,11 @@ def check_shape(body: object, table: dict[str, Field]) -> Json:
         The members that the service has; others are ignored, as REST-JSON services do. Null is the same as absent.
 
     Raises:
-        Refusal: 400 SerializationException for a wrong type, InvalidParameterException for a value out of bounds or a
+        AwsError: 400 SerializationException for a wrong type, InvalidParameterException for a value out of bounds or a
             missing one (messages unconfirmed).
     """
     if not isinstance(body, dict):
-        raise Refusal("SerializationException", "The request body is not a JSON object")
+        raise AwsError("SerializationException", "The request body is not a JSON object")
     return _object(body, table, "")
 
 
@@ -176,7 +176,7 @@ def _object(body: Json, table: dict[str, Field], where: str) -> Json:
 def _checked(value: object, field: Field, where: str) -> object:
     is_wrong_flag = isinstance(value, bool) and field.kind != "boolean"
     if is_wrong_flag or not isinstance(value, _TYPES[field.kind]):
-        raise Refusal("SerializationException", f"{where} cannot be read as {field.kind}")
+        raise AwsError("SerializationException", f"{where} cannot be read as {field.kind}")
     if field.choices and value not in field.choices:
         raise bad_parameter(f"{value} is not a valid value for {where}; it must be one of [{', '.join(field.choices)}]")
     if isinstance(value, int) and field.minimum is not None and value < field.minimum:
@@ -188,13 +188,13 @@ def _checked(value: object, field: Field, where: str) -> object:
     if isinstance(value, list) and field.kind == "objects":
         return [_item(item, dict(field.fields), where) for item in value]
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-        raise Refusal("SerializationException", f"{where} cannot be read as strings")
+        raise AwsError("SerializationException", f"{where} cannot be read as strings")
     if field.kind == "map" and isinstance(value, dict) and not all(isinstance(item, str) for item in value.values()):
-        raise Refusal("SerializationException", f"{where} cannot be read as map of strings")
+        raise AwsError("SerializationException", f"{where} cannot be read as map of strings")
     return value
 
 
 def _item(item: object, table: dict[str, Field], where: str) -> Json:
     if not isinstance(item, dict):
-        raise Refusal("SerializationException", f"{where} cannot be read as objects")
+        raise AwsError("SerializationException", f"{where} cannot be read as objects")
     return _object(item, table, f"{where}.")

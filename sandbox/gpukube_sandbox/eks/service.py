@@ -1,6 +1,6 @@
 """Amazon EKS: the calls on clusters, node groups, updates, and tags.
 
-In scope: the calls, as methods that return the response body or raise a `Refusal`. Out of scope: HTTP (`routes`),
+In scope: the calls, as methods that return the response body or raise a `AwsError`. Out of scope: HTTP (`routes`),
 rules, the work behind a state (`lifecycle`).
 """
 
@@ -36,7 +36,7 @@ from gpukube_sandbox.eks.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSI
 from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
 from gpukube_sandbox.eks.throttle import LIMITS
 from gpukube_sandbox.eks.updates import apply_config, config_params
-from gpukube_sandbox.eks.wire.answers import Json, Refusal, bad_parameter, bad_request, busy, missing
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, bad_request, busy, missing
 from gpukube_sandbox.faults import no_lag
 from gpukube_sandbox.pages import WrongToken, cut
 from gpukube_sandbox.throttle import Buckets
@@ -182,7 +182,7 @@ class EksService:
             most = int(limit_of(self.known(cluster.account, cluster.region), QUOTAS["L-6D54EA21"]))
         if len(cluster.groups) >= most:
             message = f"Maximum number of node groups ({most}) exceeded for cluster {cluster.name}"
-            raise Refusal("ResourceLimitExceededException", message)
+            raise AwsError("ResourceLimitExceededException", message)
         return make_group(cluster, sent, template, self.clock.now())
 
     def find_template(
@@ -303,17 +303,17 @@ class EksService:
         """Return the tags of a cluster or a node group, to read or to change.
 
         Raises:
-            Refusal: 404 NotFoundException, 400 BadRequestException for anything but an ARN of EKS.
+            AwsError: 404 NotFoundException, 400 BadRequestException for anything but an ARN of EKS.
         """
         if not arn.startswith("arn:aws:eks:"):
-            raise Refusal("BadRequestException", f"Invalid resource ARN: {arn}")
+            raise AwsError("BadRequestException", f"Invalid resource ARN: {arn}")
         for cluster in self.in_region(account, region):
             if cluster.arn == arn:
                 return cluster.tags
             for group in cluster.groups.values():
                 if group.arn == arn:
                     return group.tags
-        raise Refusal("NotFoundException", f"Resource was not found for resource ARN: {arn}")
+        raise AwsError("NotFoundException", f"Resource was not found for resource ARN: {arn}")
 
     def tag(self, account: str, region: str, arn: str, body: object) -> Json:
         """Add or change tags."""
@@ -322,8 +322,8 @@ class EksService:
         changed = {**found, **given} if isinstance(given, dict) else found
         try:
             check_tags(changed)
-        except Refusal as refusal:
-            raise Refusal("BadRequestException", refusal.message) from None
+        except AwsError as error:
+            raise AwsError("BadRequestException", error.message) from None
         found.update(changed)
         return {}
 
@@ -331,7 +331,7 @@ class EksService:
         """Remove tags; absent ones are ignored."""
         found = self.tags_of(account, region, arn)
         if not keys:
-            raise Refusal("BadRequestException", "tagKeys is required")
+            raise AwsError("BadRequestException", "tagKeys is required")
         for key in keys:
             found.pop(key, None)
         return {}
@@ -342,7 +342,7 @@ class EksService:
         """Return one page.
 
         Raises:
-            Refusal: 400 InvalidParameterException for a size outside 1 to 100, or an invalid token.
+            AwsError: 400 InvalidParameterException for a size outside 1 to 100, or an invalid token.
         """
         if limit and not (limit.isdigit() and 1 <= int(limit) <= 100):  # noqa: PLR2004 - botocore: min 1, max 100
             raise bad_parameter(f"maxResults {limit} must be between 1 and 100")
@@ -355,7 +355,7 @@ class EksService:
     def _require_active(self, cluster: EksCluster) -> None:
         if cluster.status != "ACTIVE":
             message = f"Cluster '{cluster.name}' is not in ACTIVE status"
-            raise Refusal("InvalidRequestException", message, about={"clusterName": cluster.name})
+            raise AwsError("InvalidRequestException", message, about={"clusterName": cluster.name})
 
     def _require_settled(self, group: NodeGroup) -> None:
         if group.status == "ACTIVE" or (group.status == "DEGRADED" and not self.is_degraded_busy):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.quotas import QUOTAS
-from gpukube_sandbox.eks.wire.answers import Json, Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError, Json
 from gpukube_sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def _requested_quota(body: Json) -> Quota:
     return found
 
 
-def _missing() -> Refusal:
-    return Refusal("NoSuchResourceException", "The request failed because the specified resource doesn't exist.")
+def _missing() -> AwsError:
+    return AwsError("NoSuchResourceException", "The request failed because the specified resource doesn't exist.")
 
 
 def _applied(known: Known, quota: Quota) -> float | None:
@@ -74,7 +74,7 @@ def _listed(service: EksService, caller: Caller, body: Json) -> Json:
         size = int(str(body.get("MaxResults") or 100))
         page, following = cut("ListServiceQuotas", found, str(body.get("NextToken") or ""), size)
     except WrongToken as error:
-        raise Refusal("InvalidPaginationTokenException", "Invalid token.") from error
+        raise AwsError("InvalidPaginationTokenException", "Invalid token.") from error
     return {"Quotas": list(page), **({"NextToken": following} if following else {})}
 
 

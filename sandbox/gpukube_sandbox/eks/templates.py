@@ -15,7 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.wire.answers import Json, Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError, Json
 
 if TYPE_CHECKING:
     from gpukube_sandbox.clock import Clock
@@ -91,7 +91,7 @@ class TemplateStore:
         """Create a template with its version 1; the same ClientToken returns the existing one.
 
         Raises:
-            Refusal: 400; for an existing name InvalidLaunchTemplateName.AlreadyExistsException, for a token that was
+            AwsError: 400; for an existing name InvalidLaunchTemplateName.AlreadyExistsException, for a token that was
                 used with other parameters IdempotentParameterMismatch.
         """
         if not _NAME.fullmatch(name):
@@ -99,16 +99,16 @@ class TemplateStore:
                 "A launch template name must be between 3 and 128 characters, and may contain letters, numbers, and "
                 "the following characters: - ( ) . / _."
             )
-            raise Refusal("InvalidLaunchTemplateName.MalformedException", message)
+            raise AwsError("InvalidLaunchTemplateName.MalformedException", message)
         known = next((found for found in self.templates.values() if token and found.token == token), None)
         if known is not None:
             if (known.name, known.versions[0].data) != (name, data):
                 message = "The client token was used with other parameters."
-                raise Refusal("IdempotentParameterMismatch", message)
+                raise AwsError("IdempotentParameterMismatch", message)
             return known
         if any(found.name == name for found in self.templates.values()):
             message = "Launch template name already in use."
-            raise Refusal("InvalidLaunchTemplateName.AlreadyExistsException", message)
+            raise AwsError("InvalidLaunchTemplateName.AlreadyExistsException", message)
         _check_data(data)
         template = LaunchTemplate(f"lt-0{secrets.token_hex(8)}", name, self._clock.now(), self._created_by, token=token)
         template.tags = dict(tags)
@@ -134,24 +134,24 @@ class TemplateStore:
         """Find a template by id or name; exactly one of them is required.
 
         Raises:
-            Refusal: 400 InvalidLaunchTemplateId.Malformed or .NotFound, InvalidLaunchTemplateName.NotFoundException, or
-                the errors for neither or both.
+            AwsError: 400 InvalidLaunchTemplateId.Malformed or .NotFound, InvalidLaunchTemplateName.NotFoundException,
+                or the errors for neither or both.
         """
         if identity and not identity.startswith("lt-"):  # errors-overview; the message is like EC2's for other ids
-            raise Refusal("InvalidLaunchTemplateId.Malformed", f'Invalid id: "{identity}" (expecting "lt-...")')
+            raise AwsError("InvalidLaunchTemplateId.Malformed", f'Invalid id: "{identity}" (expecting "lt-...")')
         if identity and name:
             message = "Launch template ID and launch template name cannot both be specified."
-            raise Refusal("InvalidParameterCombination", message)
+            raise AwsError("InvalidParameterCombination", message)
         if not identity and not name:
-            raise Refusal("MissingParameter", "Either launch template ID or launch template name is required.")
+            raise AwsError("MissingParameter", "Either launch template ID or launch template name is required.")
         found = self.find(identity, name)
         if found is not None:
             return found
         if identity:
             message = f"The specified launch template, with template ID {identity}, does not exist."
-            raise Refusal("InvalidLaunchTemplateId.NotFound", message)
+            raise AwsError("InvalidLaunchTemplateId.NotFound", message)
         message = f"The specified launch template, with template name {name}, does not exist."
-        raise Refusal("InvalidLaunchTemplateName.NotFoundException", message)
+        raise AwsError("InvalidLaunchTemplateName.NotFoundException", message)
 
     def find(self, identity: str, name: str) -> LaunchTemplate | None:
         """Return a template by its id or its name."""
@@ -168,22 +168,22 @@ def _check_data(data: Json) -> None:
     """Reject template data that EC2 rejects.
 
     Raises:
-        Refusal: 400.
+        AwsError: 400.
     """
     if not data:
         # awsdocs/aws-cloudformation-user-guide#453
         message = "No launch template data was provided. Launch template data is required to create a launch template."
-        raise Refusal("MissingParameter", message)
+        raise AwsError("MissingParameter", message)
     _check_user_data(str(data.get("UserData", "")))
     for mapping in _objects(data.get("BlockDeviceMappings")):
         _check_volume(mapping)
     options = data.get("MetadataOptions")
     hops = options.get("HttpPutResponseHopLimit") if isinstance(options, dict) else None
     if hops is not None and not _HOPS[0] <= _number(hops, "HttpPutResponseHopLimit") <= _HOPS[1]:
-        raise Refusal("InvalidParameterValue", f"Value ({hops}) for parameter HttpPutResponseHopLimit is invalid.")
+        raise AwsError("InvalidParameterValue", f"Value ({hops}) for parameter HttpPutResponseHopLimit is invalid.")
     if data.get("NetworkInterfaces") and (data.get("SecurityGroupIds") or data.get("SecurityGroups")):
         message = "Network interfaces and an instance-level security groups may not be specified on the same request"
-        raise Refusal("InvalidParameterCombination", message)
+        raise AwsError("InvalidParameterCombination", message)
 
 
 def _check_user_data(text: str) -> None:
@@ -191,9 +191,9 @@ def _check_user_data(text: str) -> None:
         raw = base64.b64decode(text, validate=True)
     except binascii.Error:
         message = "Invalid BASE64 encoding of user data."  # awslabs/ec2-spot-workshops#15
-        raise Refusal("InvalidUserData.Malformed", message) from None
+        raise AwsError("InvalidUserData.Malformed", message) from None
     if len(raw) > _USER_DATA:
-        raise Refusal("InvalidUserData.Malformed", f"User data is limited to {_USER_DATA} bytes")
+        raise AwsError("InvalidUserData.Malformed", f"User data is limited to {_USER_DATA} bytes")
 
 
 def _check_volume(mapping: Json) -> None:
@@ -202,22 +202,22 @@ def _check_volume(mapping: Json) -> None:
         return
     kind = str(ebs.get("VolumeType", "gp2"))
     if kind not in {"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}:
-        raise Refusal("InvalidParameterValue", f"Value ({kind}) for parameter volumeType is invalid.")
+        raise AwsError("InvalidParameterValue", f"Value ({kind}) for parameter volumeType is invalid.")
     if "Throughput" in ebs:
         if kind != "gp3":
             message = f"The parameter throughput is not supported for {kind} volumes."
-            raise Refusal("InvalidParameterCombination", message)
+            raise AwsError("InvalidParameterCombination", message)
         if not _GP3_THROUGHPUT[0] <= _number(ebs["Throughput"], "throughput") <= _GP3_THROUGHPUT[1]:
-            raise Refusal("InvalidParameterValue", f"Value ({ebs['Throughput']}) for parameter throughput is invalid.")
+            raise AwsError("InvalidParameterValue", f"Value ({ebs['Throughput']}) for parameter throughput is invalid.")
     if "VolumeSize" in ebs and _number(ebs["VolumeSize"], "volumeSize") < 1:
-        raise Refusal("InvalidParameterValue", f"Value ({ebs['VolumeSize']}) for parameter volumeSize is invalid.")
+        raise AwsError("InvalidParameterValue", f"Value ({ebs['VolumeSize']}) for parameter volumeSize is invalid.")
 
 
 def _number(value: object, name: str) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise Refusal("InvalidParameterValue", f"Value ({value}) for parameter {name} is invalid.") from None
+        raise AwsError("InvalidParameterValue", f"Value ({value}) for parameter {name} is invalid.") from None
 
 
 def _objects(value: object) -> list[Json]:

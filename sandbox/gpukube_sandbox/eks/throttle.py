@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.wire.answers import Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError
 from gpukube_sandbox.throttle import Buckets, Limit
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def take_token(buckets: Buckets, caller: Caller, action: str) -> None:
     """Take a token for an action.
 
     Raises:
-        Refusal: 503 RequestLimitExceeded.
+        AwsError: 503 RequestLimitExceeded.
     """
     usual = "ec2-read" if action.startswith(("Describe", "Get", "List", "Search")) else "ec2-write"
     if buckets.wait_s(_OWN.get(action, usual), f"{caller.account}/{caller.region}/{action}"):
-        raise Refusal("RequestLimitExceeded", "Request limit exceeded.", status=503)
+        raise AwsError("RequestLimitExceeded", "Request limit exceeded.", status=503)

@@ -19,7 +19,7 @@ from google.cloud import container_v1 as wire
 from gpukube_sandbox.gke.failures import planned_failure
 from gpukube_sandbox.gke.lifecycle import Pace, add_machine
 from gpukube_sandbox.gke.nodes import group_name, node_shape
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
 from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
@@ -110,8 +110,8 @@ class GkeGroups:
                 fault = self.faults.operation("gke", self.cluster.name, pool.name, "autoscale")
                 failure = planned_failure(fault, self._place(pool), pool.wire)
                 failure = failure or self.quotas.late(self._place(pool), pool.wire, sum(self._coming(pool)))
-            except Refusal as refusal:
-                return refusal.message
+            except GoogleError as error:
+                return error.message
             await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
             failed = _STOCKED_OUT.get(failure.code, failure.code) if failure else ""
             for _ in range(min(count, failure.after_nodes) if failure and failed else count):

@@ -12,7 +12,7 @@ from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
 from gpukube_sandbox.gke.pools import accelerator_of, count_per_zone
-from gpukube_sandbox.gke.wire.answers import HTTP_STATUS, Refusal
+from gpukube_sandbox.gke.wire.answers import HTTP_STATUS, GoogleError
 
 if TYPE_CHECKING:
     from gpukube_sandbox.faults import Fault
@@ -66,12 +66,12 @@ def planned_failure(fault: Fault | None, place: Place, pool: wire.NodePool) -> F
         pool: The pool after the operation.
 
     Raises:
-        Refusal: The service reports this failure immediately.
+        GoogleError: The service reports this failure immediately.
     """
     if fault is None:
         return None
     if fault.code in HTTP_STATUS:
-        raise Refusal(fault.code, fault.message or f"Injected failure {fault.code}.")
+        raise GoogleError(fault.code, fault.message or f"Injected failure {fault.code}.")
     if fault.code == "INSUFFICIENT_QUOTA":
         metric, needed = _gpu_demand(pool)
         raise over_quota(place, metric, 0, 0, needed)
@@ -96,7 +96,7 @@ def stockout(place: Place, pool: wire.NodePool, running: int) -> str:
     )
 
 
-def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> Refusal:
+def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> GoogleError:
     """Return the 403 error of an insufficient quota (vanvalenlab/kiosk-console#367).
 
     Args:
@@ -108,7 +108,7 @@ def over_quota(place: Place, quota: str, limit: int, used: int, needed: int) -> 
     """
     free = max(limit - used, 0)
     kind = "project" if quota.endswith("_ALL_REGIONS") else "regional"
-    return Refusal(
+    return GoogleError(
         "PERMISSION_DENIED",
         f"Insufficient {kind} quota to satisfy request: resource \"{quota}\": request requires '{needed:.1f}' and "
         f"is short '{needed - free:.1f}'. project has a quota of '{limit:.1f}' with '{free:.1f}' available. View and "

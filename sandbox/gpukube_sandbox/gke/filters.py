@@ -45,7 +45,7 @@ def parse_filter(text: str, fields: Collection[str]) -> Matcher:
         fields: Fields that resources of the list can have.
 
     Raises:
-        Refusal: 400 for an invalid filter.
+        GoogleError: 400 for an invalid filter.
     """
     if not text.strip():
         return lambda _item: True

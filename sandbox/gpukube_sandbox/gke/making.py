@@ -60,7 +60,7 @@ async def make_cluster(
         assets: Directory of a real control plane's binaries; None for an emulated one.
 
     Raises:
-        Refusal: The version is invalid.
+        GoogleError: The version is invalid.
     """
     version = full_version(request.kubernetes_version)
     parse_version(version)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
 from gpukube_sandbox.gke.filters import parse_filter
 from gpukube_sandbox.gke.machines import all_machines
-from gpukube_sandbox.gke.wire.answers import Json, Refusal, invalid, missing
+from gpukube_sandbox.gke.wire.answers import GoogleError, Json, invalid, missing
 from gpukube_sandbox.gke.wire.names import exists
 from gpukube_sandbox.pages import WrongToken, cut
 
@@ -97,10 +97,10 @@ def answer_market(method: str, path: str, query: Mapping[str, str], reservations
         reservations: Reservations of the project, by zone.
 
     Raises:
-        Refusal: Unknown list, or an invalid filter or page.
+        GoogleError: Unknown list, or an invalid filter or page.
     """
     if method != "GET":
-        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {method} {path}.")
+        raise GoogleError("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {method} {path}.")
     if path == _SKUS:
         return _paged(_skus(), query, "skus", _size(query.get("pageSize", "")))
     if found := _ZONAL.fullmatch(path):
@@ -115,7 +115,7 @@ def answer_market(method: str, path: str, query: Mapping[str, str], reservations
     if found is None:
         if path.startswith("/v1/services/"):
             raise missing(path)
-        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate GET {path}.")
+        raise GoogleError("UNIMPLEMENTED", f"The gpukube sandbox does not emulate GET {path}.")
     project, kind = found.groups()
     fits = parse_filter(query.get("filter", ""), _FIELDS[kind].split())
     scopes = []
@@ -153,7 +153,7 @@ def _listed_or_named(items: list[Json], query: Mapping[str, str], kind: str, nam
     for item in items:
         if item["name"] == name:
             return item
-    raise Refusal("NOT_FOUND", f"The resource '{path}/{name}' was not found")
+    raise GoogleError("NOT_FOUND", f"The resource '{path}/{name}' was not found")
 
 
 def listed(items: list[Json], query: Mapping[str, str], kind: str) -> Json:
@@ -165,7 +165,7 @@ def listed(items: list[Json], query: Mapping[str, str], kind: str) -> Json:
         kind: A key of `_FIELDS`.
 
     Raises:
-        Refusal: 400 for an invalid filter, number, or token.
+        GoogleError: 400 for an invalid filter, number, or token.
     """
     fits = parse_filter(query.get("filter", ""), _FIELDS[kind].split())
     page = _paged([item for item in items if fits(item)], query, "items", _page_size(query))

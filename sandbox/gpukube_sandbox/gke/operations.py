@@ -13,7 +13,7 @@ from google.cloud import container_v1 as wire
 from google.rpc import status_pb2  # type: ignore[import-untyped] # ships no types
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.gke.wire.answers import Refusal, blocked
+from gpukube_sandbox.gke.wire.answers import GoogleError, blocked
 from gpukube_sandbox.gke.wire.enums import Kind, OperationStatus
 from gpukube_sandbox.gke.wire.names import is_zone
 
@@ -119,7 +119,7 @@ def require_room(running: Iterable[Operation], place: Place, kind: wire.Operatio
         background: Name of an operation by the service itself on the whole cluster; "" for none.
 
     Raises:
-        Refusal: 400 FAILED_PRECONDITION or 429 RESOURCE_EXHAUSTED; a retry succeeds later. The messages:
+        GoogleError: 400 FAILED_PRECONDITION or 429 RESOURCE_EXHAUSTED; a retry succeeds later. The messages:
             terraform-provider-google#10366 (a pool that is being deleted), #15205 and #15579 (five at once).
     """
     found = list(running)
@@ -135,7 +135,7 @@ def require_room(running: Iterable[Operation], place: Place, kind: wire.Operatio
         if other is not None:
             raise blocked(f"Cluster is running incompatible operation {other.name}.")
     if len(found) >= _MAX:
-        raise Refusal(
+        raise GoogleError(
             "RESOURCE_EXHAUSTED",
             f'Too many operations: cluster "{place.cluster}" hits the concurrent operations quota {_MAX}, please try '
             "again later.",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import JSONResponse
 
 from gpukube_sandbox.gke.market import INFO, PROJECT, REGION, REGION_LIST, SERIES
-from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad
+from gpukube_sandbox.gke.wire.answers import GoogleError, Json, bad
 from gpukube_sandbox.permits import Need
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def needs(scope: Scope, body: bytes) -> list[Need]:
         from gpukube_sandbox.gke.wire.calls import find_call  # noqa: PLC0415 - loads google-cloud-container
 
         call, name = find_call(scope["method"], path)
-    except (ImportError, Refusal):
+    except (ImportError, GoogleError):
         return []
     return list(_of_call(call.name, name, _account_in(body)))
 
@@ -116,11 +116,11 @@ def _account_in(body: bytes) -> str:
 def answer(need: Need, scope: Scope) -> Response:
     """Return the REST response to a call without the permission."""
     del scope
-    found = refusal(need)
+    found = permission_error(need)
     return JSONResponse(found.body(), found.status)
 
 
-def refusal(need: Need) -> Refusal:
+def permission_error(need: Need) -> GoogleError:
     """Return the error of a missing permission in the words of the called API.
 
     Sources: terraform-google-modules/terraform-google-kubernetes-engine#926 (GKE),
@@ -134,12 +134,12 @@ def refusal(need: Need) -> Refusal:
             "iam.serviceAccountUser role on the service account."
         )
     if need.permission.startswith("container."):
-        return Refusal("PERMISSION_DENIED", f'Required "{need.permission}" permission(s) for "{need.resource}".')
+        return GoogleError("PERMISSION_DENIED", f'Required "{need.permission}" permission(s) for "{need.resource}".')
     if need.permission.startswith("compute."):
-        return Refusal("PERMISSION_DENIED", f"Required '{need.permission}' permission for '{need.resource}'")
+        return GoogleError("PERMISSION_DENIED", f"Required '{need.permission}' permission for '{need.resource}'")
     if need.permission.startswith("monitoring."):
         message = f"Permission {need.permission} denied (or the resource may not exist)."
-        return Refusal("PERMISSION_DENIED", message)
+        return GoogleError("PERMISSION_DENIED", message)
     resource = f"//{need.permission.partition('.')[0]}.googleapis.com/{need.resource.removeprefix('v1/')}"
     details: Json = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -148,4 +148,4 @@ def refusal(need: Need) -> Refusal:
         "metadata": {"permission": need.permission, "resource": resource.rpartition(".com/")[2]},
     }
     message = f"Permission '{need.permission}' denied on resource '{resource}' (or it may not exist)."
-    return Refusal("PERMISSION_DENIED", message, [details])
+    return GoogleError("PERMISSION_DENIED", message, [details])

@@ -18,7 +18,7 @@ from google.cloud import container_v1 as wire
 from gpukube_sandbox.gke.pools import count_per_zone
 from gpukube_sandbox.gke.references import reservation_of
 from gpukube_sandbox.gke.versions import FLOORS, is_at_least
-from gpukube_sandbox.gke.wire.answers import Refusal, bad
+from gpukube_sandbox.gke.wire.answers import GoogleError, bad
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,7 @@ def check_provisioning(pool: wire.NodePool, version: str) -> None:
         version: Version of the control plane.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     _check_affinity(pool.config)
     if is_queued(pool):
@@ -110,7 +110,7 @@ def check_repair(pool: wire.NodePool, management: wire.NodeManagement) -> None:
     """Check a pool's management before it is set.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     if pool.config.flex_start and management.auto_repair:
         raise bad("Flex start requires auto_repair to be false.")
@@ -155,7 +155,7 @@ def check_reservation(
             request.
 
     Raises:
-        Refusal: 404 or 429, as seen at creation.
+        GoogleError: 404 or 429, as seen at creation.
     """
     name = reservation_of(pool)
     if not name:
@@ -165,7 +165,7 @@ def check_reservation(
     for zone, count in zip(pool.locations, count_per_zone(pool), strict=True):
         if found is None or found.get("zone", zone) != zone:
             given = pool.config.reservation_affinity.values[0]
-            raise Refusal(
+            raise GoogleError(
                 "NOT_FOUND",
                 f'Google Compute Engine: reservation "{given}" not found for node pool "{pool.name}" at zone "{zone}".',
             )
@@ -173,7 +173,7 @@ def check_reservation(
         size = int(str(found.get("count", taken + count)))
         short = count - (max(0, size - taken) if is_like else 0)
         if short > 0:
-            raise Refusal(
+            raise GoogleError(
                 "RESOURCE_EXHAUSTED",
                 "Reservation does not have enough resources for the request: specific reservation "
                 f'"{name}" is insufficient for node pool "{pool.name}" at zone "{zone}": required {count} and short of '

@@ -18,7 +18,7 @@ from gpukube_sandbox.gke.accelerators import ACCELERATORS
 from gpukube_sandbox.gke.failures import Failure, late_quota, over_quota
 from gpukube_sandbox.gke.market import INFO, PROJECT, REGION, REGION_LIST, REGIONS, SERIES, listed
 from gpukube_sandbox.gke.pools import accelerator_of, count_per_zone
-from gpukube_sandbox.gke.wire.answers import Json, Refusal, invalid
+from gpukube_sandbox.gke.wire.answers import GoogleError, Json, invalid
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import REGIONS as PLACES
 from gpukube_sandbox.gke.wire.names import region_of, zones_of
@@ -71,7 +71,7 @@ class Quotas:
         """Reject a size that exceeds a quota.
 
         Raises:
-            Refusal: 403.
+            GoogleError: 403.
         """
         have = len(pool.all_nodes()) if pool else 0
         for name, limit, used, needed in self._exceeded(place, after, sum(count_per_zone(after)) - have):
@@ -115,7 +115,7 @@ class Quotas:
         """Return the response to a GET request.
 
         Raises:
-            Refusal: An unsupported filter.
+            GoogleError: An unsupported filter.
         """
         if found := REGION.fullmatch(path):
             if found[2] not in PLACES:  # GoogleCloudPlatform/terraformer#1928
@@ -130,7 +130,7 @@ class Quotas:
             return self._info(path, found[1])
         if found := SERIES.fullmatch(path):
             return self._series(found[1], query.get("filter", ""), now)
-        raise Refusal("NOT_FOUND", f"The resource '{path}' was not found")
+        raise GoogleError("NOT_FOUND", f"The resource '{path}' was not found")
 
     def _regions(self, project: str) -> frozenset[str]:
         """Return the regions in which a project has clusters or quotas."""
@@ -176,7 +176,9 @@ class Quotas:
     def _series(self, project: str, filter_text: str, now: float) -> Json:
         """Return the usage of the families in use; one that was never used has no series."""
         if _METRIC not in filter_text.replace(" ", ""):
-            raise Refusal("INVALID_ARGUMENT", f"The gpukube sandbox has no time series for the filter {filter_text!r}")
+            raise GoogleError(
+                "INVALID_ARGUMENT", f"The gpukube sandbox has no time series for the filter {filter_text!r}"
+            )
         regions = self._regions(project)
         found: list[Json] = []
         for region in sorted(regions):

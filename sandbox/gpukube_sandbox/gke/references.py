@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
-from gpukube_sandbox.gke.wire.answers import Refusal, bad
+from gpukube_sandbox.gke.wire.answers import GoogleError, bad
 from gpukube_sandbox.gke.wire.names import region_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_account(config: wire.NodeConfig, accounts: set[str]) -> None:
     """Reject a service account that no project here has.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT (midl-dev/tezos-on-gke#45).
+        GoogleError: 400 INVALID_ARGUMENT (midl-dev/tezos-on-gke#45).
     """
     name = config.service_account
     if name != DEFAULT_ACCOUNT and name not in accounts:
@@ -59,11 +59,11 @@ def check_resources(pool: wire.NodePool, place: Place, known: Callable[[str], Kn
     """Reject a placement policy, network, subnetwork, or node group that its project does not have.
 
     Raises:
-        Refusal: 404 NOT_FOUND, with Compute Engine's message; that GKE passes it on unchanged is unconfirmed.
+        GoogleError: 404 NOT_FOUND, with Compute Engine's message; that GKE passes it on unchanged is unconfirmed.
     """
     for project, name in _resources_of(pool, place.project, place.location):
         if name not in known(project).resources:
-            raise Refusal("NOT_FOUND", f"The resource 'projects/{project}/{name}' was not found")
+            raise GoogleError("NOT_FOUND", f"The resource 'projects/{project}/{name}' was not found")
 
 
 def _resources_of(pool: wire.NodePool, project: str, location: str) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """google.container.v1.ClusterManager: the calls.
 
-In scope: the calls, as methods from request to response that may raise a `Refusal`. Out of scope: transports
+In scope: the calls, as methods from request to response that may raise a `GoogleError`. Out of scope: transports
 (`transports.rest`, `transports.rpc`), rules, the work behind an operation (`lifecycle`).
 """
 
@@ -26,7 +26,7 @@ from gpukube_sandbox.gke.quotas import Quotas
 from gpukube_sandbox.gke.references import Known, check_account, check_resources, owner_of
 from gpukube_sandbox.gke.rules.pool import check_autoscaling, check_management, check_pool, check_size
 from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
-from gpukube_sandbox.gke.wire.answers import Refusal, bad, blocked, missing
+from gpukube_sandbox.gke.wire.answers import GoogleError, bad, blocked, missing
 from gpukube_sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus
 from gpukube_sandbox.gke.wire.names import Place, is_location, parse_name
 from gpukube_sandbox.throttle import Buckets, Limit
@@ -107,17 +107,17 @@ class GkeService:
         """Reject a location that does not exist, and count a request against its project's limit.
 
         Raises:
-            Refusal: 403 PERMISSION_DENIED (GoogleCloudPlatform/healthcare#475); 429 RESOURCE_EXHAUSTED (the names of
-                metric and limit are unconfirmed).
+            GoogleError: 403 PERMISSION_DENIED (GoogleCloudPlatform/healthcare#475); 429 RESOURCE_EXHAUSTED (the names
+                of metric and limit are unconfirmed).
         """
         place = _place(request)
         anywhere = place.location == "-" and not place.cluster and not place.operation
         if not anywhere and not is_location(place.location):
-            raise Refusal(
+            raise GoogleError(
                 "PERMISSION_DENIED", f"Permission denied on 'locations/{place.location}' (or it may not exist)."
             )
         if self.throttle.wait_s("gke-requests", place.project):
-            raise Refusal(
+            raise GoogleError(
                 "RESOURCE_EXHAUSTED",
                 "Quota exceeded for quota metric 'API requests' and limit 'API requests per minute' of service "
                 f"'container.googleapis.com' for consumer 'project:{place.project}'.",
@@ -153,7 +153,7 @@ class GkeService:
                 name=pool.pool_name, node_version=update.desired_node_version, image_type=update.desired_image_type
             )
             return self.update_node_pool(converted)
-        raise Refusal("UNIMPLEMENTED", "The sandbox updates only the node pools of a cluster.")
+        raise GoogleError("UNIMPLEMENTED", "The sandbox updates only the node pools of a cluster.")
 
     def get_server_config(self, request: wire.GetServerConfigRequest) -> wire.ServerConfig:
         """Return versions and images."""
@@ -198,7 +198,7 @@ class GkeService:
         if cluster.options.autopilot:
             raise bad("Autopilot clusters do not support mutating node pools.")
         if sent.name in cluster.pools:
-            raise Refusal("ALREADY_EXISTS", f"Already exists: {place.pool_name}.")
+            raise GoogleError("ALREADY_EXISTS", f"Already exists: {place.pool_name}.")
         self._prepare(cluster, place, sent)
         require_room(self._running(cluster), place, Kind.CREATE_NODE_POOL, cluster.blocker(self.clock.now()))
         failure = self._plan(cluster, place, Kind.CREATE_NODE_POOL, sent)

@@ -16,7 +16,7 @@ from google.cloud import container_v1 as wire
 from gpukube_sandbox.gke.pools import accelerator_of
 from gpukube_sandbox.gke.rules.pool import check_changeable
 from gpukube_sandbox.gke.versions import full_node_version
-from gpukube_sandbox.gke.wire.answers import Refusal, bad
+from gpukube_sandbox.gke.wire.answers import GoogleError, bad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def changed_group(request: wire.UpdateNodePoolRequest) -> str:
     """Return the group of attributes in a request.
 
     Raises:
-        Refusal: 400 for none or more than one.
+        GoogleError: 400 for none or more than one.
     """
     found = [group for group, names in _GROUPS.items() if any(name in request for name in names)]
     if not found:  # the message, with more names, is seen in public Terraform runs
@@ -87,10 +87,10 @@ def apply_update(pool: wire.NodePool, request: wire.UpdateNodePoolRequest, group
     """Change a copy of a pool.
 
     Raises:
-        Refusal: 400, or 409 ABORTED for an etag that is not the pool's.
+        GoogleError: 400, or 409 ABORTED for an etag that is not the pool's.
     """
     if request.etag and request.etag != pool.etag:
-        raise Refusal("ABORTED", f"Etag {request.etag!r} does not match the current etag of the node pool.")
+        raise GoogleError("ABORTED", f"Etag {request.etag!r} does not match the current etag of the node pool.")
     change = _CHANGES.get(group)
     if group == "image":
         pool.config.image_type = request.image_type.upper() or pool.config.image_type

@@ -38,7 +38,7 @@ def parse_version(text: str) -> Version:
     """Parse "1.34.1-gke.1829001".
 
     Raises:
-        Refusal: 400 for an invalid version.
+        GoogleError: 400 for an invalid version.
     """
     found = _PATTERN.fullmatch(text)
     if found is None:
@@ -69,7 +69,7 @@ def full_node_version(requested: str, current: str, plane: str) -> str:
         plane: Version of the control plane, the newest one in the sandbox.
 
     Raises:
-        Refusal: 400 for an invalid version.
+        GoogleError: 400 for an invalid version.
     """
     if not requested:
         return current

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube_sandbox.aks.answers import Refusal
+from gpukube_sandbox.aks.answers import ArmError
 from gpukube_sandbox.aks.pools import with_defaults
 from gpukube_sandbox.aks.rules import ClusterFacts, check_name_for, check_pool
 from sandbox_tests.aks.arm import T4, Json
@@ -39,7 +39,7 @@ REFUSED: dict[str, tuple[Json, str, str, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_pool_when_a_limit_is_passed_then_refused(case: str, *, creating: bool) -> None:
     sent, code, text, target = REFUSED[case]
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ArmError) as caught:
         check_pool(with_defaults(sent, FACTS), FACTS, creating=creating)
     body = caught.value.body()
     assert (caught.value.status, body["code"], body.get("target", "")) == (400, code, target)
@@ -80,7 +80,7 @@ def test_pool_when_no_disk_type_is_sent_then_the_one_the_machine_has_room_for(ca
 def test_name_when_of_windows_and_of_seven_characters_then_refused() -> None:
     check_name_for("winpool", {"osType": "Linux"})
     check_name_for("winpol", {"osType": "Windows"})
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ArmError) as caught:
         check_name_for("winpool", {"osType": "Windows"})
     assert caught.value.body()["code"] == "WindowsAgentPoolNameTooLong"
     assert caught.value.body()["message"] == "Windows agent pool name can not be longer than 6 characters."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from gpukube_sandbox.aks.answers import Refusal
+from gpukube_sandbox.aks.answers import ArmError
 from gpukube_sandbox.aks.preconditions import Preconditions
 from gpukube_sandbox.aks.references import ids_in
 from gpukube_sandbox.world import ClusterRequest, World
@@ -43,7 +43,7 @@ def put(world: World, **properties: object) -> tuple[int, Json]:
     cluster = world.aks.require_cluster(SUBSCRIPTION, GROUP, NAME)
     try:
         answer = world.aks.put_pool(cluster, "p", {"properties": {**T4, **properties}}, "2026-08-01", Preconditions())
-    except Refusal as refusal:
+    except ArmError as refusal:
         return refusal.status, refusal.body()
     assert isinstance(answer.body, dict)
     return answer.status, answer.body

@@ -17,7 +17,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from gpukube_sandbox import daemon
-from gpukube_sandbox.eks.wire.answers import Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError
 from gpukube_sandbox.eks.wire.identity import Signed, access_key, check_signed, is_bearer_for
 from sandbox_tests.eks.aws import ACCOUNT, NAME, REGION, Aws
 from sandbox_tests.eks.tokens import bearer, encoded, presigned
@@ -119,7 +119,7 @@ def test_signature_when_botocore_made_it_then_right_until_anything_is_changed(na
         replace(good, headers=unsigned),
         replace(good, headers={"authorization": good.headers["authorization"]}),
     ):
-        with pytest.raises(Refusal, match="signature we calculated"):
+        with pytest.raises(AwsError, match="signature we calculated"):
             check_signed(wrong, SECRET)
 
 

@@ -12,7 +12,7 @@ from gpukube_sandbox.eks.ec2 import ACTIONS as EC2
 from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.steering import declare, declare_for
 from gpukube_sandbox.eks.things import CONTROL_PLANE
-from gpukube_sandbox.eks.wire.answers import Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError
 from gpukube_sandbox.shapes import WrongEntry
 from gpukube_sandbox.world import World
 from sandbox_tests.eks.aws import ACCOUNT, NAME, ONE, REGION, T4, Json
@@ -112,7 +112,7 @@ def test_group_when_it_names_what_is_not_there_then_refused_and_nothing_made(cas
     members, code, text = REFUSED[case]
 
     def act(world: World) -> tuple[str, str, int, list[str]]:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AwsError) as caught:
             create(world, **members)
         groups = list(world.eks.require_cluster(ACCOUNT, REGION, NAME).groups)
         return caught.value.code, caught.value.message, caught.value.status, groups
@@ -129,7 +129,7 @@ def test_group_when_it_names_what_was_declared_then_accepted() -> None:
 def test_template_when_its_type_does_not_exist_then_its_group_is_refused() -> None:
     def act(world: World) -> tuple[str, str]:
         world.eks.templates(ACCOUNT, REGION).create("zz-big", "", {"InstanceType": "zz.big"}, {}, "")
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AwsError) as caught:
             create(world, instanceTypes=[], launchTemplate={"name": "zz-big"})
         return caught.value.code, caught.value.message
 
@@ -142,7 +142,7 @@ def test_template_when_it_names_what_is_not_there_then_its_group_is_refused(case
 
     def act(world: World) -> tuple[str, str]:
         world.eks.templates(ACCOUNT, REGION).create("named", "", data, {}, "")
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AwsError) as caught:
             create(world, launchTemplate={"name": "named"})
         return caught.value.code, caught.value.message
 
@@ -157,7 +157,7 @@ def test_template_when_it_names_what_was_declared_then_its_group_is_made_and_a_l
         made = create(world, launchTemplate={"name": "named"})
         cluster.groups["p"].status = "ACTIVE"
         store.add_version(template, "", {"KeyName": "gone"}, "")
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AwsError) as caught:
             world.eks.update_version(cluster, "p", {"launchTemplate": {"name": "named", "version": "2"}})
         return made["status"], caught.value.message
 
@@ -181,7 +181,7 @@ def test_reservation_when_asked_for_then_only_those_that_were_declared_and_how_m
 
 def test_role_when_asked_for_then_only_those_that_were_declared_in_every_region() -> None:
     def act(world: World) -> list[object]:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AwsError) as caught:
             iam(world, "GetRole", RoleName="does-not-exist")
         role = iam(world, "GetRole", _Who("eu-west-1"), RoleName="gpu")["Role"]
         names = [entry["RoleName"] for entry in iam(world, "ListRoles")["Roles"]["member"]]
@@ -194,7 +194,7 @@ def test_role_when_asked_for_then_only_those_that_were_declared_in_every_region(
 def test_key_when_asked_for_then_of_its_region_only() -> None:
     def act(world: World) -> tuple[list[str], str, str]:
         found = [entry["keyName"] for entry in ec2(world, "DescribeKeyPairs")["keySet"]["item"]]
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AwsError) as caught:
             ec2(world, "DescribeKeyPairs", _Who("eu-west-1"), **{"KeyName.1": "ops"})
         return found, caught.value.code, caught.value.message
 

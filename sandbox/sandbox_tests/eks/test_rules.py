@@ -288,7 +288,7 @@ def test_create_when_a_reservation_is_targeted_then_its_room_decides(
 
 
 def test_reservations_when_an_option_is_misspelt_then_no_cluster_is_made(sandbox: SandboxInfo) -> None:
-    with pytest.raises(daemon.SandboxError, match="no key size"):
+    with pytest.raises(daemon.SandboxError, match="unknown key size of a reservation"):
         daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, options={"reservations": [{**IN_A, "size": 2}]})
 
 

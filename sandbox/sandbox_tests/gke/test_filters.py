@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube_sandbox.gke.filters import parse_filter
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 
 if TYPE_CHECKING:
     from sandbox_tests.gke.clients import Json
@@ -63,7 +63,7 @@ def test_filter_when_it_is_one_then_finds_what_it_says(text: str) -> None:
              "(name eq a) OR (name eq b)", "name = AND"],
 )  # fmt: skip
 def test_filter_when_it_is_none_then_400(text: str) -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(GoogleError) as caught:
         parse_filter(text, FIELDS)
     error = caught.value.body()["error"]
     assert isinstance(error, dict)

@@ -11,7 +11,7 @@ from gpukube_sandbox.gke.nodes import node_shape
 from gpukube_sandbox.gke.pools import fill_defaults
 from gpukube_sandbox.gke.rules.facts import ClusterFacts
 from gpukube_sandbox.gke.rules.pool import check_pool
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.names import Place, zones_of
 from sandbox_tests.gke.clients import t4_pool
 
@@ -118,7 +118,7 @@ ACCEPTED: dict[str, Json] = {
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
 def test_pool_when_a_form_is_broken_then_400_with_its_text(case: tuple[Json, str]) -> None:
     sent, text = case
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(GoogleError) as caught:
         check_pool(filled(sent), FACTS)
     assert (caught.value.code, caught.value.message) == ("INVALID_ARGUMENT", text)
 

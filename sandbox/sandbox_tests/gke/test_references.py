@@ -10,7 +10,7 @@ from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.making import GkeRequest
 from gpukube_sandbox.gke.steering import declare, declare_for
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.shapes import WrongEntry
 from gpukube_sandbox.world import World
 from sandbox_tests.gke.clients import CLUSTER, NAME, PROJECT, ZONE, gpu_pool
@@ -55,7 +55,7 @@ def create(world: World, **config: object) -> tuple[str, str]:
 def made(world: World, pool: Json) -> tuple[str, str]:
     try:
         world.gke.service().create_node_pool(wire.CreateNodePoolRequest(parent=CLUSTER, node_pool=pool))
-    except Refusal as refusal:
+    except GoogleError as refusal:
         return refusal.code, refusal.message
     return "", ""
 

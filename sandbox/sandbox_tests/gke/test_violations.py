@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from google.cloud import container_v1 as wire
 
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.violations import check_fields
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_body_when_it_does_not_fit_then_400_with_every_mistake_and_its_field(
     case: tuple[Json, list[tuple[str, str]]],
 ) -> None:
     body, wanted = case
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(GoogleError) as caught:
         check_fields(body, KIND)
     error = caught.value.body()["error"]
     assert isinstance(error, dict)
@@ -68,5 +68,5 @@ def test_body_when_it_does_not_fit_then_400_with_every_mistake_and_its_field(
 def test_body_when_it_fits_then_accepted_whatever_a_map_holds() -> None:
     config: Json = {"labels": {"foo": "bar"}, "maxRunDuration": "7s", "accelerators": [{"acceleratorCount": "1"}]}
     check_fields({"nodePool": {"config": config | {"taints": [{"effect": 1}]}, "initialNodeCount": 1}}, KIND)
-    with pytest.raises(Refusal):
+    with pytest.raises(GoogleError):
         check_fields({"nodePool": {"config": config | {"label": {}}}}, KIND)

@@ -33,7 +33,7 @@ EKS_STATUS: dict[str, int] = {
 """Exception -> HTTP status (botocore eks/2017-11-01 `httpStatusCode`; the last four are those of JSON services)."""
 
 
-class Refusal(Exception):
+class AwsError(Exception):
     """An error response, status 400 or higher.
 
     Args:
@@ -51,24 +51,24 @@ class Refusal(Exception):
         self.about = about or {}
 
 
-def bad_parameter(message: str) -> Refusal:
+def bad_parameter(message: str) -> AwsError:
     """Return 400 InvalidParameterException."""
-    return Refusal("InvalidParameterException", message)
+    return AwsError("InvalidParameterException", message)
 
 
-def bad_request(message: str) -> Refusal:
+def bad_request(message: str) -> AwsError:
     """Return 400 InvalidRequestException."""
-    return Refusal("InvalidRequestException", message)
+    return AwsError("InvalidRequestException", message)
 
 
-def busy(message: str, **about: str) -> Refusal:
+def busy(message: str, **about: str) -> AwsError:
     """Return 409 ResourceInUseException."""
-    return Refusal("ResourceInUseException", message, about=about)
+    return AwsError("ResourceInUseException", message, about=about)
 
 
-def missing(message: str, **about: str) -> Refusal:
+def missing(message: str, **about: str) -> AwsError:
     """Return 404 ResourceNotFoundException."""
-    return Refusal("ResourceNotFoundException", message, about=about)
+    return AwsError("ResourceNotFoundException", message, about=about)
 
 
 def objects_in(value: object) -> list[Json]:

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from gpukube_sandbox.eks.wire.answers import Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError
 from gpukube_sandbox.guard import is_loopback
 
 if TYPE_CHECKING:
@@ -87,12 +87,12 @@ def read_caller(headers: Mapping[str, str], query: Mapping[str, str]) -> Caller:
     checked by `check_signed` and `check_presigned`.
 
     Raises:
-        Refusal: 403 MissingAuthenticationToken or UnrecognizedClientException.
+        AwsError: 403 MissingAuthenticationToken or UnrecognizedClientException.
     """
     header = headers.get("authorization", "")
     found = _SCOPE.search(header) or _SCOPE.search(f"Credential={query.get('X-Amz-Credential', '')}")
     if found is None:
-        raise Refusal("MissingAuthenticationToken", "Missing Authentication Token", status=403)
+        raise AwsError("MissingAuthenticationToken", "Missing Authentication Token", status=403)
     token = headers.get("x-amz-security-token", "") or query.get("X-Amz-Security-Token", "")
     return _caller(found[1], token, found[3], found[4])
 
@@ -101,7 +101,7 @@ def _caller(key: str, token: str, region: str, service: str) -> Caller:
     known = _KEY.fullmatch(key)
     session, _, role = token.partition("/")
     if known is None or (known[1] == "ASIA") != (session == SESSION):
-        raise Refusal(
+        raise AwsError(
             "UnrecognizedClientException", "The security token included in the request is invalid.", status=403
         )
     return Caller(known[2], region, service, key, role)
@@ -128,7 +128,7 @@ def check_signed(request: Signed, secret: str) -> None:
     """Check the signature in the Authorization header of a request.
 
     Raises:
-        Refusal: 403 InvalidSignatureException; the secret or the request differs from what was signed.
+        AwsError: 403 InvalidSignatureException; the secret or the request differs from what was signed.
 
     Source:
         docs: IAM/latest/UserGuide/reference_sigv-create-signed-request; botocore auth.py SigV4Auth.
@@ -174,7 +174,7 @@ def check_presigned(address: str, headers: Mapping[str, str], secret: str) -> Ca
         secret: The sandbox's secret.
 
     Raises:
-        Refusal: 403 InvalidSignatureException, or see `read_caller`.
+        AwsError: 403 InvalidSignatureException, or see `read_caller`.
     """
     parts = urlsplit(address)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -202,12 +202,12 @@ def check_presigned(address: str, headers: Mapping[str, str], secret: str) -> Ca
     return caller
 
 
-def _mismatch() -> Refusal:
+def _mismatch() -> AwsError:
     message = (
         "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access "
         "Key and signing method. Consult the service documentation for details."
     )
-    return Refusal("InvalidSignatureException", message, status=403)
+    return AwsError("InvalidSignatureException", message, status=403)
 
 
 def _sign(secret: str, scope: str, text: str) -> str:
@@ -228,8 +228,7 @@ def is_bearer_for(token: str, cluster: str, account: str, secret: str) -> bool:
 
     Source:
         kubernetes-sigs/aws-iam-authenticator pkg/token/token.go. A loopback URL over http is also valid: clients that
-        are
-        configured with the sandbox's endpoint presign that.
+        are configured with the sandbox's endpoint presign that.
     """
     signed = _signed_for(token, cluster, secret)
     if signed is None:
@@ -254,7 +253,7 @@ def _signed_for(token: str, cluster: str, secret: str) -> tuple[Caller, str] | N
         return None
     try:
         return check_presigned(address, {_CLUSTER_HEADER: cluster}, secret), query.get("X-Amz-Date", "")
-    except Refusal:
+    except AwsError:
         return None
 
 

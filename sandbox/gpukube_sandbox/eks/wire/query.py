@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import escape
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.eks.wire.answers import Json, Refusal
+from gpukube_sandbox.eks.wire.answers import AwsError, Json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,14 +65,14 @@ def read_members(params: Mapping[str, str], prefix: str, members: tuple[Member, 
         members: Allowed members.
 
     Raises:
-        Refusal: 400 UnknownParameter for a member that is not in the table.
+        AwsError: 400 UnknownParameter for a member that is not in the table.
     """
     found: Json = {}
     below = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
     known = {member.request_name: member for member in members}
     for key in below:
         if key.partition(".")[0] not in known:
-            raise Refusal("UnknownParameter", f"The parameter {prefix}{key} is not recognized")
+            raise AwsError("UnknownParameter", f"The parameter {prefix}{key} is not recognized")
     for request_name, member in known.items():
         start = f"{prefix}{request_name}"
         if member.kind == "text" and request_name in below:

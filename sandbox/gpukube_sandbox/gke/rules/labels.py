@@ -48,7 +48,7 @@ def check_metadata(config: wire.NodeConfig) -> None:
     """Check all metadata of nodes and their machines.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     _check_labels(dict(config.labels))
     _check_taints(list(config.taints))

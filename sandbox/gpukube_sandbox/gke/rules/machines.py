@@ -54,7 +54,7 @@ def check_machines(config: wire.NodeConfig, facts: ClusterFacts) -> None:
     """Check image, disks, processors, and GPUs, and their combinations.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     machine = _machine(config.machine_type)
     _check_image(config)

@@ -71,7 +71,7 @@ def check_nodes(config: wire.NodeConfig) -> None:
     """Check the settings of a pool's nodes.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     _check_kubelet(config.kubelet_config)
     _check_shutdown(config)

@@ -33,7 +33,7 @@ def check_pool(pool: wire.NodePool, facts: ClusterFacts) -> None:
     """Check a new pool.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     if not _NAME.fullmatch(pool.name):  # pulumi/pulumi-gcp#1510
         raise bad(
@@ -54,7 +54,7 @@ def check_changeable(pool: wire.NodePool, facts: ClusterFacts) -> None:
     """Check the properties that UpdateNodePool can change.
 
     Raises:
-        Refusal: 400 INVALID_ARGUMENT.
+        GoogleError: 400 INVALID_ARGUMENT.
     """
     _check_zones(pool, facts)
     check_metadata(pool.config)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.gke.permissions import needs_of_call, refusal
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.permissions import needs_of_call, permission_error
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.names import parse_name
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ def answer_call(call: Call, service: GkeService, request: object) -> object:
     """Return the response to a call.
 
     Raises:
-        Refusal: The service's error; 403 for a project that does not exist; INTERNAL for a bug of the sandbox itself.
+        GoogleError: The service's error; 403 for a project that does not exist; INTERNAL for a bug of the sandbox.
     """
     try:
         _check_project(call, service, request)
         service.admit(request)
         return call.answer(service, request)
-    except Refusal:
+    except GoogleError:
         raise
     except Exception as error:
         _LOG.exception("%s broke", call.name)
-        raise Refusal("INTERNAL", "Internal error encountered.") from error
+        raise GoogleError("INTERNAL", "Internal error encountered.") from error
 
 
 def _check_project(call: Call, service: GkeService, request: object) -> None:
@@ -47,5 +47,5 @@ def _check_project(call: Call, service: GkeService, request: object) -> None:
     if not project or service.has_project(project):
         return
     for need in needs_of_call(call.name, name or f"projects/{project}", ""):
-        raise refusal(need)
-    raise Refusal("PERMISSION_DENIED", "The caller does not have permission")
+        raise permission_error(need)
+    raise GoogleError("PERMISSION_DENIED", "The caller does not have permission")

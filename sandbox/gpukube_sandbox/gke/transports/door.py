@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from gpukube_sandbox.gke.market import answer_market, is_market, is_quota
 from gpukube_sandbox.gke.transports.contexts import add_context
 from gpukube_sandbox.gke.transports.tunnel import Tunnel
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.tokens import check_authorization, is_asserted, write_credentials
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ class GkeDoor:
             try:
                 self.service()
             except ModuleNotFoundError as error:
-                refusal = Refusal("UNIMPLEMENTED", str(error))
-                await JSONResponse(refusal.body(), refusal.status)(scope, receive, send)
+                response = GoogleError("UNIMPLEMENTED", str(error))
+                await JSONResponse(response.body(), response.status)(scope, receive, send)
                 return
             from gpukube_sandbox.gke.transports.rest import RestApp  # noqa: PLC0415 - loads google-cloud-container
 
@@ -207,10 +207,10 @@ class GkeDoor:
             check_authorization(request.headers.get("authorization"), self._secret)
             found = _COMPUTE.match(request.url.path)
             if found and self._service is not None and not self._service.has_project(found[1]):
-                raise Refusal("NOT_FOUND", f"The resource 'projects/{found[1]}' was not found")  # noqa: TRY301
+                raise GoogleError("NOT_FOUND", f"The resource 'projects/{found[1]}' was not found")  # noqa: TRY301
             body, status = answer(request), 200
-        except Refusal as refusal:
-            body, status = refusal.body(), refusal.status
+        except GoogleError as error:
+            body, status = error.body(), error.status
         await JSONResponse(body, status)(scope, receive, send)
 
     def prepare(self, directory: Path, url: str) -> None:
@@ -222,8 +222,8 @@ class GkeDoor:
         form = parse_qs((await Request(scope, receive).body()).decode("latin-1"))
         assertion = form.get("assertion", [""])[0]
         if self._key is None or not is_asserted(assertion, self._key):
-            refused: Json = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
-            await JSONResponse(refused, 400)(scope, receive, send)
+            invalid: Json = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
+            await JSONResponse(invalid, 400)(scope, receive, send)
             return
         body: Json = {"access_token": self._secret, "expires_in": _LIFETIME_S, "token_type": "Bearer"}
         await JSONResponse(body)(scope, receive, send)

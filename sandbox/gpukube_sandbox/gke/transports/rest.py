@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gpukube_sandbox.gke.transports.calling import answer_call
-from gpukube_sandbox.gke.wire.answers import Json, Refusal, bad
+from gpukube_sandbox.gke.wire.answers import GoogleError, Json, bad
 from gpukube_sandbox.gke.wire.calls import Call, find_call
 from gpukube_sandbox.gke.wire.tokens import check_authorization
 from gpukube_sandbox.gke.wire.violations import check_fields, check_query
@@ -45,8 +45,8 @@ class RestApp:
         request = Request(scope, receive)
         try:
             answer = await self._answer(request)
-        except Refusal as refusal:
-            response = _json(refusal.body(), refusal.status)
+        except GoogleError as error:
+            response = _json(error.body(), error.status)
         else:
             response = _json(answer, 200)
         await response(scope, receive, send)
@@ -57,9 +57,9 @@ class RestApp:
         message = _read(call, name, request.query_params, await request.body())
         try:
             answer = answer_call(call, self._service(), message)
-        except Refusal as refusal:
+        except GoogleError as error:
             # GKE adds this to each of its errors (pulumi/pulumi-gcp#1510).
-            refusal.details.append(
+            error.details.append(
                 {"@type": "type.googleapis.com/google.rpc.RequestInfo", "requestId": f"0x{secrets.token_hex(8)}"}
             )
             raise
@@ -70,7 +70,7 @@ def _read(call: Call, name: str, query: Iterable[str], body: bytes) -> object:
     """Return the request of a call; a name in the path takes precedence over one in the body.
 
     Raises:
-        Refusal: 400 for an unknown parameter, invalid JSON, an unknown field, or an invalid value.
+        GoogleError: 400 for an unknown parameter, invalid JSON, an unknown field, or an invalid value.
     """
     message = call.request.pb()()  # type: ignore[attr-defined] # proto-plus classes have no common typed base
     check_query(query, None if call.body else message.DESCRIPTOR)

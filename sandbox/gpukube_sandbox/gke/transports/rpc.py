@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 import grpc  # type: ignore[import-untyped] # ships no types
 from google.protobuf import empty_pb2  # type: ignore[import-untyped] # ships no types
 
-from gpukube_sandbox.gke.permissions import needs_of_call, refusal
+from gpukube_sandbox.gke.permissions import needs_of_call, permission_error
 from gpukube_sandbox.gke.transports.calling import answer_call
 from gpukube_sandbox.gke.transports.rest import request_json
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.calls import CALLS, SERVICE, Call
 from gpukube_sandbox.gke.wire.tokens import check_authorization
-from gpukube_sandbox.gke.wire.worded import fault_refusal
+from gpukube_sandbox.gke.wire.worded import fault_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -96,9 +96,9 @@ class RpcServer:
             answer = functools.partial(self._answer, call, request, context)
             other = next((fault for fault in faults if fault.action != "delay"), None)
             return await (self._strike(other, answer, context) if other else self._logged(entry, answer))
-        except Refusal as refusal:
-            entry.status = refusal.status
-            await context.abort(getattr(grpc.StatusCode, refusal.code), refusal.message)
+        except GoogleError as error:
+            entry.status = error.status
+            await context.abort(getattr(grpc.StatusCode, error.code), error.message)
             raise
         finally:
             entry.seconds = time.time() - entry.at
@@ -127,13 +127,13 @@ class RpcServer:
         account = request.node_pool.config.service_account if call.name == "CreateNodePool" else ""  # type: ignore[attr-defined] # CreateNodePoolRequest
         missing = self._permits.missing(needs_of_call(call.name, getattr(request, call.field), account), headers)
         if missing:
-            raise refusal(missing)
+            raise permission_error(missing)
         return answer_call(call, self._service(), request)
 
     async def _strike(self, fault: Fault, answer: Callable[[], Awaitable[object]], context: _Context) -> object:
         match fault.action:
             case "status":
-                raise fault_refusal(fault)
+                raise fault_error(fault)
             case "drop-before":
                 self._cut(context.peer())
             case "drop-after":
@@ -147,12 +147,12 @@ class RpcServer:
                 await fault.released.wait()
                 left = context.time_remaining()
                 if left is not None and left <= 0:
-                    raise Refusal("DEADLINE_EXCEEDED", "The client is gone.")
+                    raise GoogleError("DEADLINE_EXCEEDED", "The client is gone.")
                 return await answer()
             case "delay" | "operation" | "stock-out" | "quota" | "unlisted":
                 message = f"{fault.action} is not an action on requests"
                 raise AssertionError(message)
-        raise Refusal("UNAVAILABLE", "Connection reset by peer.")
+        raise GoogleError("UNAVAILABLE", "Connection reset by peer.")
 
 
 def _serialize(message: object) -> bytes:

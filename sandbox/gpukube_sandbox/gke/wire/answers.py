@@ -45,7 +45,7 @@ _REASONS = {
 }
 
 
-class Refusal(Exception):
+class GoogleError(Exception):
     """An error response.
 
     Args:
@@ -74,24 +74,24 @@ class Refusal(Exception):
         return {"error": found | ({"details": self.details} if self.details else {})}
 
 
-def bad(message: str) -> Refusal:
+def bad(message: str) -> GoogleError:
     """Return 400 INVALID_ARGUMENT."""
-    return Refusal("INVALID_ARGUMENT", message)
+    return GoogleError("INVALID_ARGUMENT", message)
 
 
-def invalid(message: str) -> Refusal:
+def invalid(message: str) -> GoogleError:
     """Return 400 of Compute Engine, which has its own reason (inspec/inspec-gcp#301)."""
-    return Refusal("INVALID_ARGUMENT", message, reason="invalid")
+    return GoogleError("INVALID_ARGUMENT", message, reason="invalid")
 
 
-def blocked(message: str) -> Refusal:
+def blocked(message: str) -> GoogleError:
     """Return 400 FAILED_PRECONDITION."""
-    return Refusal("FAILED_PRECONDITION", message)
+    return GoogleError("FAILED_PRECONDITION", message)
 
 
-def missing(name: str) -> Refusal:
+def missing(name: str) -> GoogleError:
     """Return 404 NOT_FOUND for a resource."""
-    return Refusal("NOT_FOUND", f"Not found: {name}.")
+    return GoogleError("NOT_FOUND", f"Not found: {name}.")
 
 
 def code_of_status(status: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from google.cloud import container_v1 as wire
 
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ class Call:
         """Return the response of the service's method for this call.
 
         Raises:
-            Refusal: The service's error.
+            GoogleError: The service's error.
         """
         handler: Callable[[object], object] = getattr(service, self.method)
         return handler(request)
@@ -93,12 +93,12 @@ def find_call(verb: str, path: str) -> tuple[Call, str]:
     """Return the call of a REST request, and the name in its path; old paths with zones/ are also valid.
 
     Raises:
-        Refusal: 501 if the sandbox does not have the call, though GKE may; 404 if no Google API has it.
+        GoogleError: 501 if the sandbox does not have the call, though GKE may; 404 if no Google API has it.
     """
     for call, pattern in _PATTERNS:
         found = pattern.fullmatch(path)
         if found and call.verb == verb:
             return call, found["name"]
     if path.startswith(("/v1/projects/", "/v1beta1/projects/")):
-        raise Refusal("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {verb} {path}.")
-    raise Refusal("NOT_FOUND", f"The requested URL {path} was not found on this server.")
+        raise GoogleError("UNIMPLEMENTED", f"The gpukube sandbox does not emulate {verb} {path}.")
+    raise GoogleError("NOT_FOUND", f"The requested URL {path} was not found on this server.")

@@ -61,7 +61,7 @@ def parse_name(name: str) -> Place:
     """Parse a resource name.
 
     Raises:
-        Refusal: 400 for an invalid name (the message is unconfirmed).
+        GoogleError: 400 for an invalid name (the message is unconfirmed).
     """
     found = _NAME.fullmatch(name)
     if found is None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from gpukube_sandbox.credentials import is_same
-from gpukube_sandbox.gke.wire.answers import Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.tls import write_private
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def check_authorization(header: str | None, secret: str) -> None:
     """Reject a request without a bearer token or with one that is not the sandbox's.
 
     Raises:
-        Refusal: 401.
+        GoogleError: 401.
     """
     if not header:
-        raise Refusal("UNAUTHENTICATED", f"Request is missing required authentication credential. {_EXPECTED}")
+        raise GoogleError("UNAUTHENTICATED", f"Request is missing required authentication credential. {_EXPECTED}")
     if not is_same(header, f"Bearer {secret}"):
-        raise Refusal("UNAUTHENTICATED", f"Request had invalid authentication credentials. {_EXPECTED}")
+        raise GoogleError("UNAUTHENTICATED", f"Request had invalid authentication credentials. {_EXPECTED}")
 
 
 def write_credentials(directory: Path, token_url: str, secret: str) -> rsa.RSAPublicKey:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.gke.wire.answers import Json, Refusal
+from gpukube_sandbox.gke.wire.answers import GoogleError, Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,10 +37,10 @@ def check_query(names: Iterable[str], kind: Descriptor | None) -> None:
         kind: The message whose fields can be parameters; None if all are in the body.
 
     Raises:
-        Refusal: 400 with all mistakes, one per line, and a google.rpc.BadRequest.
+        GoogleError: 400 with all mistakes, one per line, and a google.rpc.BadRequest.
     """
     fields = {name for field in (kind.fields if kind else ()) for name in (field.name, field.json_name)}
-    _refuse(
+    _reject(
         _violation(
             "",
             f'Invalid JSON payload received. Unknown name "{name}": Cannot bind query parameter. Field '
@@ -55,16 +55,16 @@ def check_fields(body: Json, kind: Descriptor) -> None:
     """Reject a body that does not match its message.
 
     Raises:
-        Refusal: 400 with all mistakes, one per line, and a google.rpc.BadRequest.
+        GoogleError: 400 with all mistakes, one per line, and a google.rpc.BadRequest.
     """
-    _refuse(_violations(body, kind, ""))
+    _reject(_violations(body, kind, ""))
 
 
-def _refuse(violations: Iterable[dict[str, str]]) -> None:
+def _reject(violations: Iterable[dict[str, str]]) -> None:
     found = list(violations)
     if found:
         details: Json = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}
-        raise Refusal("INVALID_ARGUMENT", "\n".join(entry["description"] for entry in found), [details])
+        raise GoogleError("INVALID_ARGUMENT", "\n".join(entry["description"] for entry in found), [details])
 
 
 def _violations(value: Json, kind: Descriptor, path: str) -> Iterator[dict[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.gke.wire.answers import HTTP_STATUS, Refusal, code_of_status
+from gpukube_sandbox.gke.wire.answers import HTTP_STATUS, GoogleError, code_of_status
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from gpukube_sandbox.faults import Fault
 
 
-def fault_refusal(fault: Fault) -> Refusal:
+def fault_error(fault: Fault) -> GoogleError:
     """Return the error of a fault: its `code` if that is canonical, otherwise the code of its HTTP status."""
     code = fault.code if fault.code in HTTP_STATUS else code_of_status(fault.status)
-    return Refusal(code, fault.message or f"Injected fault: {fault.status}.")
+    return GoogleError(code, fault.message or f"Injected fault: {fault.status}.")
 
 
 def as_google(fault: Fault, scope: Scope, body: bytes) -> tuple[dict[str, str], bytes]:
     """Return headers and body over REST."""
     del scope, body
-    content = fault.body if fault.body is not None else fault_refusal(fault).body()
+    content = fault.body if fault.body is not None else fault_error(fault).body()
     return {"content-type": "application/json; charset=UTF-8"}, json.dumps(content).encode()
