@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, Desired, Observed
 
 COPY_TAGS: Final = ("owner", "pool", "protect", "place", "tags")
-"""Names of the tags, without the cloud's prefix; their number is what gpukube uses of a resource's tags."""
+"""Names of the tags, without the cloud's prefix; gpukube uses this many of a resource's tags."""
 
 _HASHED: Final = "sha256-"
 _HASH_DIGITS: Final = 40
@@ -166,7 +166,7 @@ def has_lost_marks(desired: Desired, observed: Observed) -> bool:
 
 
 def doubt_of(observed: Observed, *, required: bool, desired: Desired | None = None) -> str:
-    """Return why the tags of a live pool with marks do not prove that gpukube created it; "" if they do.
+    """Return why the tags of a live pool with marks do not prove that gpukube created it; "" if nothing contradicts it.
 
     Args:
         observed: The pool.

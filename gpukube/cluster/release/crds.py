@@ -1,11 +1,10 @@
 """The CustomResourceDefinitions (types) in a chart.
 
 In scope: which of them a cluster lacks or has in another version, and creating the missing ones. Out of scope: reading
-a chart (helm.chart), and Helm, which is told to skip them.
+a chart (helm.chart), and running Helm, which skips them.
 
-Helm 3 skips existing CRDs, and creates none during an upgrade; Helm 4 applies them server-side, in conflict with
-whoever
-created them: CRDs outlive an uninstall. gpukube creates missing ones, also during an upgrade, and keeps the others with
+Helm 3 skips existing CRDs, and creates none during an upgrade; Helm 4 applies them server-side, in conflict with their
+creator: CRDs outlive an uninstall. gpukube creates missing ones, also during an upgrade, and keeps the others with
 their objects; it tells the user how to update them.
 """
 

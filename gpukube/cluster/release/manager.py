@@ -426,7 +426,7 @@ class ReleaseManager:
         record the release is as the previous revision left it, and the next change corrects every object. Runs on this
         machine are known to be interrupted immediately, all others by their age.
         """
-        # Another run may end, die, or start anew between two reads, so each iteration re-reads the newest record.
+        # Another run may end, die, or start between two reads, so each iteration re-reads the newest record.
         while live and live.pending and not self._runs.is_dead(live.run):
             left = _CUT_OFF_S - self._age_s(live)
             if left <= 0:

@@ -260,8 +260,8 @@ class _Drain:
 
     def _time(self, wait: Wait) -> float:
         """Return the cluster's time, so that its timestamps are compared with its own clock."""
-        told = self._steadily(wait, lambda kube: kube.time())
-        return self.run.clock.now() if told is None else told
+        time = self._steadily(wait, lambda kube: kube.time())
+        return self.run.clock.now() if time is None else time
 
     def _nodes(self, wait: Wait, *, thorough: bool = True) -> tuple[Tree, ...]:
         label = self.session.provider.extras.in_cluster.pool_label

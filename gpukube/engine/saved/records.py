@@ -126,7 +126,7 @@ class ReleaseRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class RepairRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A label or taint of ours that will be put back on a node."""
+    """A label or taint of gpukube that will be restored on a node."""
 
     node: str
     pool: str
