@@ -45,17 +45,17 @@ _WINDOWS: Final = (
     "    fix: run it in WSL 2: https://learn.microsoft.com/windows/wsl/install\n"
 )
 MODULES: Final = {
-    "doctor": "gpukube.cli.commands.doctor",
-    "validate": "gpukube.cli.commands.spec",
-    "schema": "gpukube.cli.commands.schema",
     "init": "gpukube.cli.commands.init",
-    "pool": "gpukube.cli.commands.pool",
-    "release": "gpukube.cli.commands.release",
-    "workload": "gpukube.cli.commands.workload",
-    "report": "gpukube.cli.commands.report",
-    "catalog": "gpukube.cli.commands.catalog",
-    "sandbox": "gpukube.cli.sandbox",
+    "validate": "gpukube.cli.commands.spec",
     "explain": "gpukube.cli.commands.explain",
+    "pool": "gpukube.cli.commands.pool",
+    "workload": "gpukube.cli.commands.workload",
+    "doctor": "gpukube.cli.commands.doctor",
+    "catalog": "gpukube.cli.commands.catalog",
+    "report": "gpukube.cli.commands.report",
+    "release": "gpukube.cli.commands.release",
+    "schema": "gpukube.cli.commands.schema",
+    "sandbox": "gpukube.cli.sandbox",
 }
 """Commands in help order: name of a command or group -> the module that defines it as `app`."""
 

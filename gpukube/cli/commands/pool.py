@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from gpukube.cli.completion import EXPORT_TARGETS, complete_pool, one_of
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
-app = typer.Typer(help="Plan, create, change, list, verify and delete GPU node pools.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from typer._click.core import Context
+
+
+class _Commands(TyperGroup):
+    """The commands of pools, in the order in which they are used: typer would list the group `plan` last."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """List `plan` first."""
+        return sorted(super().list_commands(ctx), key=lambda name: name != "plan")
+
+
+app = typer.Typer(
+    cls=_Commands, help="Plan, create, change, list, verify and delete GPU node pools.", no_args_is_help=True
+)
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
