@@ -49,7 +49,8 @@ def test_specs_when_drawn_then_all_differ_and_every_field_is_in_some() -> None:
         portable = {path.partition(".")[0] for path in paths if not path.startswith(f"{cloud}.")}
         native = {path.removeprefix(f"{cloud}.") for path in paths if path.startswith(f"{cloud}.")}
         assert len({str(document["pools"]) for document in documents}) == BATCHES * SIZE
-        assert portable == FIELDS
+        assert portable - FIELDS == set(), f"the model has no such fields: {portable - FIELDS}"
+        assert FIELDS - portable == set(), f"draw these fields in tests/changes/generator.py: {FIELDS - portable}"
         assert native == NATIVE_OF[cloud].keys() - SKIPPED_NATIVE[cloud].keys()
 
 

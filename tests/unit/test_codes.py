@@ -37,11 +37,15 @@ def exits() -> dict[str, tuple[ExitCode, ...]]:
 
 
 def test_source_when_it_gives_a_code_then_a_table_lists_it(exits: dict[str, tuple[ExitCode, ...]]) -> None:
-    assert sorted(exits.keys() - LISTED) == []
+    unlisted = sorted(exits.keys() - LISTED)
+    assert unlisted == [], (
+        f"add these to gpukube/codes.py or the provider's codes.py, then run: python -m tools.codes_docs: {unlisted}"
+    )
 
 
 def test_tables_when_they_list_a_code_then_the_source_gives_it(exits: dict[str, tuple[ExitCode, ...]]) -> None:
-    assert sorted(LISTED - exits.keys()) == []
+    unused = sorted(LISTED - exits.keys())
+    assert unused == [], f"nothing gives these codes; remove them from their table of codes: {unused}"
 
 
 def test_source_when_a_code_is_no_literal_then_the_search_knows_where_it_comes_from() -> None:

@@ -64,7 +64,11 @@ def test_checks_when_one_thing_is_wrong_then_its_check_finds_it_and_no_other(nam
 
 
 def test_checks_when_all_are_listed_then_every_one_has_a_case() -> None:
-    assert {check.id for check in INSIDE} == {check for check, _evidence in CASES.values()}
+    checks, shown = {check.id for check in INSIDE}, {check for check, _evidence in CASES.values()}
+    assert checks - shown == set(), (
+        f"add clusters with these faults to CASES in tests/unit/doctor/cases.py: {checks - shown}"
+    )
+    assert shown - checks == set(), f"no module of gpukube/doctor/checks has these checks: {shown - checks}"
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -74,7 +74,10 @@ def test_fields_when_the_sdk_is_walked_are_each_judged_once() -> None:
         "change of it does is not documented; REFUSED with the reason otherwise. Then give "
         "sandbox/gpukube_sandbox/aks/schema.py the same"
     )
-    assert not doubled, f"judged in two tables: {doubled}"
+    assert not doubled, (
+        "these are in two tables; if a row of pool/fields.py sets one, remove it from NATIVE in pool/native.py, and "
+        f"its row from updates.NATIVE_ROWS: {doubled}"
+    )
 
 
 @pytest.mark.parametrize("path", ["surprise", "upgradeSettings.surprise", "gpuProfile.nvidia.migStrategy"])

@@ -49,5 +49,5 @@ def test_table_when_read_is_that_of_the_rows(request: pytest.FixtureRequest) -> 
     shown, _, after = rest.partition(END)
     if request.config.getoption("--update", default=False):
         PAGE.write_text(f"{before}{START}{table()}{END}{after}", "utf-8")
-
+        shown = table()
     assert shown == table(), "run: pytest --update tests/unit/gpukube_eks/test_docs.py"
