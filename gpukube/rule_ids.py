@@ -5,7 +5,8 @@ own as `Provider.codes`; a row is code, number and title. A code that only a liv
 show its name alone.
 
 To add a rule: write its row with the next free number of its table; add its page under tests/messages, for workloads
-under tests/workloads (bad.yaml and good.yaml; `pytest --update` writes the message); run `python -m tools.codes_docs`.
+under tests/workloads (bad.yaml, an empty `said` and good.yaml; `pytest --update` writes the message); run
+`pytest --update tests/unit/test_rule_ids.py` and `python -m tools.codes_docs`.
 gpukube's numbers are GPK1xx (the spec), GPK2xx (GPUs and machines), GPK3xx (pools on their clusters) and GPK7xx
 (workloads). People write numbers into specs (`silence`) and search for them, so a number never gets another code, nor a
 code another number.

@@ -101,4 +101,6 @@ def _case(page: Path) -> Case:
         for side in ("bad", "good")
         if f"{side}.json" in blocks
     }
+    if "said" not in blocks:
+        raise ValueError(f"{page.name}: add an empty block `text said`; pytest --update fills it")
     return Case(page, files, blocks["said"]["text"], more)

@@ -6,8 +6,7 @@ comparable fields of both sides, the updatability table, the API members that th
 abilities. Pure.
 
 In scope: rows, and what is derived from them. Out of scope: any cloud; update requests, because each cloud groups
-changes into calls differently (`change` of each provider; a field with a path and no call of its own is sent by that
-path).
+changes into calls differently (`change` of each provider).
 """
 
 from __future__ import annotations
