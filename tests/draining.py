@@ -217,7 +217,7 @@ class Stage:
     def drain(self, *, stop_after: float = float("inf"), allow: bool = False, timeout_s: float = 3600.0) -> Drained:
         self.last = self.run(stop_after)
         consent = DrainConsent(allow_disruption=allow, timeout_s=timeout_s)
-        return drain_pool(PLAN, self.session, self.last, consent, beside=self.beside)
+        return drain_pool(PLAN, self.session, self.last, consent, successor=self.beside)
 
     def require_drained(self, *, allow: bool = False) -> None:
         require_drained(PLAN, self.session, self.run(), DrainConsent(allow_disruption=allow))

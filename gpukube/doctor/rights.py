@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import NAMESPACE, kind_of
-from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
+from gpukube.engine.change.release import NEEDED, NEEDED_PER_CHART
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
 
@@ -50,7 +50,7 @@ def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
     for kind in sorted(kinds, key=lambda kind: kind.chart):
         found += [
             Right(verb, resource, group, NAMESPACE, f"to install {kind.title} into namespace {NAMESPACE}")
-            for verb, resource, group in (*NEEDED, *NEEDED_BESIDES.get(kind.chart, ()))
+            for verb, resource, group in (*NEEDED, *NEEDED_PER_CHART.get(kind.chart, ()))
         ]
     return tuple(dict.fromkeys(found))
 

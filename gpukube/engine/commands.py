@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.engine.change.apply import Consent, apply_pools, require_consent
-from gpukube.engine.change.clusters import nothing_begun
+from gpukube.engine.change.clusters import none_attempted
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
 from gpukube.engine.change.holding import GROWING, NOTHING_HELD, STARTING, QuotaReads
@@ -102,8 +102,8 @@ def _carry_out(
         try:
             plans = plan_clusters(prepared, sessions, run, scope, outside_known)
         except Stopped:
-            return nothing_begun(prepared, run)
-        return nothing_begun(prepared, run) if run.clock.stopped else work(plans, sessions)
+            return none_attempted(prepared, run)
+        return none_attempted(prepared, run) if run.clock.stopped else work(plans, sessions)
 
 
 def apply(  # noqa: PLR0913 - the options of an apply
@@ -172,7 +172,7 @@ def verify(prepared: Prepared, run: Run, probing: Probing | None = None) -> tupl
         try:
             return verify_pools(prepared, sessions, run, probing)
         except Stopped:
-            return nothing_begun(prepared, run)
+            return none_attempted(prepared, run)
 
 
 def delete(

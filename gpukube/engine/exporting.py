@@ -92,10 +92,10 @@ def exported_cluster(prepared: Prepared) -> ClusterRef:
 
 def live_pools(session: Session, pools: Sequence[tuple[Observed, Desired]]) -> tuple[ExportedPool, ...]:
     """Return live pools for export, with the ownership labels that they have, if any."""
-    return tuple(ExportedPool(_as_marked(session.provider, desired, live), live) for live, desired in pools)
+    return tuple(ExportedPool(_with_live_labels(session.provider, desired, live), live) for live, desired in pools)
 
 
-def _as_marked(provider: Provider, desired: Desired, live: Observed) -> Desired:
+def _with_live_labels(provider: Provider, desired: Desired, live: Observed) -> Desired:
     """Translate again with the live labels, also those by which gpukube's release serves the nodes.
 
     The nodes determine which release serves them, not what a spec would choose.

@@ -85,7 +85,7 @@ def import_cluster(plan: ClusterPlan, session: Session, pools: Sequence[Observed
         pools: The pools to write.
         owner: metadata.name of the spec.
     """
-    found = _checked([_first(pool, plan, session, owner) for pool in pools], plan, session, owner)
+    found = _checked([_import_one(pool, plan, session, owner) for pool in pools], plan, session, owner)
     return Imported(
         "".join(f"{line}\n" for line in _lines(found, plan.cluster, owner)),
         sum(not one.refusal for one in found),
@@ -108,13 +108,14 @@ def import_desired(
     Returns:
         Each pool with its desired state, and the names of pools that a spec cannot express -> why.
     """
-    found = _checked([_first(pool, plan, session, owner) for pool in pools], plan, session, owner)
-    said = [one for one in found if not one.refusal]
+    found = _checked([_import_one(pool, plan, session, owner) for pool in pools], plan, session, owner)
+    expressible = [one for one in found if not one.refusal]
     desired = {
-        one.target.name: session.cloud.complete(one) for one in (_load(said, plan.cluster, owner) if said else ())
+        one.target.name: session.cloud.complete(one)
+        for one in (_load(expressible, plan.cluster, owner) if expressible else ())
     }
     left_out = {one.observed.name: one.refusal for one in found if one.refusal}
-    return tuple((one.observed, desired[one.observed.name]) for one in said), left_out
+    return tuple((one.observed, desired[one.observed.name]) for one in expressible), left_out
 
 
 def chosen_pools(plan: ClusterPlan, globs: Sequence[str]) -> list[Observed]:
@@ -139,29 +140,29 @@ def spec_name(cluster: str) -> str:
     return _NOT_NAME.sub("-", cluster.lower()).strip("-")[:63].rstrip("-") or "imported"
 
 
-def _first(observed: Observed, plan: ClusterPlan, session: Session, owner: str) -> _Found:
+def _import_one(observed: Observed, plan: ClusterPlan, session: Session, owner: str) -> _Found:
     facts = cast("ClusterFacts", plan.facts)  # a plan without facts has an error, and is not imported
     chosen = session.provider.extras.chosen_fields(observed)
-    ours = observed.labels.get(ADVERTISER_LABEL) in ("chart", "operator")
-    served = ours or observed.fields.get(PLUGIN) == "cloud"
+    is_ours = observed.labels.get(ADVERTISER_LABEL) in ("chart", "operator")
+    served = is_ours or observed.fields.get(PLUGIN) == "cloud"
     imported = import_pool(observed, chosen, facts, served=served)
     managed = tuple(
         f"{one.name} manages it ({one.sign}); to adopt it anyway: --adopt-managed --pool {observed.name}"
         for one in session.provider.extras.managers(observed)
     )
     found = _Found(observed, imported, (*imported.comments, *managed))
-    if ours and (sharing := _sharing(observed, plan)):
+    if is_ours and (sharing := _sharing(observed, plan)):
         comment = "sharing is read from gpukube's release in the cluster"
-        data = {**imported.data, "sharing": _joined(tree(imported.data, "sharing"), sharing)}
+        data = {**imported.data, "sharing": _merged_sharing(tree(imported.data, "sharing"), sharing)}
         return replace(found, imported=replace(imported, data=data), comments=(*found.comments, comment))
     if served:
         return found
     found = replace(found, imported=replace(imported, data=_with_strategy(imported.data, observed, plan)))
     imported = found.imported
     by_cloud = replace(found, imported=imported.without("devicePlugin"))
-    if _refused(found, plan.cluster, owner).refusal and not _refused(by_cloud, plan.cluster, owner).refusal:
+    if _with_refusal(found, plan.cluster, owner).refusal and not _with_refusal(by_cloud, plan.cluster, owner).refusal:
         return by_cloud  # the image runs its own plugin, like Bottlerocket
-    return replace(found, comments=(*found.comments, _who_serves(by_cloud, plan, owner)))
+    return replace(found, comments=(*found.comments, _advertiser_comment(by_cloud, plan, owner)))
 
 
 def _with_strategy(data: Mapping[str, object], observed: Observed, plan: ClusterPlan) -> dict[str, object]:
@@ -177,7 +178,7 @@ def _with_strategy(data: Mapping[str, object], observed: Observed, plan: Cluster
     return {**data, "sharing": sharing}
 
 
-def _who_serves(found: _Found, plan: ClusterPlan, owner: str) -> str:
+def _advertiser_comment(found: _Found, plan: ClusterPlan, owner: str) -> str:
     """Return a comment on which other component advertises the devices, and how to switch to gpukube.
 
     Args:
@@ -212,7 +213,7 @@ def _sharing(observed: Observed, plan: ClusterPlan) -> dict[str, object]:
     found: dict[str, object] = {}
     strategy = at(config, "flags", "migStrategy")
     if strategy in ("single", "mixed"):
-        found["mig"] = {**_cut(observed, plan.cluster.provider), "strategy": strategy}
+        found["mig"] = {**_mig_layout(observed, plan.cluster.provider), "strategy": strategy}
     for block in ("timeSlicing", "mps"):
         shared = tree(config, "sharing", block)
         if shared:
@@ -221,7 +222,7 @@ def _sharing(observed: Observed, plan: ClusterPlan) -> dict[str, object]:
     return found
 
 
-def _cut(observed: Observed, provider: str) -> dict[str, object]:
+def _mig_layout(observed: Observed, provider: str) -> dict[str, object]:
     """Read the MIG layout of the GPU Operator's MIG manager from its label, if there is one."""
     machine = live_machine(provider, observed)
     instances = read_cut(observed.labels.get(MIG_CONFIG_LABEL, ""), machine.model) if machine else ()
@@ -230,7 +231,7 @@ def _cut(observed: Observed, provider: str) -> dict[str, object]:
     return {"layout": list(instances)} if instances else {}
 
 
-def _joined(live: Mapping[str, object], sharing: Mapping[str, object]) -> dict[str, object]:
+def _merged_sharing(live: Mapping[str, object], sharing: Mapping[str, object]) -> dict[str, object]:
     """Merge the sharing of the release into that of the pool: the strategy into its profile."""
     mig = {**tree(live, "mig"), **tree(sharing, "mig")}
     others = {name: value for name, value in {**live, **sharing}.items() if name != "mig"}
@@ -242,25 +243,25 @@ def _checked(found: Sequence[_Found], plan: ClusterPlan, session: Session, owner
 
     All pools together, since those of a cluster share one release, which affects their node labels.
     """
-    said = [_refused(one, plan.cluster, owner) for one in found]
+    checked = [_with_refusal(one, plan.cluster, owner) for one in found]
     differing: Mapping[str, tuple[Change, ...]] = {}
     for _ in range(_ROUNDS):
         try:
-            differing = _differences([one for one in said if not one.refusal], plan, session, owner)
+            differing = _differences([one for one in checked if not one.refusal], plan, session, owner)
         except SpecError as error:  # each is valid, but not together: two strategies for one operator
-            return [one if one.refusal else replace(one, differs=_errors(error)) for one in said]
-        written = [_with_missing(one, differing.get(one.observed.name, ())) for one in said]
-        if written == said:
+            return [one if one.refusal else replace(one, differs=_errors(error)) for one in checked]
+        written = [_with_missing(one, differing.get(one.observed.name, ())) for one in checked]
+        if written == checked:
             break
-        said = written
-    return [replace(one, differs=tuple(map(_change, differing.get(one.observed.name, ())))) for one in said]
+        checked = written
+    return [replace(one, differs=tuple(map(_describe_change, differing.get(one.observed.name, ())))) for one in checked]
 
 
 def _errors(error: SpecError) -> tuple[str, ...]:
     return tuple(one.seen for one in error.diagnostics if one.severity == "error")
 
 
-def _refused(found: _Found, cluster: ClusterRef, owner: str) -> _Found:
+def _with_refusal(found: _Found, cluster: ClusterRef, owner: str) -> _Found:
     try:
         _load([found], cluster, owner)
     except SpecError as error:
@@ -294,7 +295,7 @@ def _with_missing(found: _Found, differing: Sequence[Change]) -> _Found:
     return replace(found, imported=found.imported.with_fields(fields)) if fields else found
 
 
-def _change(change: Change) -> str:
+def _describe_change(change: Change) -> str:
     return f"{change.field} is {change.old}, and would become {change.new}"
 
 
@@ -315,12 +316,12 @@ def _lines(found: Sequence[_Found], cluster: ClusterRef, owner: str) -> Iterator
     pools, they, them = ("pool", "it is", "it") if len(found) == 1 else ("pools", "they are", "them")
     yield f"# {len(found)} GPU {pools} of {cluster.name}, as {they} live. Cloud defaults are left out."
     yield f"# To adopt {them}: gpukube pool plan -f FILE --adopt, then gpukube pool apply -f FILE --adopt."
-    said = [one for one in found if not one.refusal]
-    spec = _spec(said, cluster, owner)
+    expressible = [one for one in found if not one.refusal]
+    spec = _spec(expressible, cluster, owner)
     written = cast("list[SpecData]", spec.pop("pools"))
     yield from dump_data(spec).splitlines()
-    yield "pools:" if said else "pools: []"
-    for one, data in zip(said, written, strict=True):
+    yield "pools:" if expressible else "pools: []"
+    for one, data in zip(expressible, written, strict=True):
         machine = live_machine(cluster.provider, one.observed)
         if machine is not None:
             yield f"  # {machine.gpus:g} x {machine.model}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gpukube.engine.documents.listing import used_devices
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.plan.planning import ClusterPlan, Scope, plan_outside
-from gpukube.engine.run.calls import answers_of
+from gpukube.engine.run.calls import reading_responses
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import ChartNotFound, ExitCode, GpukubeError
@@ -120,7 +120,7 @@ def _plan_cluster(
     session: Session, prepared: Prepared, run: Run, scope: Scope, outside_known: OutsideKnown
 ) -> ClusterPlan:
     # Values of a response are used long after it arrived: attribute any problem with them to this cluster.
-    with answers_of(session.provider.spec.title, session.cluster.key, "reading its pools"):
+    with reading_responses(session.provider.spec.title, session.cluster.key, "reading its pools"):
         plan = _look_at_cluster(session, prepared, run, scope, outside_known)
         if not any(pool.replacement for pool in plan.pools):
             return plan

@@ -50,7 +50,7 @@ def merge_documents(sources: Sequence[tuple[str, Document]]) -> dict[str, object
     Raises:
         SpecError: They are not from the shards of one run, or a shard occurs twice.
     """
-    ordered = _belonging(sources)
+    ordered = _in_shard_order(sources)
     shards = [shard_of_document(document) for _, document in ordered]
     places = _places(ordered)
     total = shards[0]["total"]
@@ -81,7 +81,7 @@ def shard_of_document(document: Document) -> ShardPart:
     return cast("ShardPart", document["shard"])
 
 
-def _belonging(sources: Sequence[tuple[str, Document]]) -> list[tuple[str, Document]]:
+def _in_shard_order(sources: Sequence[tuple[str, Document]]) -> list[tuple[str, Document]]:
     """Sort documents by shard, after checking that they belong together."""
     found: dict[int, tuple[str, Document]] = {}
     for file, document in sources:
@@ -173,12 +173,12 @@ def _plan(
         "summary": plan_totals(clusters, gpus, PriceBook(notes=tuple(notes))),
         "notRead": sorted((key for one in documents for key in one["notRead"]), key=places.__getitem__),
         # Each shard checks the whole spec, so all have the same findings.
-        "warnings": _each_once(found for document in documents for found in document["warnings"]),
-        "silenced": _each_once(found for document in documents for found in document["silenced"]),
+        "warnings": _unique(found for document in documents for found in document["warnings"]),
+        "silenced": _unique(found for document in documents for found in document["silenced"]),
     }
 
 
-def _each_once(parts: Iterable[object]) -> list[object]:
+def _unique(parts: Iterable[object]) -> list[object]:
     return list({json.dumps(part): part for part in parts}.values())
 
 
@@ -259,14 +259,14 @@ def _exit_code(kind: str, documents: Sequence[Document], merged: Document) -> Ex
     codes = {_code(document) for document in documents}
     failed = codes - {ExitCode.DONE, ExitCode.DIFFERS}
     if kind in ("Plan", "Diff"):
-        return _one_of(failed) or max(codes)
+        return _common_code(failed) or max(codes)
     if kind == "Doctor":
         patients = cast("list[DoctorDocument]", documents)
         failures = {_code(one) for one in patients if any(map(_is_failed, one["clusters"]))} - {ExitCode.DONE}
-        return _one_of(failures or failed) or ExitCode.DONE
+        return _common_code(failures or failed) or ExitCode.DONE
     if failed and _is_partly_good(kind, merged):
         return ExitCode.PARTLY_DONE
-    return _one_of(failed) or ExitCode.DONE
+    return _common_code(failed) or ExitCode.DONE
 
 
 def _code(document: Document) -> ExitCode:
@@ -274,7 +274,7 @@ def _code(document: Document) -> ExitCode:
     return ExitCode(code) if code in range(ExitCode.TIMED_OUT + 1) else ExitCode.ERROR
 
 
-def _one_of(failed: set[ExitCode]) -> ExitCode | None:
+def _common_code(failed: set[ExitCode]) -> ExitCode | None:
     """Return the only code of all failures, or 1 if they differ; None if nothing failed."""
     return (next(iter(failed)) if len(failed) == 1 else ExitCode.ERROR) if failed else None
 

@@ -26,16 +26,16 @@ from gpukube.engine.change.draining import DrainConsent, Drained, consent_findin
 from gpukube.engine.change.holding import NOTHING_HELD, unless_held
 from gpukube.engine.change.live_pool import (
     attempt_all,
-    make_pool,
+    create_pool,
     require_adoptable,
     settle,
     started,
     update_pool,
 )
 from gpukube.engine.change.proving import prove
-from gpukube.engine.change.release import STOPPED_TIDYING, restore_entry, retire_entries
-from gpukube.engine.change.surge import empty_pool, leaving_of, remove_emptied, surge_pool
-from gpukube.engine.change.upgrading import held_up_named, require_renewed
+from gpukube.engine.change.release import STOPPED_CLEANUP, restore_entry, retire_entries
+from gpukube.engine.change.surge import empty_pool, old_pool_plan, remove_emptied, surge_pool
+from gpukube.engine.change.upgrading import naming_blockers, require_renewed
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, Finding, GpukubeError, Where
@@ -78,7 +78,7 @@ def require_consent(plans: Sequence[ClusterPlan], consent: Consent) -> None:
     require_adoptable(plans)
     found = [d for plan in plans for pool in plan.pools for d in _objections(pool, consent)]
     if not consent.allow_disruption:
-        found += [_disturbing(plan, repair) for plan in plans for repair in plan.repairs if repair.disruptive]
+        found += [_disruptive_repair(plan, repair) for plan in plans for repair in plan.repairs if repair.disruptive]
     if found:
         raise Conflict.of(found)
 
@@ -124,7 +124,7 @@ def _needs_replace(plan: PoolPlan) -> Finding:
     )
 
 
-def _disturbing(plan: ClusterPlan, repair: NodeRepair) -> Finding:
+def _disruptive_repair(plan: ClusterPlan, repair: NodeRepair) -> Finding:
     return Finding(
         "needs-disruption",
         Where(f"{plan.cluster.key}/{repair.pool}"),
@@ -177,7 +177,7 @@ def _apply_on_cluster(consent: Consent, held: Held, plan: ClusterPlan, session: 
         left = set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
         release = retire_entries(plan, session, run, left=left) or release
     except Stopped:
-        return ClusterReport(plan.cluster, tuple(reports), STOPPED_TIDYING)
+        return ClusterReport(plan.cluster, tuple(reports), STOPPED_CLEANUP)
     except GpukubeError as error:
         run.note_failure()
         run.report("failed", str(error), plan.cluster.key)
@@ -191,11 +191,11 @@ def _apply_pool(
     restore_entry(cluster, plan, session, run)
     if plan.action == "update":
         _refresh(plan, session, run)
-        with held_up_named(plan, session, run):
+        with naming_blockers(plan, session, run):
             update_pool(plan, session, run)
             if not run.no_wait:
                 settle(plan, session, run)
-        return _to_prove(plan, session, run, "updated")
+        return _proof_of(plan, session, run, "updated")
     if plan.action == "replace" and consent.replace == "surge":
         proof, drained = surge_pool(plan, session, run, _drain_consent(consent))
         name = plan.replacement.name if plan.replacement else plan.name
@@ -203,9 +203,9 @@ def _apply_pool(
         return PoolReport(plan.pool, name, "done", message, plan.changes, proof)
     if plan.action == "replace":
         drained = _recreate(plan, session, run, _drain_consent(consent))
-        return _to_prove(plan, session, run, "; ".join(("replaced", *drained.notes)))
+        return _proof_of(plan, session, run, "; ".join(("replaced", *drained.notes)))
     brought = bring_up(plan, session, run)
-    return brought if isinstance(brought, PoolReport) else partial(_renewed, plan, session, run, brought)
+    return brought if isinstance(brought, PoolReport) else partial(_prove_renewed, plan, session, run, brought)
 
 
 def _refresh(plan: PoolPlan, session: Session, run: Run) -> None:
@@ -227,23 +227,23 @@ def _recreate(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent)
     """
     desired = plan.desired
     assert desired is not None  # noqa: S101 - only declared pools are replaced
-    leaving = leaving_of(plan)
+    leaving = old_pool_plan(plan)
     drained = empty_pool(leaving, session, run, consent)
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_emptied(leaving, session, run, consent)
-    make_pool(plan_pool(session.provider, desired, ()), session, run)
+    create_pool(plan_pool(session.provider, desired, ()), session, run)
     return drained
 
 
-def _to_prove(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport | Proof:
+def _proof_of(plan: PoolPlan, session: Session, run: Run, done: str) -> PoolReport | Proof:
     desired = plan.desired
     assert desired is not None  # noqa: S101 - only declared pools are updated
     if run.no_wait:
         return started(plan, run, "requested")
     unproven = PoolReport(plan.pool, plan.name, "done", done, plan.changes)
-    return partial(_renewed, plan, session, run, lambda: replace(unproven, proof=prove(desired, session, run)))
+    return partial(_prove_renewed, plan, session, run, lambda: replace(unproven, proof=prove(desired, session, run)))
 
 
-def _renewed(plan: PoolPlan, session: Session, run: Run, proof: Proof) -> PoolReport:
+def _prove_renewed(plan: PoolPlan, session: Session, run: Run, proof: Proof) -> PoolReport:
     require_renewed(plan, session, run)
     return proof()

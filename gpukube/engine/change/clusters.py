@@ -46,7 +46,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
         GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_release.
         Stopped: The run was stopped.
     """
-    _require_workable(plan)
+    _require_changeable(plan)
     release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
     run.report("done", release or "nothing to install", plan.cluster.key)
     one_by_one = session.provider.extras.pools_at_once == 1
@@ -58,7 +58,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     return release
 
 
-def nothing_begun(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
+def none_attempted(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
     """Return the report of a run that was stopped while it read the clusters: no change was sent."""
     message = "not attempted: stopped before it started"
     return tuple(
@@ -81,12 +81,12 @@ def _guarded(
     except GpukubeError as error:
         run.note_failure()
         run.report("failed", str(error), plan.cluster.key)
-        return _nothing_done(plan, error)
+        return _not_attempted(plan, error)
     except Stopped:
-        return _nothing_done(plan, None)
+        return _not_attempted(plan, None)
 
 
-def _require_workable(plan: ClusterPlan) -> None:
+def _require_changeable(plan: ClusterPlan) -> None:
     if plan.error is not None:
         raise plan.error
     if plan.facts is not None and not plan.facts.ready:
@@ -103,7 +103,7 @@ def _require_workable(plan: ClusterPlan) -> None:
         raise Conflict.of(refusals)
 
 
-def _nothing_done(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
+def _not_attempted(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
     message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it started"
     planned = [(pool.pool, pool.name) for pool in plan.pools]
     names = planned or [(expected.target.pool, expected.target.name) for expected in plan.desired]

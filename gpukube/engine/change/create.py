@@ -18,7 +18,7 @@ from gpukube.engine.change.clusters import prepare_cluster, report_all
 from gpukube.engine.change.holding import NOTHING_HELD, unless_held
 from gpukube.engine.change.live_pool import (
     attempt_all,
-    make_pool,
+    create_pool,
     observe,
     require_adoptable,
     settle,
@@ -61,11 +61,11 @@ def create_pools(
 
 def _create_on_cluster(held: Held, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
-    work = unless_held(partial(_create_pool, plan), held)
+    work = unless_held(partial(_create_or_report, plan), held)
     return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work), release)
 
 
-def _create_pool(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
+def _create_or_report(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
     if plan.action in ("update", "replace") or plan.resumes:
         return PoolReport(
             plan.pool, plan.name, "differs", f"not changed; gpukube pool apply changes it: {plan.why}", plan.changes
@@ -79,12 +79,12 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
 
     Raises:
         Conflict: Another pool is in the way and is not gpukube's.
-        GpukubeError: See make_pool and settle.
+        GpukubeError: See create_pool and settle.
     """
     desired = plan.desired
     if plan.action == "conflict" or desired is None:
         raise Conflict.of(plan.diagnostics, plan.why) if plan.diagnostics else Conflict(plan.why, where=plan.where)
-    done = _come_to_be(plan, desired, session, run)
+    done = _carry_out(plan, desired, session, run)
     tolerations = pod_tolerations(desired, tolerates_resources=session.provider.extras.tolerates_resources)
     adopted = adopting_changes(desired, plan.changes)
     left = tuple(c for c in plan.changes if c not in adopted) if plan.action == "adopt" else ()
@@ -99,18 +99,18 @@ def bring_up(plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:
     return lambda: replace(unproven, proof=prove(desired, session, run))
 
 
-def _come_to_be(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
+def _carry_out(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
     """Carry out the plan's action; return what was done in one word, "" if the pool already existed."""
     if plan.action == "create":
-        make_pool(plan, session, run)
+        create_pool(plan, session, run)
         return "requested" if run.no_wait else "created"
     if plan.action == "adopt":
         update_pool(plan, session, run)
         return "adopted"
-    return _wait_or_remake(plan, desired, session, run)
+    return _wait_or_recreate(plan, desired, session, run)
 
 
-def _wait_or_remake(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
+def _wait_or_recreate(plan: PoolPlan, desired: Desired, session: Session, run: Run) -> str:
     """Wait for an existing pool; create it again if somebody's deletion has removed it meanwhile."""
     if run.no_wait and plan.observed is not None and plan.observed.state == "busy":
         return "is still being changed"
@@ -120,6 +120,6 @@ def _wait_or_remake(plan: PoolPlan, desired: Desired, session: Session, run: Run
         left = observe(plan, session)
         if left is not None and left.fields:  # without fields it is the remainder of a deletion, not a pool
             raise
-        make_pool(plan_pool(session.provider, desired, ()), session, run)
+        create_pool(plan_pool(session.provider, desired, ()), session, run)
         return "created"
     return ""

@@ -14,7 +14,7 @@ from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.plan import plan_removal
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, remove_pool, started
-from gpukube.engine.change.release import STOPPED_TIDYING, cut_off, entries_left, retire_entries
+from gpukube.engine.change.release import STOPPED_CLEANUP, entries_left, is_pending, retire_entries
 from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.run.clock import Stopped
@@ -63,7 +63,7 @@ def plan_deletion(
     half_done = {
         plan.cluster.key
         for plan in plans
-        if cut_off(plan) or (plan.release is not None and bool(dropped_entries(plan.release)))
+        if is_pending(plan) or (plan.release is not None and bool(dropped_entries(plan.release)))
     }
     found = find_pools(plans, owners, names, may_be_gone=bool(half_done))
     planned = tuple(_removals(plan, sessions[plan.cluster.key], found[plan.cluster.key]) for plan in plans)
@@ -102,13 +102,13 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     if plan.unknown:
         release = f"release: not read; repeat the delete, or the next apply removes unused entries: {plan.unknown}"
     elif plan.seen is not None and all(report.is_settled for report in reports):
-        release, gone = _tidied(plan, absent, session, run)
-        release = "; ".join(filter(None, (release, _unneeded(plan, run))))
+        release, gone = _drop_leftovers(plan, absent, session, run)
+        release = "; ".join(filter(None, (release, _removal_hint(plan, run))))
     reports += [replace(gone, pool=name, name=name) for name in absent]
     return ClusterReport(plan.cluster, tuple(reports), release)
 
 
-def _unneeded(plan: ClusterPlan, run: Run) -> str:
+def _removal_hint(plan: ClusterPlan, run: Run) -> str:
     """Return a line with the command that removes releases no pool needs any more; "" if there are none."""
     kinds = [kind for kind in RELEASE_KINDS if plan.seen and is_there(plan.seen.release_of(kind))]
     going = {pool.name for pool in plan.pools}
@@ -137,7 +137,7 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     return PoolReport(plan.pool, plan.name, "done", "deleted")
 
 
-def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run) -> tuple[str, PoolReport]:
+def _drop_leftovers(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run) -> tuple[str, PoolReport]:
     """Drop unused entries, including those that a killed deletion left for pools that no longer exist.
 
     A failure here does not fail the pools that were just deleted. For a pool that did not exist it is the whole result.
@@ -155,10 +155,10 @@ def _tidied(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run
     try:
         release = retire_entries(replace(plan, desired=staying), session, run, left=left)
     except Stopped:
-        return STOPPED_TIDYING, replace(gone, outcome="not-attempted", message=half_done, resume=run.resume)
+        return STOPPED_CLEANUP, replace(gone, outcome="not-attempted", message=half_done, resume=run.resume)
     except GpukubeError as error:
         release = f"release: not cleaned up; repeat the delete, or the next apply does it: {error}"
         return release, replace(gone, outcome="failed", message=half_done, error=error, resume=run.resume)
-    if left or cut_off(plan):
+    if left or is_pending(plan):
         gone = replace(gone, outcome="done", message="did not exist; its leftovers in the release were removed")
     return release, gone

@@ -92,7 +92,7 @@ class Drained:
         return (*ending, *([f"not all pods were recreated: {listed(self.short)}"] if self.short else []))
 
 
-def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, beside: str = "") -> Drained:
+def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, successor: str = "") -> Drained:
     """Drain the nodes of a plan's live pool; safe to repeat.
 
     Args:
@@ -100,7 +100,7 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
         session: The pool's cluster.
         run: The run.
         consent: What the drain may do.
-        beside: The running pool that replaces it; "" if there is none.
+        successor: The running pool that replaces it; "" if there is none.
 
     Returns:
         What remains on its nodes; all of them are cordoned.
@@ -114,11 +114,11 @@ def drain_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     """
     if plan.observed is None:
         return Drained()
-    drain = _Drain(plan, plan.observed, session, run, consent, beside)
+    drain = _Drain(plan, plan.observed, session, run, consent, successor)
     try:
         return drain.work()
     except (Stopped, WaitTimeout):
-        run.standing[plan.cluster.key, plan.name] = drain.standing()
+        run.standing[plan.cluster.key, plan.name] = drain.describe_stop()
         raise
 
 
@@ -175,7 +175,7 @@ class _Drain:
     session: Session
     run: Run
     consent: DrainConsent
-    beside: str = ""
+    successor: str = ""
     at_once: int = _AT_ONCE
     cordoned: list[str] = field(default_factory=list)
     empty: set[str] = field(default_factory=set)
@@ -196,7 +196,7 @@ class _Drain:
         wait = self.run.wait(self.run.resume, self._notify)
         nodes = self._nodes(wait)
         names = [text(node, "metadata", "name") for node in nodes]
-        self._require_consent(self._steadily(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes))))
+        self._require_consent(self._patiently(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes))))
 
     def work(self) -> Drained:
         """Run all rounds."""
@@ -235,7 +235,7 @@ class _Drain:
         while True:
             before = self._time(wait)
             begun = before if begun is None else begun
-            short = self._steadily(wait, lambda kube: self.controllers.short(kube, self.makers))
+            short = self._patiently(wait, lambda kube: self.controllers.short(kube, self.makers))
             self.empty.clear()
             nodes = self._nodes(wait)
             fresh = self._cordon(wait, nodes)
@@ -260,18 +260,18 @@ class _Drain:
 
     def _time(self, wait: Wait) -> float:
         """Return the cluster's time, so that its timestamps are compared with its own clock."""
-        time = self._steadily(wait, lambda kube: kube.time())
+        time = self._patiently(wait, lambda kube: kube.time())
         return self.run.clock.now() if time is None else time
 
     def _nodes(self, wait: Wait, *, thorough: bool = True) -> tuple[Tree, ...]:
         label = self.session.provider.extras.in_cluster.pool_label
-        return self._steadily(wait, lambda kube: pool_nodes(kube, self.pool, label, thorough=thorough))
+        return self._patiently(wait, lambda kube: pool_nodes(kube, self.pool, label, thorough=thorough))
 
     def _cordon(self, wait: Wait, nodes: Sequence[Tree]) -> int:
         """Cordon the nodes that are not cordoned, and return their number."""
         fresh = [node for node in nodes if not is_cordoned(node)]
         for node in fresh:
-            self._steadily(wait, partial(cordon, node=node, pool=self.pool))
+            self._patiently(wait, partial(cordon, node=node, pool=self.pool))
             self.cordoned.append(text(node, "metadata", "name"))
             self.run.sent.confirm_effect(self.plan.cluster.key, self.plan.name)
             name = text(node, "metadata", "name")
@@ -288,7 +288,7 @@ class _Drain:
 
     def _read(self, wait: Wait, nodes: Sequence[Tree]) -> Occupants:
         names = [name for node in nodes if (name := text(node, "metadata", "name")) not in self.empty]
-        found = self._steadily(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes)))
+        found = self._patiently(wait, lambda kube: self._occupants(kube, names, staying_nodes(nodes)))
         for name in names:
             self.first.setdefault(name, frozenset(v.pod.uid for v in found.verdicts if v.pod.node == name))
         self.left = tuple(verdict for verdict in found.left if not self._ends_with_node(verdict.pod))
@@ -389,38 +389,38 @@ class _Drain:
         try:
             wait.pause(seconds, "pods are left")
         except WaitTimeout as error:
-            raise self._late() from error
+            raise self._timeout_error() from error
 
-    def _late(self) -> DrainTimeout:
+    def _timeout_error(self) -> DrainTimeout:
         if not self.left:
             seen = "the timeout expired before a second check had found the nodes empty"
         else:
-            seen = f"{counted(len(self.left), 'pod')} did not leave in time: {listed(self._named())}"
+            seen = f"{counted(len(self.left), 'pod')} did not leave in time: {listed(self._blocked_pods())}"
         return DrainTimeout(
-            f"{seen}; {self._stands()}",
+            f"{seen}; {self._remaining_state()}",
             where=self.plan.where,
             fix=f"to resume: {self.run.resume}; to give up: {undo_command(self.plan, self.run)}",
         )
 
-    def _named(self) -> list[str]:
+    def _blocked_pods(self) -> list[str]:
         return [f"{v.pod} on {v.pod.node}{f' ({why})' if (why := self._why(v)) else ''}" for v in self.left]
 
-    def _stands(self) -> str:
+    def _remaining_state(self) -> str:
         """Describe what an unfinished drain leaves behind."""
-        both = f"; {self.plan.name} and {self.beside} both run, and cost" if self.beside else ""
+        both = f"; {self.plan.name} and {self.successor} both run, and cost" if self.successor else ""
         return f"cordoned: {listed(self.cordoned)}{both}"
 
-    def standing(self) -> str:
+    def describe_stop(self) -> str:
         """Describe the state after the run was stopped, and how to undo it."""
         if not self.cordoned:
             return "stopped before a node was cordoned"
-        left = f"; {counted(len(self.left), 'pod')} left: {listed(self._named())}" if self.left else ""
+        left = f"; {counted(len(self.left), 'pod')} left: {listed(self._blocked_pods())}" if self.left else ""
         return (
-            f"stopped: {self.plan.name} is not drained any further; {self._stands()}{left}; "
+            f"stopped: {self.plan.name} is not drained any further; {self._remaining_state()}{left}; "
             f"to give up: {undo_command(self.plan, self.run)}"
         )
 
-    def _steadily(self, wait: Wait, call: Callable[[Kube], _T]) -> _T:
+    def _patiently(self, wait: Wait, call: Callable[[Kube], _T]) -> _T:
         """Call the cluster; survive an expired token and a restarting API server."""
         bad, renewed = Lasting(wait.poll_s), False
         while True:

@@ -63,12 +63,12 @@ class QuotaReads:
 
     def begin(self, plan: ClusterPlan, session: Session) -> None:
         """Start to read the quotas that a cluster's pools need and nobody has requested yet; do not wait."""
-        wanted = {need.quota for pool in plan.pools for need in self._needs(plan, pool, session)}
+        needed = {need.quota for pool in plan.pools for need in self._needs(plan, pool, session)}
         with self._lock:
-            new = wanted - self._begun
+            new = needed - self._begun
             self._begun |= new
-            for asked in by_place(new).values():
-                self._answers[asked] = begin(partial(session.cloud.quotas, asked), threading.Event())
+            for group in by_place(new).values():
+                self._answers[group] = begin(partial(session.cloud.quotas, group), threading.Event())
 
     def held(self, plans: Sequence[ClusterPlan], sessions: Mapping[str, Session]) -> tuple[Held, str]:
         """Return the pools whose first nodes a quota cannot cover after the pools before them in the spec.
@@ -86,11 +86,11 @@ class QuotaReads:
             for plan in plans
             for pool in plan.pools
         }
-        uses = summed((need for ours in needs.values() for need in ours), self._readings())
+        uses = summed((need for own in needs.values() for need in own), self._readings())
         left = {quota: use.free for quota, use in uses.items() if use.free is not None}
         held = {}
-        for key, ours in needs.items():
-            known = [need for need in ours if need.quota in left]
+        for key, own in needs.items():
+            known = [need for need in own if need.quota in left]
             short = next((need for need in known if need.amount > left[need.quota]), None)
             if short:
                 held[key] = _refusal(short, uses[short.quota], left[short.quota])
@@ -107,8 +107,8 @@ class QuotaReads:
     def _readings(self) -> dict[CloudQuota, QuotaReading]:
         wait(self._answers.values(), _PATIENCE_S)
         found = {quota: QuotaReading(unknown=quota.unread) for quota in self._begun}
-        for asked, answer in self._answers.items():
-            found |= as_read(asked, _answered(answer))
+        for group, answer in self._answers.items():
+            found |= as_read(group, _answered(answer))
         return found
 
 

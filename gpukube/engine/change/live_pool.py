@@ -18,7 +18,7 @@ from gpukube.core.marks import has_lost_marks
 from gpukube.core.plan import adopting_changes, find_changes, plan_pool
 from gpukube.core.values import Operation
 from gpukube.engine.change.proving import summarise
-from gpukube.engine.run.calls import answers_of
+from gpukube.engine.run.calls import reading_responses
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import PoolReport
@@ -70,12 +70,12 @@ def attempt(plan: PoolPlan, session: Session, run: Run, work: Work) -> PoolRepor
         message = "not attempted: another pool failed (--fail-fast)"
         return PoolReport(plan.pool, plan.name, "not-attempted", message, resume=run.resume)
     if run.clock.stopped:  # for queued pools: nobody would wait for a call made now
-        return _cut_short(plan, run)
+        return _unfinished_report(plan, run)
     return _guarded(plan, run, partial(_run_step, plan, session, partial(work, plan, session, run)))
 
 
 def _run_step(plan: PoolPlan, session: Session, step: Callable[[], PoolReport | Proof]) -> PoolReport | Proof:
-    with answers_of(session.provider.spec.title, str(plan.where), f"{plan.action} of the pool"):
+    with reading_responses(session.provider.spec.title, str(plan.where), f"{plan.action} of the pool"):
         return step()
 
 
@@ -86,23 +86,23 @@ def _guarded(plan: PoolPlan, run: Run, step: Callable[[], PoolReport | Proof]) -
     except GpukubeError as error:
         run.note_failure()
         run.report("failed", str(error), key, plan.pool)
-        cut = _cut_short(plan, run)
+        cut = _unfinished_report(plan, run)
         is_cut = isinstance(error, WaitTimeout) and not isinstance(error, DrainTimeout)
         if is_cut and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
             return replace(cut, error=error)
         resume = "" if plan.action == "conflict" else run.resume  # repeating the command would end in the same conflict
-        return PoolReport(plan.pool, plan.name, "failed", _unfinished(plan), error=error, resume=resume)
+        return PoolReport(plan.pool, plan.name, "failed", _failure_message(plan), error=error, resume=resume)
     except Stopped:
         run.report("failed", "interrupted", key, plan.pool)
-        return _cut_short(plan, run)
+        return _unfinished_report(plan, run)
     if not isinstance(report, PoolReport):
-        return partial(_proven, plan, run, report)
+        return partial(_prove, plan, run, report)
     text = f"{report.message}; {summarise(report.proof)}" if report.proof else str(report.error or report.message)
     run.report("failed" if report.outcome in ("differs", "failed") else "done", text, key, plan.pool)
     return report
 
 
-def _proven(plan: PoolPlan, run: Run, proof: Proof) -> PoolReport:
+def _prove(plan: PoolPlan, run: Run, proof: Proof) -> PoolReport:
     report = _guarded(plan, run, proof)
     assert isinstance(report, PoolReport)  # noqa: S101 - a proof is the last step
     return report
@@ -119,30 +119,30 @@ def attempt_all(
     together = at_once or session.provider.extras.pools_at_once
     tasks = {pool.name: partial(attempt, pool, session, run, work) for pool in pools}
     if together > 1 or run.fail_fast:
-        reports = run_all({name: partial(_to_end, task) for name, task in tasks.items()}, together)
+        reports = run_all({name: partial(_complete, task) for name, task in tasks.items()}, together)
         return tuple(report for report in reports.values() if isinstance(report, PoolReport))
     with ThreadPoolExecutor(max_workers=max(run.parallelism, 1), thread_name_prefix="gpukube") as proofs:
-        begun = [_with_proof(task, proofs) for task in tasks.values()]
+        begun = [_start_proof(task, proofs) for task in tasks.values()]
         return tuple(report if isinstance(report, PoolReport) else report.result() for report in begun)
 
 
-def _to_end(task: Callable[[], PoolReport | Proof]) -> PoolReport:
+def _complete(task: Callable[[], PoolReport | Proof]) -> PoolReport:
     report = task()
     return report if isinstance(report, PoolReport) else report()
 
 
-def _with_proof(task: Callable[[], PoolReport | Proof], proofs: ThreadPoolExecutor) -> PoolReport | Future[PoolReport]:
+def _start_proof(task: Callable[[], PoolReport | Proof], proofs: ThreadPoolExecutor) -> PoolReport | Future[PoolReport]:
     report = task()
     return report if isinstance(report, PoolReport) else proofs.submit(report)
 
 
-def _unfinished(plan: PoolPlan) -> str:
+def _failure_message(plan: PoolPlan) -> str:
     return {"no-op": "not verified", "conflict": "not changed", "adopt": "not adopted"}.get(
         plan.action, f"{plan.action} did not finish"
     )
 
 
-def _cut_short(plan: PoolPlan, run: Run) -> PoolReport:
+def _unfinished_report(plan: PoolPlan, run: Run) -> PoolReport:
     """Report a pool whose work was stopped, or timed out, by what is known of its calls."""
     outcome: Outcome
     if standing := run.standing.get((plan.cluster.key, plan.name)):
@@ -192,7 +192,7 @@ def observe(plan: PoolPlan, session: Session) -> Observed | None:
     return session.cloud.pool(plan.name)
 
 
-def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
+def create_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     """Send the calls that create a pool and wait until the cloud has finished with it.
 
     After a rejection or a lost response, a read shows whether the pool exists after all.
@@ -212,7 +212,7 @@ def make_pool(plan: PoolPlan, session: Session, run: Run) -> None:
             operation = wait.send(session.cloud, request)
         except (Conflict, CloudError):
             # The call may have worked although its response was lost, or a killed run may have sent it: read first.
-            if not _is_there_now(plan, session):
+            if not _exists_as_desired(plan, session):
                 raise
             run.sent.confirm_effect(plan.cluster.key, plan.name)
             break
@@ -263,7 +263,7 @@ def _converge(  # noqa: PLR0913 - the pool, and what differs between the callers
     session: Session,
     run: Run,
     next_step: Callable[[bool], _Step | None],
-    most: int = REPEATS,
+    max_reads: int = REPEATS,
     *,
     settled: bool = True,
 ) -> None:
@@ -280,7 +280,7 @@ def _converge(  # noqa: PLR0913 - the pool, and what differs between the callers
         run: The run.
         next_step: Reads the pool and returns the next call, None if nothing is left; its argument is whether this run
             has sent a call since the plan.
-        most: Maximum number of reads, if others change the pool at the same time.
+        max_reads: Maximum number of reads, if others change the pool at the same time.
         settled: Whether to wait for the current operation before each read; otherwise `next_step` does.
 
     Raises:
@@ -291,7 +291,7 @@ def _converge(  # noqa: PLR0913 - the pool, and what differs between the callers
     wait = _wait(plan, run, "update")
     done: object = None
     begun = False
-    for _ in range(most):
+    for _ in range(max_reads):
         if settled:
             wait.for_operation(session.cloud, Operation(plan.name, "update"))
         step = next_step(begun)
@@ -338,7 +338,7 @@ def update_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     planned = {c.change.field: c.change for c in plan.changes}
 
     def next_step(begun: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
-        now = _look_again(plan, session, planned, begun=begun)
+        now = _replan(plan, session, planned, begun=begun)
         if not now.changes:
             return None
         fields = ", ".join(str(c.change.field) for c in now.changes)
@@ -387,7 +387,7 @@ def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
     seen: list[Observed] = []
 
     def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
-        observed = _there(plan, session, "there is nothing to release")
+        observed = _require_live(plan, session, "there is nothing to release")
         seen.append(observed)
         if observed.owner not in ("", owner):
             raise Conflict(f'it belongs to "{observed.owner}" now', where=plan.where, code="moved")
@@ -410,7 +410,7 @@ def scale_pool(plan: PoolPlan, nodes: Nodes, session: Session, run: Run) -> None
     desired = {c.change.field: c.change.new for c in plan.changes}
 
     def next_step(_: bool) -> _Step | None:  # noqa: FBT001 - called only by _converge
-        observed = _there(plan, session, "gpukube pool create creates it")
+        observed = _require_live(plan, session, "gpukube pool create creates it")
         left = {field: observed.fields.get(field) for field, value in desired.items()}
         if left == desired:
             return None
@@ -426,7 +426,7 @@ def freeze_pool(plan: PoolPlan, session: Session, run: Run) -> None:
     Raises:
         GpukubeError, WaitTimeout, Stopped: See _converge.
     """
-    _while_it_stands(plan, session, run, session.provider.requests.freeze, "turning its autoscaler off")
+    _change_if_live(plan, session, run, session.provider.requests.freeze, "turning its autoscaler off")
 
 
 def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
@@ -435,10 +435,10 @@ def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
     Raises:
         GpukubeError, WaitTimeout, Stopped: See _converge.
     """
-    _while_it_stands(plan, session, run, session.provider.requests.copy, "writing its ownership tags")
+    _change_if_live(plan, session, run, session.provider.requests.copy, "writing its ownership tags")
 
 
-def _while_it_stands(
+def _change_if_live(
     plan: PoolPlan,
     session: Session,
     run: Run,
@@ -460,7 +460,7 @@ def _while_it_stands(
     _converge(plan, session, run, next_step, settled=False)
 
 
-def _there(plan: PoolPlan, session: Session, fix: str) -> Observed:
+def _require_live(plan: PoolPlan, session: Session, fix: str) -> Observed:
     """Read a pool that must exist."""
     observed = observe(plan, session)
     if observed is None:
@@ -478,7 +478,7 @@ def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
     return replace(wait, sending=partial(run.sent.sending, plan.cluster.key, plan.name))
 
 
-def _is_there_now(plan: PoolPlan, session: Session) -> bool:
+def _exists_as_desired(plan: PoolPlan, session: Session) -> bool:
     """Return whether, after a conflict or a lost response, the pool exists with the right owner and fields.
 
     Raises:
@@ -491,7 +491,7 @@ def _is_there_now(plan: PoolPlan, session: Session) -> bool:
     return now.action == "no-op"
 
 
-def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Change], *, begun: bool) -> PoolPlan:
+def _replan(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Change], *, begun: bool) -> PoolPlan:
     """Read the pool, and plan what is left of its plan.
 
     Args:
@@ -517,10 +517,10 @@ def _look_again(plan: PoolPlan, session: Session, planned: Mapping[FieldPath, Ch
     if plan.observed and has_lost_marks(desired, plan.observed):
         # What can change only after the labels are restored was known, and this plan does not do it.
         known = {change.field: change for change in find_changes(desired, plan.observed)} | dict(planned)
-        now = _only(now, [c for c in now.changes if c.change.field in planned], "update", session)
+        now = _narrowed(now, [c for c in now.changes if c.change.field in planned], "update", session)
     elif adopt and observed and has_lost_marks(desired, observed):
         # The copy of the labels is written, the labels are not yet.
-        now = _only(now, adopting_changes(desired, now.changes), "adopt", session)
+        now = _narrowed(now, adopting_changes(desired, now.changes), "adopt", session)
     _require_expected(now, plan, [c.change for c in now.changes if _is_unexpected(c.change, known, begun=begun)])
     return now
 
@@ -536,7 +536,7 @@ def _require_expected(now: PoolPlan, plan: PoolPlan, unexpected: Sequence[Change
         )
 
 
-def _only(
+def _narrowed(
     now: PoolPlan, changes: Sequence[ClassifiedChange], action: Literal["update", "adopt"], session: Session
 ) -> PoolPlan:
     """Narrow a plan to these changes and their calls."""

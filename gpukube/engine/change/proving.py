@@ -121,7 +121,7 @@ def _verify_pool(
     try:
         proof = _wait_for_proof(desired, session, run, run.pace.timeout_s, replaced)
         if probing and proof.status in GOOD:
-            proof = _probed(desired, proof, session, run, probing)
+            proof = _probe(desired, proof, session, run, probing)
     except GpukubeError as error:
         return PoolReport(target.pool, target.name, "failed", "could not be read", error=error)
     except Stopped:
@@ -138,7 +138,7 @@ def _verify_pool(
     return PoolReport(target.pool, target.name, "failed", "differs", proof=proof, error=unproven)
 
 
-def _probed(desired: Desired, proof: PoolProof, session: Session, run: Run, probing: Probing) -> PoolProof:
+def _probe(desired: Desired, proof: PoolProof, session: Session, run: Run, probing: Probing) -> PoolProof:
     """Probe a pool; read it again if it had no node and the probe has started one."""
     probed = probe_pool(desired, proof, session, run, probing)
     ran = probed.probe is not None and probed.probe.status == "passed"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
-STOPPED_TIDYING = "release: stopped before unused entries were dropped; run it again"
+STOPPED_CLEANUP = "release: stopped before unused entries were dropped; run it again"
 
 _TYPES = "customresourcedefinitions"
 NEEDED = (
@@ -48,10 +48,10 @@ NEEDED = (
     ("create", _TYPES, "apiextensions.k8s.io"),
 )
 """Verb, resource, group required to install the plugin's chart with NFD (objects of the rendered chart 0.20.0)."""
-NEEDED_BESIDES = {GPU_OPERATOR.chart: (("create", "clusterpolicies", "nvidia.com"),)}
+NEEDED_PER_CHART = {GPU_OPERATOR.chart: (("create", "clusterpolicies", "nvidia.com"),)}
 """Chart -> additional permissions (objects of the rendered chart gpu-operator v26.7.0)."""
 _PODS_PER_NODE = 3
-_PODS_BESIDES = 2
+_PODS_PER_CLUSTER = 2
 """Plugin, GFD and NFD's worker on each node; NFD's master and collector (objects of the rendered chart 0.20.0)."""
 _QUOTAS = ApiType("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 
@@ -124,7 +124,7 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
     moved = {c.change.old for p in plan.pools for c in p.changes if c.change.field == label(CONFIG_LABEL)}
     gone = {p.observed.labels.get(CONFIG_LABEL) for p in plan.pools if p.observed and p.action in ("delete", "replace")}
     freed = {str(entry) for entry in moved | gone if entry} | set(entries_left(plan, left))
-    if not freed and not cut_off(plan):
+    if not freed and not is_pending(plan):
         return ""
     key = plan.cluster.key
     end = run.clock.now() + run.pace.settle_s
@@ -152,7 +152,7 @@ def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
     return frozenset(entries) & {*recorded, *(plan.seen.entries_of(kind) or {})}
 
 
-def cut_off(plan: ClusterPlan) -> bool:
+def is_pending(plan: ClusterPlan) -> bool:
     """Return whether the last change of the release has not ended: its run was killed, or is still running."""
     live = plan.seen.release_of(plan.release.kind) if plan.seen and plan.release else None
     return live is not None and live.pending
@@ -211,10 +211,10 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
         answer = apply_release(manager, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
     revision = answer.revision if answer else release.revision
     done = f"release: {release.chart} {release.version}, revision {revision}"
-    return f"{done}; {_other_types(trial.other_types, release, run)}" if trial.other_types else done
+    return f"{done}; {_outdated_types(trial.other_types, release, run)}" if trial.other_types else done
 
 
-def _other_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
+def _outdated_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
     """Return a line on CRDs that differ from the chart's, with the command that updates them."""
     source = replace(run.chart, version=release.version, chart=release.chart)
     return (
@@ -225,8 +225,8 @@ def _other_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
 
 def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
     quota = (("create", "resourcequotas", ""),) if release.values.get("extraObjects") else ()
-    needed = (*NEEDED, *NEEDED_BESIDES.get(release.chart, ()), *quota)
-    leaving = [NEEDED, *(NEEDED_BESIDES.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
+    needed = (*NEEDED, *NEEDED_PER_CHART.get(release.chart, ()), *quota)
+    leaving = [NEEDED, *(NEEDED_PER_CHART.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
     # Helm leaves CRDs, as others may have objects of these types (helm.sh, Best Practices, CRDs).
     gone = {(resource, group) for row in leaving for _verb, resource, group in row if resource != _TYPES}
     deleted = [("delete", resource, group) for resource, group in sorted(gone)]
@@ -240,7 +240,7 @@ def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> Non
         AccessError: Permissions to delete their objects are missing; names them.
         ClusterError: The cluster could not be read.
     """
-    needed = {row[1:] for kind in kinds for row in (*NEEDED, *NEEDED_BESIDES.get(kind.chart, ())) if row[1] != _TYPES}
+    needed = {row[1:] for kind in kinds for row in (*NEEDED, *NEEDED_PER_CHART.get(kind.chart, ())) if row[1] != _TYPES}
     missing = [
         f"delete {resource}"
         for resource, group in sorted(needed)
@@ -269,7 +269,7 @@ def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str)
     if release.action != "install":
         return
     served = [pool for pool in plan.desired if pool.ownership.advertiser == release.kind.advertiser]
-    needed = _PODS_BESIDES + _PODS_PER_NODE * sum(pool.target.nodes.count for pool in served)
+    needed = _PODS_PER_CLUSTER + _PODS_PER_NODE * sum(pool.target.nodes.count for pool in served)
     shortage = quota_shortage(kube.objects(_QUOTAS, NAMESPACE) or (), needed)
     if shortage:
         raise ClusterError(

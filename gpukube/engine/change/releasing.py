@@ -61,7 +61,7 @@ def plan_release(
     found = find_pools(others, owners, names, may_be_gone=True, releasing=True)
     released = {key: [*pools, *unowned[key]] for key, pools in found.items()}
     for name in names:
-        declared = [wanted.target.name for plan in plans if (wanted := declared_as(plan, name))]
+        declared = [desired.target.name for plan in plans if (desired := declared_as(plan, name))]
         if not declared and not any(is_named(name, key, one) for key, pools in released.items() for one in pools):
             raise no_such_pool(name, plans)
     planned = [
@@ -84,11 +84,11 @@ def release_pools(releasing: Releasing, sessions: Mapping[str, Session], run: Ru
 
 def _unowned(plan: ClusterPlan, names: Sequence[str]) -> Iterator[Observed]:
     """List the live pools without ownership labels that a name selects, as their cloud name or as a declared pool."""
-    wanted = [found for name in names if (found := declared_as(plan, name))]
-    declared = {one.target.name for one in wanted} | {o.name for one in wanted for o in released_pools(plan, one)}
+    desired = [found for name in names if (found := declared_as(plan, name))]
+    declared = {one.target.name for one in desired} | {o.name for one in desired for o in released_pools(plan, one)}
     for pool in plan.live:
-        meant = pool.name in declared or any(is_named(name, plan.cluster.key, pool) for name in names)
-        if meant and not pool.owner and not pool.pool and pool.copy is None:
+        selected = pool.name in declared or any(is_named(name, plan.cluster.key, pool) for name in names)
+        if selected and not pool.owner and not pool.pool and pool.copy is None:
             yield pool
 
 
@@ -97,7 +97,9 @@ def _release_on_cluster(releasing: Releasing, plan: ClusterPlan, session: Sessio
     unowned, absent = releasing.unowned[plan.cluster.key], releasing.absent[plan.cluster.key]
     left = {pool.name for pool in unowned}
     reports += [PoolReport(name, name, "unchanged", "has no gpukube.io/owner label") for name in sorted(left)]
-    gone = [wanted.target for name in absent if (wanted := declared_as(plan, name)) and wanted.target.name not in left]
+    gone = [
+        desired.target for name in absent if (desired := declared_as(plan, name)) and desired.target.name not in left
+    ]
     reports += [PoolReport(target.pool, target.name, "unchanged", "does not exist") for target in gone]
     return ClusterReport(plan.cluster, tuple(reports))
 
@@ -112,13 +114,13 @@ def _release_one(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Ru
         parts.append("remove it from the spec")
     if observed.labels.get(ADVERTISER_LABEL):
         parts.append(f"{ADVERTISER_LABEL} stays: gpukube's device plugin serves its nodes as before")
-    if theirs := sorted(key for key in _given_by_cloud(cluster, plan) if key in observed.labels):
-        parts.append(f"{', '.join(theirs)} {'stays' if len(theirs) == 1 else 'stay'}: its origin is not recorded")
+    if kept := sorted(key for key in _labels_for_cloud(cluster, plan) if key in observed.labels):
+        parts.append(f"{', '.join(kept)} {'stays' if len(kept) == 1 else 'stay'}: its origin is not recorded")
     return PoolReport(plan.pool, plan.name, "done", "; ".join(parts), plan.changes)
 
 
-def _given_by_cloud(cluster: ClusterPlan, plan: PoolPlan) -> set[str]:
+def _labels_for_cloud(cluster: ClusterPlan, plan: PoolPlan) -> set[str]:
     """Return the labels that a provider adds to a declared pool for its cloud; adopting the pool has added them."""
     desired = next((one for one in cluster.desired if one.target.pool == plan.pool), None)
-    ours = desired.labels.keys() - desired.target.labels.keys() - desired.ownership.labels.keys() if desired else set()
-    return {*ours} - {*MARKS}
+    added = desired.labels.keys() - desired.target.labels.keys() - desired.ownership.labels.keys() if desired else set()
+    return {*added} - {*MARKS}

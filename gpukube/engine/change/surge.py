@@ -21,8 +21,8 @@ from gpukube.core.values import Change, ClassifiedChange
 from gpukube.engine.change.draining import Drained, drain_pool, require_drainable, require_drained
 from gpukube.engine.change.live_pool import (
     copy_marks,
+    create_pool,
     freeze_pool,
-    make_pool,
     observe,
     remove_pool,
     scale_pool,
@@ -63,7 +63,7 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
     assert found is not None  # noqa: S101 - every replace has it
     assert old is not None  # noqa: S101 - a replaced pool is live
     successor = _successor(plan)
-    leaving = leaving_of(plan)
+    leaving = old_pool_plan(plan)
     key = plan.cluster.key
     run.report("replace", f"{found.name} replaces {plan.name}", key, plan.pool)
     if _has_pods_to_leave(old):
@@ -71,8 +71,8 @@ def surge_pool(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent
         copy_marks(leaving, session, run)
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
     new = _bring_up(plan, needed, session, run, consent)
-    proof = prove(_held_to(new, needed), session, run, apart_from=old)
-    drained = empty_pool(leaving, session, run, consent, beside=found.name)
+    proof = prove(_with_required_nodes(new, needed), session, run, apart_from=old)
+    drained = empty_pool(leaving, session, run, consent, successor=found.name)
     remove_emptied(leaving, session, run, consent)
     _restore_size(successor, session, run)
     return proof, drained
@@ -91,7 +91,7 @@ def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: 
     desired = session.cloud.complete(desired) if desired is not successor else successor
     now = plan_pool(session.provider, desired, (live,) if live else ())
     if now.action == "create":
-        make_pool(now, session, run)
+        create_pool(now, session, run)
         return desired
     if now.action not in ("update", "no-op"):
         raise Conflict.of(now.diagnostics, now.why) if now.diagnostics else Conflict(now.why, where=plan.where)
@@ -133,14 +133,14 @@ def _grow(plan: PoolPlan, desired: Desired, needed: int, session: Session, run: 
     scale_pool(replace(plan, changes=grown), nodes, session, run)
 
 
-def _held_to(desired: Desired, needed: int) -> Desired:
+def _with_required_nodes(desired: Desired, needed: int) -> Desired:
     """Require as many nodes as must exist before pods move."""
     nodes = desired.promise.nodes
     least = max(nodes.minimum, needed)
     return replace(desired, promise=replace(desired.promise, nodes=replace(nodes, minimum=least)))
 
 
-def leaving_of(plan: PoolPlan) -> PoolPlan:
+def old_pool_plan(plan: PoolPlan) -> PoolPlan:
     """Return the part of a replacement's plan for the old pool."""
     return replace(plan, action="delete", desired=None, changes=(), requests=(), replacement=None)
 
@@ -150,7 +150,7 @@ def _has_pods_to_leave(pool: Observed) -> bool:
     return bool(pool.fields) and pool.state != "deleting"
 
 
-def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, beside: str = "") -> Drained:
+def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainConsent, *, successor: str = "") -> Drained:
     """Turn off a pool's autoscaler, which would add nodes for the pods that leave, and drain its nodes.
 
     Raises:
@@ -158,7 +158,7 @@ def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainCons
     """
     if leaving.observed is not None and _has_pods_to_leave(leaving.observed):
         freeze_pool(leaving, session, run)
-        return drain_pool(leaving, session, run, consent, beside=beside)
+        return drain_pool(leaving, session, run, consent, successor=successor)
     return Drained()
 
 

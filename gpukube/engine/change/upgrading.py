@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def held_up_named(plan: PoolPlan, session: Session, run: Run) -> Iterator[None]:
+def naming_blockers(plan: PoolPlan, session: Session, run: Run) -> Iterator[None]:
     """Add the pods and budgets that block an upgrade now to its failure, in addition to the cloud's message."""
     try:
         yield

@@ -105,9 +105,9 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
     own_gangs = {_gang_key(v.pod.gang) for v in left if v.pod.gang}
     return DrainForecast(
         pods=len(left),
-        blocked=tuple(_kept(v) for v in left if v.way == "never"),
-        waiting=tuple(_kept(v) for v in left if v.way == "waits"),
-        needing=tuple(_kept(v, "; ".join(v.needs), "add --allow-disruption") for v in left if v.needs),
+        blocked=tuple(_kept_pod(v) for v in left if v.way == "never"),
+        waiting=tuple(_kept_pod(v) for v in left if v.way == "waits"),
+        needing=tuple(_kept_pod(v, "; ".join(v.needs), "add --allow-disruption") for v in left if v.needs),
         turns=tuple(
             Turns(delay.budget, delay.pods, delay.allowed, delay.seconds)
             for delay in delays(left, occupants.budgets, _min_ready(occupants.budgets, left, objects))
@@ -152,7 +152,7 @@ def _pins(
     return tuple(dict.fromkeys(pin for kind, found in by_kind for obj in found for pin in find_pins(obj, kind, labels)))
 
 
-def _kept(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
+def _kept_pod(verdict: Verdict, why: str = "", fix: str = "") -> KeptPod:
     pod = verdict.pod
     return KeptPod(str(pod), pod.node, why or verdict.why, fix or verdict.fix, verdict.budgets)
 
@@ -215,7 +215,7 @@ def _unschedulable(
         unknown = [key for term in pod.terms or () for key in _keys(term) if key not in node.labels]
         reasons = [found.text for found in obstacles(pod, node) if found.lasting and not _is_unsure(found, unknown)]
         if reasons:
-            yield _kept(verdict, "; ".join(reasons), "change the pod's template, or the declared pool")
+            yield _kept_pod(verdict, "; ".join(reasons), "change the pod's template, or the declared pool")
 
 
 def _keys(term: Tree) -> list[str]:

@@ -66,19 +66,19 @@ class Duration:
 def pool_duration(plan: PoolPlan, known: CloudDurations) -> Duration | None:
     """Estimate one pool; None if nothing happens to it, or if it does not end on its own."""
     if plan.action == "create":
-        return Duration(tuple(_made(plan, known)))
+        return Duration(tuple(_creation_terms(plan, known)))
     if plan.action == "delete":
         return Duration((Term("pool being deleted", known.delete),))
     if plan.action == "replace" and not never_ends(plan):
         gone = [Term("pool being deleted", known.delete)]
         leaving = [Term("pods leaving", _LEAVING)] if plan.loss is None or plan.loss.pods != () else []
-        made = list(_made(plan, known))
+        made = list(_creation_terms(plan, known))
         surge = plan.replacement is not None and plan.replacement.requests == plan.requests
         if surge:  # the old pool is deleted once the new one is verified
             return Duration((*(replace(term, is_proof=False) for term in made), *leaving, *gone))
         return Duration((*leaving, *gone, *made))
     if plan.action in ("update", "adopt") and plan.requests:
-        return Duration(tuple(_changed(plan, known)))
+        return Duration(tuple(_update_terms(plan, known)))
     return None
 
 
@@ -87,7 +87,7 @@ def never_ends(plan: PoolPlan) -> bool:
     return plan.action == "replace" and plan.leaving is not None and bool(plan.leaving.blocked)
 
 
-def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
+def _creation_terms(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
     """Yield the parts of a creation; a pool without initial nodes takes one call."""
     target = plan.desired.target if plan.desired else None
     if target is None or not max(target.nodes.count, target.nodes.minimum):
@@ -100,7 +100,7 @@ def _made(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
             yield Term("nodes restarting to configure MIG", known.reboot, is_proof=True)
 
 
-def _changed(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
+def _update_terms(plan: PoolPlan, known: CloudDurations) -> Iterable[Term]:
     calls = len(plan.requests)
     rolls = any(c.row.renews_nodes for c in plan.changes)
     if calls - rolls > 0:

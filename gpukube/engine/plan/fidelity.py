@@ -59,14 +59,14 @@ _FIELDS: Final = {feature: field for feature, field, _ in _USES}
 CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
 """Fields that affect resource name, count, isolation, or price: a cloud that lacks one is not an alternative."""
 
-_ASKED_WITH: Final = {"sharing.mig.profile": "sharing.mig.strategy"}
+_USED_WITH: Final = {"sharing.mig.profile": "sharing.mig.strategy"}
 """Field -> field of its features: a profile is always used with one of the strategies."""
 
-_CUTS: Final = Ability("emulated", "the GPU Operator's MIG manager")
+_MIG_MANAGER: Final = Ability("emulated", "the GPU Operator's MIG manager")
 _BY_OPERATOR: Final[Mapping[str, Ability]] = {
     "driver.version": Ability("emulated", "the version of the GPU Operator's driver container"),
-    "sharing.mig.single": _CUTS,
-    "sharing.mig.mixed": _CUTS,
+    "sharing.mig.single": _MIG_MANAGER,
+    "sharing.mig.mixed": _MIG_MANAGER,
     "sharing.mig.layout": Ability("emulated", "the GPU Operator's MIG manager, with gpukube's configuration"),
     "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing"),
     "sharing.mps": Ability("emulated", "the device plugin's sharing.mps"),
@@ -94,7 +94,7 @@ def used_features(target: Target) -> tuple[str, ...]:
 
 def features_at(field: str) -> tuple[str, ...]:
     """List the features that belong to a field of a pool or to fields below it: "sharing.mig" -> two."""
-    field = _ASKED_WITH.get(field, field)
+    field = _USED_WITH.get(field, field)
     around = [(feature, f"{at}.") for feature, at, _ in _USES]
     return tuple(feature for feature, at in around if f"{field}.".startswith(at) or at.startswith(f"{field}."))
 

@@ -58,9 +58,9 @@ def find_pools(  # noqa: PLR0913 - options that change what a name selects
             if doubt and (doubt.code == "half-marks" or not releasing):
                 raise Conflict.of([doubt])
         if releasing:
-            found |= {plan.cluster.key: _strangers_alone(plan, found[plan.cluster.key], names)}
+            found |= {plan.cluster.key: _by_cloud_name(plan, found[plan.cluster.key], names)}
         if not one_of_two:
-            _require_plain(plan, found[plan.cluster.key], names)
+            _require_unambiguous(plan, found[plan.cluster.key], names)
     for name in names:
         live = any(is_named(name, key, pool) for key, pools in found.items() for pool in pools)
         if not live and not may_be_gone and not any(declared_as(plan, name) for plan in plans):
@@ -72,13 +72,13 @@ def _require_declared(plan: ClusterPlan, owners: Sequence[str], names: Sequence[
     """Check the live pools that the spec declares under these names and that lost their labels or were released."""
     for expected in plan.desired:
         if any(is_named(name, plan.cluster.key, expected.target) for name in names):
-            if lost := _lost(plan, expected):
+            if lost := _without_labels(plan, expected):
                 raise _unmarked(expected, lost[0])
             for pool in released_pools(plan, expected):
                 _require_ours(plan.cluster, pool, owners)
 
 
-def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> None:
+def _require_unambiguous(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> None:
     """Reject the name of a pool that is being replaced: it matches two pools, so both must be named."""
     for pool in found:
         both = sorted(o.name for o in found if (o.owner, o.pool) == (pool.owner, pool.pool))
@@ -96,14 +96,14 @@ def _require_plain(plan: ClusterPlan, found: Sequence[Observed], names: Sequence
             )
 
 
-def _strangers_alone(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> tuple[Observed, ...]:
+def _by_cloud_name(plan: ClusterPlan, found: Sequence[Observed], names: Sequence[str]) -> tuple[Observed, ...]:
     """Let "cluster/name" select by cloud name if pools with the same labels are not a replacement."""
     named = {name.removeprefix(f"{plan.cluster.key}/") for name in names if "/" in name}
-    meant = {
+    named_owners = {
         (pool.owner, pool.pool) for pool in found
         if pool.name in named and (doubt := doubtful(plan.cluster, pool, plan.live)) and doubt.code == "two-pools"
     }  # fmt: skip
-    return tuple(pool for pool in found if (pool.owner, pool.pool) not in meant or pool.name in named)
+    return tuple(pool for pool in found if (pool.owner, pool.pool) not in named_owners or pool.name in named)
 
 
 def released_pools(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
@@ -136,11 +136,11 @@ def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
     for expected in plan.desired:
         target = expected.target
         requested = any(is_named(name, plan.cluster.key, target) for name in names)
-        if requested and (target.owner, target.pool) not in live and not _lost(plan, expected):
+        if requested and (target.owner, target.pool) not in live and not _without_labels(plan, expected):
             yield target.pool
 
 
-def _lost(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
+def _without_labels(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
     """Find the live pools that are identified as a declared one only by the copy of its labels."""
     return tuple(o for o in plan.live if has_lost_marks(desired, o))
 

@@ -51,14 +51,14 @@ def _with_cost(plan: PoolPlan, seen: Snapshot | None, pods: Mapping[str, Sequenc
     if not costs_something(plan):
         return replace(plan, capacity=capacity)
     live = len(nodes) if seen else plan.observed.nodes
-    count = _going(plan, live)
+    count = _affected_nodes(plan, live)
     machine = live_machine(plan.cluster.provider, plan.observed)
     gpus = machine.gpus * count if machine and count is not None else None
     named = None if pods is None else tuple(sorted(pod for node in nodes for pod in pods.get(node.name, ())))
     return replace(plan, capacity=capacity, loss=Loss(count, gpus, named, None if count == live else live))
 
 
-def _going(plan: PoolPlan, live: int | None) -> int | None:
+def _affected_nodes(plan: PoolPlan, live: int | None) -> int | None:
     """Count the live nodes that the plan deletes or disrupts; if a pool only shrinks, those beyond its new size."""
     smaller = plan.action == "update" and all(c.change.field[0] == "nodes" for c in plan.disruptive)
     if not smaller or live is None:

@@ -54,11 +54,11 @@ def with_quotas(
     reported: set[CloudQuota] = set()
     found = []
     for plan in plans:
-        ours = uses[plan.cluster.key]
-        new = [use for use in ours if use.quota not in reported]  # clusters that share one have the same numbers
+        own = uses[plan.cluster.key]
+        new = [use for use in own if use.quota not in reported]  # clusters that share one have the same numbers
         reported.update(use.quota for use in new)
         problems = (*plan.diagnostics, *shortfalls(new, plan.cluster.key))
-        found.append(replace(plan, quotas=ours, diagnostics=problems))
+        found.append(replace(plan, quotas=own, diagnostics=problems))
     return tuple(found)
 
 
@@ -168,11 +168,11 @@ def quotas_for(
         By cluster key, its quotas with what the whole run needs of them. An unreadable quota is unknown.
     """
     readers: dict[CloudQuota, str] = {}
-    for key, ours in needs.items():
-        for need in ours:
+    for key, own in needs.items():
+        for need in own:
             readers.setdefault(need.quota, key)
-    uses = summed((need for ours in needs.values() for need in ours), _read(readers, clouds, at_once))
-    return {key: tuple(uses[quota] for quota in dict.fromkeys(n.quota for n in ours)) for key, ours in needs.items()}
+    uses = summed((need for own in needs.values() for need in own), _read(readers, clouds, at_once))
+    return {key: tuple(uses[quota] for quota in dict.fromkeys(n.quota for n in own)) for key, own in needs.items()}
 
 
 def summed(needs: Iterable[QuotaNeed], readings: Mapping[CloudQuota, QuotaReading]) -> dict[CloudQuota, QuotaUse]:
@@ -201,18 +201,18 @@ def _read(
 
 def by_place(quotas: Iterable[CloudQuota]) -> dict[tuple[str, str], tuple[CloudQuota, ...]]:
     """Group the readable quotas by place; one call reads all quotas of a place."""
-    asked = sorted((quota for quota in quotas if not quota.unread), key=_place)
-    return {place: tuple(found) for place, found in groupby(asked, _place)}
+    readable = sorted((quota for quota in quotas if not quota.unread), key=_place)
+    return {place: tuple(found) for place, found in groupby(readable, _place)}
 
 
 def as_read(
-    asked: Iterable[CloudQuota], answer: Mapping[CloudQuota, QuotaReading] | GpukubeError
+    readable: Iterable[CloudQuota], answer: Mapping[CloudQuota, QuotaReading] | GpukubeError
 ) -> dict[CloudQuota, QuotaReading]:
     """Return each quota's reading from the result for its place."""
     if isinstance(answer, GpukubeError):
-        return dict.fromkeys(asked, QuotaReading(unknown=str(answer)))
+        return dict.fromkeys(readable, QuotaReading(unknown=str(answer)))
     missing = QuotaReading(unknown="the cloud does not list it")
-    return {quota: answer.get(quota, missing) for quota in asked}
+    return {quota: answer.get(quota, missing) for quota in readable}
 
 
 def _place(quota: CloudQuota) -> tuple[str, str]:

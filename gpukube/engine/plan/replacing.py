@@ -33,7 +33,7 @@ def with_replacements(plan: ClusterPlan, session: Session, scope: Scope) -> Clus
     """Check the replacements of a cluster's plan, and set the calls of the chosen way for each."""
     if not any(pool.replacement for pool in plan.pools):
         return plan
-    return replace(plan, pools=tuple(_judged(pool, plan, session, scope) for pool in plan.pools))
+    return replace(plan, pools=tuple(_checked(pool, plan, session, scope) for pool in plan.pools))
 
 
 def busy_nodes(kube: Kube, pool: Observed) -> frozenset[str]:
@@ -84,26 +84,29 @@ def with_size(provider: Provider, successor: Desired, needed: int, live: Observe
         sized = replace(nodes, minimum=least, count=max(count, least))
         if sized == nodes:
             return successor
-        asked = replace(target, nodes=sized)
-        if all(one in known for one in provider.check(asked) if one.severity == "error"):
-            return provider.desired(asked, successor.ownership, successor.promise)
+        resized = replace(target, nodes=sized)
+        if all(one in known for one in provider.check(resized) if one.severity == "error"):
+            return provider.desired(resized, successor.ownership, successor.promise)
     return successor
 
 
-def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -> PoolPlan:
+def _checked(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -> PoolPlan:
     found, provider = pool.replacement, session.provider
     if found is None or pool.observed is None:
         return pool
     if found.beside is not None:
-        return _under_way(pool, found, plan, scope)
+        return _in_progress(pool, found, plan, scope)
     judged = [*found.obstacles]
     if (successor := found.successor) is not None:
         if successor.target.nodes.autoscaled and plan.seen:
-            found = _sized(found, successor, pool.observed, session)
-        judged += [*_of_the_name(successor, pool, plan, provider), *_of_room(successor, pool, provider)]
+            found = _with_initial_nodes(found, successor, pool.observed, session)
+        judged += [
+            *_name_obstacles(successor, pool, plan, provider),
+            *_coexistence_obstacles(successor, pool, provider),
+        ]
         if plan.seen is not None:  # a plan that skips the cluster makes no further call
             judged += session.cloud.check_limits(found.successor or successor, len(plan.live))
-        judged += _of_quota(found.successor or successor, pool, plan, session)
+        judged += _quota_obstacles(found.successor or successor, pool, plan, session)
     found = replace(
         found,
         obstacles=tuple(one for one in judged if one.severity == "error"),
@@ -117,7 +120,7 @@ def _judged(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) -
     return replace(pool, requests=found.requests)
 
 
-def _sized(found: Replacement, successor: Desired, old: Observed, session: Session) -> Replacement:
+def _with_initial_nodes(found: Replacement, successor: Desired, old: Observed, session: Session) -> Replacement:
     """Show the creation with its initial number of nodes."""
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
     sized = with_size(session.provider, successor, needed)
@@ -139,7 +142,7 @@ def impossible(pool: PoolPlan, obstacle: Finding) -> Finding:
     )
 
 
-def _under_way(pool: PoolPlan, found: Replacement, plan: ClusterPlan, scope: Scope) -> PoolPlan:
+def _in_progress(pool: PoolPlan, found: Replacement, plan: ClusterPlan, scope: Scope) -> PoolPlan:
     """Refine the step of a running replacement by the cluster's state: a cordon has no other trace."""
     old = pool.observed
     nodes = nodes_of_pool(plan.seen, old) if plan.seen and old else ()
@@ -158,7 +161,7 @@ def _under_way(pool: PoolPlan, found: Replacement, plan: ClusterPlan, scope: Sco
     return replace(pool, diagnostics=(*pool.diagnostics, problem))
 
 
-def _of_the_name(successor: Desired, pool: PoolPlan, plan: ClusterPlan, provider: Provider) -> Iterator[Finding]:
+def _name_obstacles(successor: Desired, pool: PoolPlan, plan: ClusterPlan, provider: Provider) -> Iterator[Finding]:
     """Find obstacles to the new pool's name: the cloud's rules, or another pool with that name."""
     name, where = successor.target.name, successor.target.locator.at("name")
     known = provider.check(pool.desired.target) if pool.desired else []
@@ -172,7 +175,7 @@ def _of_the_name(successor: Desired, pool: PoolPlan, plan: ClusterPlan, provider
         yield Finding("surge-impossible", where, f'the spec has another pool with the cloud name "{name}"', fix=shorter)
 
 
-def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator[Finding]:
+def _coexistence_obstacles(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator[Finding]:
     """Find obstacles to two pools at the same time."""
     old: Observed | None = pool.observed
     if old is None:
@@ -193,7 +196,7 @@ def _of_room(successor: Desired, pool: PoolPlan, provider: Provider) -> Iterator
         )
 
 
-def _of_quota(successor: Desired, pool: PoolPlan, plan: ClusterPlan, session: Session) -> Iterator[Finding]:
+def _quota_obstacles(successor: Desired, pool: PoolPlan, plan: ClusterPlan, session: Session) -> Iterator[Finding]:
     """Find quotas that cannot cover the new pool's first nodes; the old pool counts until it is deleted."""
     known, target = session.provider.extras.quotas, successor.target
     if known is None or plan.facts is None or plan.seen is None:

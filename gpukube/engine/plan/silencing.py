@@ -84,7 +84,7 @@ def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
             reported += [found, _hides_error(entry, found)]
         else:
             silenced.append(Silenced(found, entry.reason))
-    reported += _wrong(
+    reported += _silence_problems(
         entries, met, findings, {(number, index) for number, one in enumerate(specs) for index in one.unknown}
     )
     return Judged(tuple(dict.fromkeys(reported)), tuple(dict.fromkeys(silenced)))
@@ -98,7 +98,7 @@ def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
                 yield _Entry((number, index), silence.rule, silence.reason, at.path(path), at.at(path))
 
 
-def _wrong(
+def _silence_problems(
     entries: Sequence[_Entry], met: set[Where], findings: Sequence[OfPool], mistaken: set[PoolKey]
 ) -> Iterator[Finding]:
     """Find silences that name no rule or match nothing, each place once.

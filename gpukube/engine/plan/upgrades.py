@@ -71,16 +71,16 @@ def with_outlook(
     observed, desired = plan.observed, plan.desired
     if observed is None or desired is None:
         return plan
-    asked = observed.name in offers
-    repaired = asked and observed.state == "failed"  # an upgrade that stopped half-way
+    requested = observed.name in offers
+    repaired = requested and observed.state == "failed"  # an upgrade that stopped half-way
     if plan.action not in ("no-op", "update") and not repaired:
         return plan
     offer = offers.get(observed.name) or NodeOffer(desired.target.kubernetes_version or facts.kubernetes_version)
     declared = any(change.change.field == KUBERNETES_VERSION for change in plan.changes)
-    outlook = UpgradeOutlook(upgrades.system(observed), offer, upgrades.terms(observed, facts), asked or declared)
-    if not outlook.is_behind and not asked:
+    outlook = UpgradeOutlook(upgrades.system(observed), offer, upgrades.terms(observed, facts), requested or declared)
+    if not outlook.is_behind and not requested:
         return plan
-    findings = _findings(plan.where, outlook) if asked else ()
+    findings = _findings(plan.where, outlook) if requested else ()
     return replace(plan, upgrade=outlook, diagnostics=(*plan.diagnostics, *findings))
 
 
@@ -107,8 +107,8 @@ def with_unfinished(
         return replace(plan, resumes=resumes)
     live = upgrades.system(observed)
     outlook = UpgradeOutlook(live, NodeOffer(live.kubernetes), upgrades.terms(observed, facts))
-    asked = replace(plan.upgrade or outlook, is_asked=True)
-    return replace(plan, upgrade=asked, resumes=resumes, why=f"{plan.why}; that resumes an upgrade")
+    planned = replace(plan.upgrade or outlook, is_asked=True)
+    return replace(plan, upgrade=planned, resumes=resumes, why=f"{plan.why}; that resumes an upgrade")
 
 
 def outdated_nodes(nodes: Sequence[NodeView], marks: NodeMarks) -> list[NodeView]:

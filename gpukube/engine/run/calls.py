@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _THREAD: Final = "gpukube-call"
-_LOOK_S: Final = 0.1
+_CHECK_S: Final = 0.1
 """Interval for checking the stop and the clock; a response is noticed at once."""
-_ANSWER_S: Final = 2.0
+_RESPONSE_S: Final = 2.0
 """Wait for the response to a change in flight when the run is stopped, so that the report can include its result."""
-_CLEANING_S: Final = 2.0
-"""Total time for calls that clean up; together with `_ANSWER_S` the report is printed within 5 s of a stop."""
+_CLEANUP_S: Final = 2.0
+"""Total time for calls that clean up; together with `_RESPONSE_S` the report is printed within 5 s of a stop."""
 _IDLE: Final[list[SimpleQueue[Callable[[], None]]]] = []
 """Idle threads to reuse: a diff of a fleet makes thousands of calls, most of them short."""
 os.register_at_fork(after_in_child=_IDLE.clear)  # a fork has none of these threads
@@ -83,42 +83,42 @@ class Calls:
         self._require_time(where, doing)
         given_up = threading.Event()
         answer = begin(work, given_up)
-        patience_s = _ANSWER_S if changes else 0.0
+        patience_s = _RESPONSE_S if changes else 0.0
         end = math.inf
         try:
             # SDK calls cannot be interrupted: wait next to the call, so that a stop is noticed within one interval.
-            while not _ended(answer, _LOOK_S):
+            while not _ended(answer, _CHECK_S):
                 if self._clock.stopped:
                     end = min(end, time.monotonic() + patience_s)
                 if time.monotonic() >= end:
                     raise Stopped(in_flight=changes)
                 if self._clock.now() >= self._end:
-                    raise self._late(where, doing, in_flight=changes)
+                    raise self._timeout_error(where, doing, in_flight=changes)
         finally:
             given_up.set()  # no effect on a call that has ended
         return answer.result()
 
-    def cleaning(self) -> _Cleaning:
+    def cleaning(self) -> _CleanupCalls:
         """See Caller."""
-        return _Cleaning()
+        return _CleanupCalls()
 
     def _require_time(self, where: str, doing: str) -> None:
         """Raise once the run is over, so that nothing more starts."""
         if self._clock.stopped:
             raise Stopped
         if self._clock.now() >= self._end:
-            raise self._late(where, doing, in_flight=False)
+            raise self._timeout_error(where, doing, in_flight=False)
 
-    def _late(self, where: str, doing: str, *, in_flight: bool) -> WaitTimeout:
+    def _timeout_error(self, where: str, doing: str, *, in_flight: bool) -> WaitTimeout:
         fix = f"the cloud keeps working; to resume: {self._resume}"
         return WaitTimeout(f"timed out while {doing}", where=where, fix=fix, in_flight=in_flight)
 
 
-class _Cleaning:
+class _CleanupCalls:
     """Caller for the cleanup calls of a run; its time starts with its creation."""
 
     def __init__(self) -> None:
-        self._end = time.monotonic() + _CLEANING_S
+        self._end = time.monotonic() + _CLEANUP_S
 
     def __call__(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
         given_up = threading.Event()
@@ -129,7 +129,7 @@ class _Cleaning:
             raise WaitTimeout(f"no answer in time while {doing}", where=where, fix=fix, in_flight=changes)
         return answer.result()
 
-    def cleaning(self) -> _Cleaning:
+    def cleaning(self) -> _CleanupCalls:
         return self
 
 
@@ -176,7 +176,7 @@ def are_left() -> bool:
 
 
 @contextmanager
-def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
+def reading_responses(title: str, where: str, doing: str) -> Iterator[None]:
     """Attribute errors to their cluster, and distinguish an unreadable response from a defect.
 
     An exception raised while a response is read comes from outside; any other is gpukube's fault.
@@ -195,7 +195,7 @@ def answers_of(title: str, where: str, doing: str) -> Iterator[None]:
     except GpukubeError:
         raise
     except MISREAD as error:
-        if not _is_of_answer(error):
+        if not _is_from_response(error):
             raise defect(error, where) from error
         raise CloudError(
             f"the response is not from {title}: {doing}",
@@ -215,7 +215,7 @@ _SERVES: Final = re.compile(
 """Modules used to read responses and for other work; their callers decide."""
 
 
-def _is_of_answer(error: BaseException) -> bool:
+def _is_from_response(error: BaseException) -> bool:
     """Return whether an exception was raised while a response was read, judged by the innermost conclusive frame."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     for frame in reversed(frames):
@@ -246,7 +246,7 @@ class BoundedCloud:
         self._bounded = calls
 
     def _calls(self, where: str, doing: str, work: Callable[[], _T], *, changes: bool = False) -> _T:
-        with answers_of(self._title, where, doing):
+        with reading_responses(self._title, where, doing):
             return self._bounded(where, doing, work, changes=changes)
 
     def identify(self) -> ClusterFacts:

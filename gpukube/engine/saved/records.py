@@ -22,7 +22,7 @@ Mark = Annotated[int, Meta(ge=0)]
 
 
 class SpecRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """One spec as it was loaded: defaults, --set and variables are in it: no file and no variable is read again."""
+    """One spec as it was loaded, with defaults, --set and variables applied: no file or variable is read again."""
 
     names: Annotated[
         tuple[str, ...], Meta(min_length=1, description="Where it was written: the file, then --set arguments.")
@@ -42,7 +42,7 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
     clusters: Annotated[tuple[str, ...], Meta(description="Globs of --cluster.")]
     pools: Annotated[tuple[str, ...], Meta(description="Globs of --pool.")]
-    skip_cluster: Annotated[bool, Meta(description="Always false: what was not looked at is not saved.")]
+    skip_cluster: Annotated[bool, Meta(description="Always false: a plan without the clusters' state is not saved.")]
     adopt: bool
     prune: bool
     replace: Annotated[str, Meta(description='"recreate", "surge", or "" for not at all.')]
@@ -66,7 +66,7 @@ class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 
 class RequestRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """One call of the cloud, as planned."""
+    """One call to the cloud, as planned."""
 
     service: str
     operation: str
@@ -74,12 +74,12 @@ class RequestRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class SightRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A live pool as the plan saw it: what must not have moved when the plan is applied."""
+    """A live pool as the plan read it: it must be unchanged when the plan is applied."""
 
     name: Annotated[str, Meta(description="The cloud's name.")]
     state: Literal["ready", "busy", "failed", "deleting"]
-    etag: Annotated[str, Meta(description='The cloud\'s version of the pool; "" where it has none.')]
-    fields: Annotated[Json, Meta(description="Normalised fields; numbers that an autoscaler moves are none.")]
+    etag: Annotated[str, Meta(description='The cloud\'s version of the pool; "" if it has none.')]
+    fields: Annotated[Json, Meta(description="Normalized fields, without numbers that an autoscaler changes.")]
     labels: dict[str, str]
     taints: tuple[str, ...]
 
@@ -93,7 +93,7 @@ class PoolRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
     changes: tuple[ChangeRecord, ...]
     requests: tuple[RequestRecord, ...]
-    seen: Annotated[SightRecord | None, Meta(description="null where nothing was there.")]
+    seen: Annotated[SightRecord | None, Meta(description="null if no pool was live.")]
 
 
 class MarkRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -132,11 +132,11 @@ class RepairRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     pool: str
     field: str
     wanted: str
-    live: Annotated[str | None, Meta(description="null where it is gone.")]
+    live: Annotated[str | None, Meta(description="null if it is missing.")]
 
 
 class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """One cluster: who it is, what was seen, what will be done."""
+    """One cluster: its identity, what was read, what will be done."""
 
     cluster: Annotated[str, Meta(description="Key in the spec.")]
     provider: str
@@ -151,7 +151,7 @@ class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class PlanRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A plan of gpukube, saved to be applied as it is or not at all."""
+    """A plan of gpukube, saved to be applied exactly or not at all."""
 
     kind: Literal["SavedPlan"]
     schema_version: Annotated[int, Meta(ge=1, le=1)]

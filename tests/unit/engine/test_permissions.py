@@ -23,7 +23,7 @@ from gpukube.cluster.names import NAMESPACE
 from gpukube.core.meanings import Problem
 from gpukube.core.permissions import EXTRAS, PRINT_POLICY, Extra, PolicyLevel
 from gpukube.engine.change.probing import _NEEDED as PROBING
-from gpukube.engine.change.release import NEEDED, NEEDED_BESIDES
+from gpukube.engine.change.release import NEEDED, NEEDED_PER_CHART
 from gpukube.engine.documents.schema import document_schema
 from gpukube.engine.permissions.chart_roles import (
     OPERATOR_EVERYWHERE,
@@ -379,7 +379,7 @@ def test_roles_when_compared_with_what_gpukube_checks_first_then_each_check_pass
     assert asked(NEEDED) <= plain
     assert asked(PROBING) <= plain
     operator = {right.removesuffix(f" in {NAMESPACE}") for right in rights(SPEC + OPERATOR)}
-    assert asked((*NEEDED, *NEEDED_BESIDES["gpu-operator"])) <= operator
+    assert asked((*NEEDED, *NEEDED_PER_CHART["gpu-operator"])) <= operator
     assert "create clusterpolicies.nvidia.com" not in plain
 
 

@@ -11,7 +11,7 @@ from gpukube.core.values import ClusterFacts, Settings
 from gpukube.engine import looking
 from gpukube.engine.looking import plan_clusters
 from gpukube.engine.plan.prepare import Filters, Prepared
-from gpukube.engine.run.calls import answers_of
+from gpukube.engine.run.calls import reading_responses
 from gpukube.engine.run.session import Session
 from gpukube.errors import ExitCode, GpukubeError
 from gpukube.gpu.sharing import Sharing
@@ -105,6 +105,6 @@ def frames_of(*modules: str) -> Callable[[], None]:
     ],
 )
 def test_failure_when_it_comes_out_of_reading_then_an_answer_else_a_defect(modules: tuple[str, ...], code: str) -> None:
-    with pytest.raises(GpukubeError) as caught, answers_of("AKS", "train-aks", "reading"):
+    with pytest.raises(GpukubeError) as caught, reading_responses("AKS", "train-aks", "reading"):
         frames_of(*modules)()
     assert caught.value.diagnostics[0].code == code
