@@ -94,7 +94,7 @@ class AwsPermissions:
         self._service = service
 
     def needs(self, scope: Scope, body: bytes) -> list[Need]:
-        """List what a request needs, the permission for the call itself first; () if its signature is invalid."""
+        """List what a request needs, the permission for the call itself first; [] if its signature is invalid."""
         request = Request(scope)
         try:
             caller = read_caller(request.headers, request.query_params)

@@ -143,7 +143,7 @@ def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], chann
 
 
 def _usual_upgrades(pool: wire.NodePool) -> wire.NodePool.UpgradeSettings:
-    """Return the default upgrade settings; Dynamic Workload Scheduler has its own (docs: concepts/dws)."""
+    """Return the default upgrade settings; scheduled nodes are upgraded when they end (docs: concepts/dws)."""
     if pool.queued_provisioning.enabled or pool.config.flex_start:
         return wire.NodePool.UpgradeSettings(strategy=wire.NodePoolUpdateStrategy.SHORT_LIVED)
     return wire.NodePool.UpgradeSettings(max_surge=1, strategy=wire.NodePoolUpdateStrategy.SURGE)
