@@ -1,7 +1,7 @@
-"""What GKE contributes to the catalog.
+"""GKE's part of the catalog.
 
-In scope: MIG partitions and drivers per machine. Out of scope: calls (`live.market`), and what their answers
-mean (`facts.listings`, `facts.prices`).
+In scope: MIG partitions and drivers per machine. Out of scope: calls (`live.market`), and parsing their responses
+(`facts.listings`, `facts.prices`).
 
 Source: docs: kubernetes-engine/how-to/gpus.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _GPUS: Final = "docs: kubernetes-engine/how-to/gpus"
 _MULTI: Final = "docs: kubernetes-engine/how-to/gpus-multi"
 _UBUNTU: Final = {"L4": 535, "H100": 535, "H200": 550, "B200": 570, "RTXPRO6000": 580}
-"""Chip -> the oldest driver branch that Ubuntu nodes need."""
+"""Chip -> oldest driver branch that supports it on Ubuntu nodes."""
 
 
 def _profiles(machine: Machine) -> tuple[str, ...]:
@@ -39,13 +39,13 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
 
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", inquiry.where):
-        from gpukube_gke.live.market import fetch  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_gke.live.market import fetch  # noqa: PLC0415 - only this call needs the SDK
     return fetch(inquiry)
 
 
 def _prices(requested: PriceInquiry) -> LivePrices:
     with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", requested.inquiry.where):
-        from gpukube_gke.live.market import fetch_prices  # noqa: PLC0415 - the SDK is needed for this alone
+        from gpukube_gke.live.market import fetch_prices  # noqa: PLC0415 - only this call needs the SDK
     return fetch_prices(requested)
 
 

@@ -1,7 +1,7 @@
-"""What is known to go wrong with GPU node pools of GKE: live pools -> ailments.
+"""Known problems of GPU node pools on GKE: live pools -> ailments.
 
-In scope: checks that need no more than what GKE says of its pools. Out of scope: calls, and what the inside of
-the cluster tells (gpukube.doctor).
+In scope: checks that need only what GKE returns about its pools. Out of scope: calls, and checks inside the cluster
+(gpukube.doctor).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from gpukube.errors import GpukubeError
 
 _DRIVER_FLOOR: Final = (1, 30, 1, 1156000)
-"""From 1.30.1-gke.1156000 on GKE installs the default driver unasked (docs: kubernetes-engine/how-to/gpus)."""
+"""First version that installs the default driver automatically (docs: kubernetes-engine/how-to/gpus)."""
 _MPS_FLOOR: Final = (1, 27, 7, 1088000)
-"""Docs: kubernetes-engine/how-to/nvidia-mps-gpus."""
+"""First version with MPS (docs: kubernetes-engine/how-to/nvidia-mps-gpus)."""
 _SCOPES: Final = ("devstorage.read_only", "devstorage.read_write", "devstorage.full_control", "cloud-platform")
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?.*")
 
@@ -38,7 +38,7 @@ _CHECKS: Final = CloudChecks()
 
 
 def parse_version(version: str) -> tuple[int, ...]:
-    """Read "1.30.1-gke.1156000" as (1, 30, 1, 1156000), with as many numbers as there are; () when it is none."""
+    """Parse "1.30.1-gke.1156000" as (1, 30, 1, 1156000), with its numbers only; () if it is not a version."""
     found = _VERSION.fullmatch(version)
     return tuple(int(part) for part in found.groups() if part is not None) if found else ()
 
@@ -88,7 +88,7 @@ def _accelerator(pool: Observed) -> Mapping[str, object]:
 
 
 def _driver(pool: Observed) -> str:
-    """The driver version as GKE has it; "" when it was never said."""
+    """Return the driver version as GKE has it; "" if it was never set."""
     found = str(at(_accelerator(pool), "gpuDriverInstallationConfig", "gpuDriverVersion") or "")
     return "" if found == "GPU_DRIVER_VERSION_UNSPECIFIED" else found
 
@@ -119,7 +119,7 @@ def _sharing_without_plugin(view: CloudView, pool: Observed) -> Fault | None:
         return None
     return fault(
         view.name_of(pool),
-        f"gpuSharingConfig {strategy} has no effect: the label {OPT_OUT_LABEL} disables GKE's plugin, which does it",
+        f"gpuSharingConfig {strategy} has no effect: the label {OPT_OUT_LABEL} disables GKE's plugin, which applies it",
         f"gcloud container node-pools update {_names(view, pool)} --node-labels {_kept(pool)}",
         evidence=(f"label {OPT_OUT_LABEL}=true", f"gpuSharingConfig.gpuSharingStrategy={strategy}"),
     )
@@ -184,7 +184,7 @@ def _taint(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "gke-scopes",
     title="nodes that cannot download the driver",
-    consequence="the driver's download is refused, and the nodes advertise no GPU",
+    consequence="the driver's download is denied, and the nodes advertise no GPU",
     link="https://cloud.google.com/kubernetes-engine/docs/how-to/gpus",
 )
 def _scopes(view: CloudView, pool: Observed) -> Fault | None:
@@ -239,7 +239,7 @@ def _mps_version(view: CloudView, pool: Observed) -> Fault | None:
 
 @_CHECKS.each_pool(
     "gke-autoprovisioned",
-    title="gpukube's pools that node auto-provisioning owns",
+    title="gpukube pools that node auto-provisioning owns",
     consequence="GKE deletes the pool when it is empty",
     link="https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning",
     severity="warning",
@@ -256,7 +256,7 @@ def _autoprovisioned(view: CloudView, pool: Observed) -> Fault | None:
 
 
 def _is_before(view: CloudView, pool: Observed, floor: tuple[int, ...]) -> bool:
-    """Compare the control plane; its build number, which the facts leave out, is at least the nodes'."""
+    """Return whether the control plane is older; its build number, which the facts lack, is at least the nodes'."""
     control, nodes = parse_version(view.facts.kubernetes_version), parse_version(str(pool.native.get("version") or ""))
     if not control or control[:3] > floor[:3]:
         return False
@@ -264,12 +264,12 @@ def _is_before(view: CloudView, pool: Observed, floor: tuple[int, ...]) -> bool:
 
 
 def _is_older(found: tuple[int, ...], floor: tuple[int, ...]) -> bool:
-    """Compare as far as the version goes: "1.30.1" alone is not older than a build of 1.30.1."""
+    """Compare versions to the shorter length: "1.30.1" alone is not older than a build of 1.30.1."""
     return found < floor[: len(found)]
 
 
 def _kept(pool: Observed) -> str:
-    """The labels without the one that keeps GKE's plugin away: an update replaces them all."""
+    """Return the labels to keep, without the one that disables GKE's plugin: an update replaces them all."""
     kept = (f"{key}={value}" for key, value in sorted(pool.labels.items()) if key != OPT_OUT_LABEL)
     return ",".join(kept) or '""'
 
@@ -291,6 +291,6 @@ DIAGNOSIS: Final = Diagnosis(
         "cdi.enabled=true",
     ),
 )
-"""GKE's autoscaler knows type, partitions and clients by itself (docs: kubernetes-engine/how-to/gpus).
+"""GKE's autoscaler derives devices from type, partitions, and clients (docs: kubernetes-engine/how-to/gpus).
 
-Operator beside GKE's own driver: NVIDIA/cloud-native-docs gpu-operator/google-gke.rst."""
+Operator next to GKE's own driver: NVIDIA/cloud-native-docs gpu-operator/google-gke.rst."""

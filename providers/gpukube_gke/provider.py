@@ -1,10 +1,10 @@
-"""The GKE provider: the pure half, tied together from its parts.
+"""The GKE provider: the pure half, assembled from its parts.
 
-In scope: `GkeProvider` and what GKE can do. Out of scope: any import of Google's SDK; `connect` imports the
-live half (`live.client`) when it is asked for.
+In scope: `GkeProvider` and GKE's abilities. Out of scope: any import of Google's SDK; `connect` imports the live half
+(`live.client`) on demand.
 
-Every installed provider is loaded wherever clouds are listed, so this module is cheap: what judges and translates a
-pool is imported by the method that needs it.
+Every command that lists clouds loads every installed provider, so this module imports little: methods import the code
+that checks and translates pools.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _FIELDS: Final = (
     f"{_ACCELERATOR}.gpuPartitionSize",
     f"{_ACCELERATOR}.gpuSharingConfig.gpuSharingStrategy",
 )
-"""Who installs what is decided by these (docs: kubernetes-engine/how-to/gpus, NVIDIA/cloud-native-docs google-gke)."""
+"""Fields that decide who installs what (docs: kubernetes-engine/how-to/gpus, NVIDIA/cloud-native-docs google-gke)."""
 
 
 class GkeExtras(Extras):
-    """What GKE has besides."""
+    """Optional parts of the GKE provider."""
 
-    pools_at_once = 4  # five operations may run, one is left to others (terraform-provider-google#15205)
+    pools_at_once = 4  # five operations may run at once; one is left to others (terraform-provider-google#15205)
     tolerates_resources = True  # docs: kubernetes-engine/how-to/gpus, Automatic tolerations
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")
     diagnosis = part(".diagnose:DIAGNOSIS")
@@ -81,19 +81,19 @@ class GkeProvider:
     extras = GkeExtras()
 
     def abilities(self) -> Mapping[str, Ability]:
-        """Say for every feature how faithful GKE is."""
+        """Return how GKE supports each feature."""
         from gpukube_gke.pool.fields import ABILITIES
 
         return ABILITIES
 
     def check(self, target: Target) -> list[Finding]:
-        """Find what GKE would refuse, before any call."""
+        """Report what GKE would reject, before any call."""
         from gpukube_gke.rules.checks import check_target
 
         return check_target(target)
 
     def stack(self, target: Target) -> NodeStack:
-        """Return what the nodes bring: driver and plugin, unless the spec says that somebody else runs the plugin."""
+        """Return what the nodes come with: driver and plugin, unless the spec makes somebody else run the plugin."""
         from gpukube_gke.facts.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
         from gpukube_gke.pool.fields import OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 
@@ -129,14 +129,16 @@ class GkeProvider:
         return find_row(change)
 
     def connect(self, cluster: ClusterRef, settings: Settings) -> Cloud:
-        """Make the live half; no call yet.
+        """Return the live half, without any call yet.
 
         Raises:
             MissingExtra: Google's SDK is not installed.
-            AccessError: The endpoint is one that credentials must not be sent to.
+            AccessError: Credentials must not be sent to the endpoint.
         """
         with importing_sdk("google-cloud-container", ("google", "grpc"), "gke", cluster.key):
-            from gpukube_gke.live.client import connect_cluster  # the SDK costs 320 ms, planning needs none
+            from gpukube_gke.live.client import (
+                connect_cluster,
+            )  # importing the SDK takes 320 ms, and planning does not need it
         return connect_cluster(cluster, settings)
 
 

@@ -1,4 +1,4 @@
-"""The calls for live node pools."""
+"""Calls that change live node pools."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ REQUESTS: Final = PoolRequests(
     follow_up=translate_taint,
     freeze=_freeze,
 )
-"""No `recreate`: a pool that failed must be deleted first. No `copy`: GKE writes it at creation only."""
+"""No `recreate`: a failed pool must be deleted first. No `copy`: it is written at creation only."""

@@ -1,7 +1,6 @@
-"""What GKE adds to the spec: its clusters, and what machines are reserved by.
+"""GKE's part of the spec: its clusters, and its reserved capacity.
 
-In scope: names, patterns and descriptions of these fields. Out of scope: what GKE allows beside them
-(rules.checks).
+In scope: names, patterns, and descriptions of these fields. Out of scope: further rules of GKE (rules.checks).
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 RESERVATION: Final = (
     r"^(projects/[a-z0-9:.-]+/reservations/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?(/reservationBlocks/[a-z0-9-]+)?$"
 )
-"""Name of a Compute Engine reservation, with the project that shares it or not (container v1: ReservationAffinity)."""
+"""Name of a Compute Engine reservation, with or without its project (container v1: ReservationAffinity)."""
 
 
 class GkeCluster(ClusterModel):
-    """A Google GKE cluster and the identity it is reached with."""
+    """A Google GKE cluster and the identity that gpukube uses for it."""
 
     provider: Literal["gke"] = Field(description=PROVIDER_FIELD)
     project: Text = Field(
@@ -42,7 +41,7 @@ class GkeCluster(ClusterModel):
 
 
 class WhenThere(SpecModel):
-    """Machines that come when Google has them, for a limited time."""
+    """Machines that start when Google has capacity, for a limited time."""
 
     max_run_duration: str | None = Field(
         default=None,
@@ -74,7 +73,7 @@ class GkeReserved(SpecModel):
 
 
 def _check_reserved(written: SpecModel) -> Iterator[ReservedProblem]:
-    """Find two durations of one pool."""
+    """Report two different durations of one pool."""
     if not isinstance(written, GkeReserved) or not written.flex_start or not written.queued:
         return
     first, second = written.flex_start.max_run_duration, written.queued.max_run_duration
@@ -82,7 +81,7 @@ def _check_reserved(written: SpecModel) -> Iterator[ReservedProblem]:
         yield ReservedProblem(
             "queued.maxRunDuration",
             f"is {second}, and that of flexStart is {first}",
-            "write it once: the pool has one duration",
+            "set it once: a pool has only one duration",
         )
 
 
@@ -103,5 +102,5 @@ SPEC: Final = CloudSpec(
     formats={RESERVATION: "expected a reservation's name, or projects/OWNER/reservations/NAME"},
     judges_shares=True,
 )
-"""Together: flex-start with queued provisioning (docs: kubernetes-engine/how-to/provisioningrequest, whose gcloud
+"""Both mean flex-start with queued provisioning (docs: kubernetes-engine/how-to/provisioningrequest, whose gcloud
 command has both flags)."""

@@ -61,7 +61,7 @@ PARTS: Final = {
 }
 GENERATED: Final = ("docs/codes.md", "docs/diagnostics/", "docs/spec.md", "docs/doctor.md", "docs/permissions.md")
 """Their texts are those of the code and of the captured messages, where each counts once."""
-LEFT: Final = {"docs": 0, "gpukube": 0, "providers": 16, "sandbox": 0, "tools": 0, "captured": 0}
+LEFT: Final = {"docs": 0, "gpukube": 0, "providers": 0, "sandbox": 0, "tools": 0, "captured": 0}
 """How many of each part have yet to be rewritten. Lower the numbers; do not raise one."""
 
 

@@ -1,1 +1,1 @@
-"""How pools of GKE are written for other tools."""
+"""Exports GKE pools to other tools."""

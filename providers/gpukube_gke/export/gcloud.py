@@ -1,4 +1,4 @@
-"""Node pools as commands of gcloud: the fields of gpukube's creation, option by option.
+"""Exports node pools as gcloud commands: the fields of gpukube's create request, option by option.
 
 Options: docs: sdk/gcloud/reference/container/node-pools/create; their meaning: google-cloud-sdk
 googlecloudsdk/command_lib/container/flags.py and api_lib/container/api_adapter.py.
@@ -66,7 +66,7 @@ _ON_BY_DEFAULT: Final = (
     "management.autoRepair",
     "config.shieldedInstanceConfig.enableIntegrityMonitoring",
 )
-"""Switches that say no by an option of their own; the others are off where the option is not there."""
+"""Switches with an option to turn them off; the others are off without their option."""
 _COUNTED: Final[Mapping[str, str]] = {
     "config.ephemeralStorageLocalSsdConfig.localSsdCount": "--ephemeral-storage-local-ssd",
     "config.localNvmeSsdBlockConfig.localSsdCount": "--local-nvme-ssd-block",
@@ -87,7 +87,7 @@ _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoS
 
 
 def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write a script that makes the node pools, one after the other: GKE makes one at a time."""
+    """Return a script that creates the node pools, one after the other: GKE creates one at a time."""
     commands = [_command(cluster, pool, losses) for pool in pools]
     return "set -eu\n\n" + "\n".join(commands)
 
@@ -101,7 +101,7 @@ def _command(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
         ("--cluster", cluster.name),
     ]
     surge = tree(body, "upgradeSettings")
-    if surge.keys() & {*_SURGE}:  # gcloud takes both or none; the API takes one for "and 0 of the other"
+    if surge.keys() & {*_SURGE}:  # gcloud requires both or neither; to the API a missing one is 0
         body["upgradeSettings"] = {**dict.fromkeys(_SURGE, 0), **surge}
     for path, value in _fields(body):
         found = _line(path, value, body)
@@ -113,7 +113,7 @@ def _command(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
 
 
 def _fields(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
-    """Go down to what an option is for: labels are one, whatever their keys."""
+    """Yield the fields that options set: all labels are one field, whatever their keys."""
     for key, below in value.items():
         path = f"{above}{key}"
         if isinstance(below, dict) and path not in _LISTS:
@@ -123,7 +123,7 @@ def _fields(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str,
 
 
 def _line(path: str, value: object, body: Mapping[str, object]) -> list[Line] | None:
-    """Return the options of a field; None where there is none for it."""
+    """Return the options of a field; None if it has none."""
     if path in _VALUES:
         return [(_VALUES[path], text(value))]
     if path in _SWITCHES:
@@ -174,7 +174,7 @@ def _networks(body: Mapping[str, object]) -> list[Line]:
 
 
 def _pod_range(body: Mapping[str, object]) -> list[Line]:
-    """A range of that name, or with createPodRange a new one."""
+    """Return the option for an existing pod range, or with createPodRange for a new one."""
     network = tree(body, "networkConfig")
     name, addresses = text(network, "podRange"), text(network, "podIpv4CidrBlock")
     if not network.get("createPodRange"):
@@ -214,4 +214,4 @@ _TOGETHER: Final[Mapping[str, Callable[[Mapping[str, object]], list[Line] | None
     "networkConfig.podIpv4CidrBlock": _nothing,
     "upgradeSettings.strategy": _strategy,
 }
-"""Fields that are written with others: each is written where its first stands, the others nowhere."""
+"""Fields that share options: the first field writes them, the others nothing."""

@@ -1,6 +1,6 @@
-"""The creation of a node pool as it is exported: gpukube's own request.
+"""The create request of a node pool, from which exports start.
 
-In scope: what all targets of GKE begin with. Out of scope: the form of one target.
+In scope: input of all of GKE's export targets. Out of scope: the format of one target.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tools that node pools are written for."""
+"""Export targets of node pools."""
 
 from __future__ import annotations
 

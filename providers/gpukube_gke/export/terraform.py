@@ -1,6 +1,6 @@
-"""Node pools as resources of the Terraform provider hashicorp/google: google_container_node_pool.
+"""Exports node pools as resources of the Terraform provider hashicorp/google: google_container_node_pool.
 
-Its arguments are the fields of google.container.v1 in another spelling, but for those in `_RENAMED`
+Its arguments are the fields of google.container.v1 in another spelling, except for those in `_RENAMED`
 (hashicorp/terraform-provider-google website/docs/r/container_node_pool.html.markdown, and container_cluster for
 node_config).
 """
@@ -38,7 +38,7 @@ _RENAMED: Final[Mapping[str, str]] = {
 _MAPS: Final = frozenset({"config.labels", "config.resourceLabels"})
 """Fields that are arguments, not blocks."""
 _NUMBERS: Final = re.compile(r"(count|Count|Gb|maxSurge|maxUnavailable|maxPodsPerNode|threadsPerCore|PerGpu)$")
-"""Names of fields whose numbers google.container.v1 writes as texts, 64 bits wide."""
+"""Names of fields whose 64-bit numbers are strings in google.container.v1."""
 _LEFT_OUT: Final = frozenset({"name", "initialNodeCount", "autoscaling.enabled"})
 _NO_ARGUMENT: Final = (
     "bestEffortProvisioning",
@@ -46,7 +46,7 @@ _NO_ARGUMENT: Final = (
     "config.gpuDirectConfig",
 )
 _LIVE: Final = frozenset({"autoscaling", "locations", "management", "maxPodsConstraint", "placementPolicy"})
-"""Members of a live pool that are written whether a spec would have them or not, as the next of its nodes."""
+"""Members of a live pool that are exported even if a spec would not have them."""
 _LIVE_CONFIG: Final = frozenset(
     {
         "bootDiskKmsKey",
@@ -67,9 +67,9 @@ _SWITCHES: Final[Mapping[str, tuple[str, ...]]] = {
     "management": ("autoRepair", "autoUpgrade"),
     "shieldedInstanceConfig": ("enableSecureBoot", "enableIntegrityMonitoring"),
 }
-"""Members that the provider takes for true where they are not written, and the API leaves out where they are false."""
+"""Members that default to true in the provider, while the API omits them if they are false."""
 _SYSTEM_LABELS: Final = "goog-gke-"
-"""Resource labels that GKE writes; the provider leaves them alone."""
+"""Prefix of resource labels that GKE writes and the provider ignores."""
 
 
 _SERVICE: Final = frozenset(
@@ -89,23 +89,23 @@ _SERVICE: Final = frozenset(
         "version",
     }
 )
-"""Members of a live pool that say how it is, or are written by themselves."""
+"""Members of a live pool that are status, or are exported separately."""
 
 
 def write_hcl(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Losses) -> str:
-    """Write the resources of the pools, with import blocks for live ones."""
+    """Return the resources of the pools, with import blocks for live ones."""
     losses.note(f"the provider: hashicorp/google, configured for project {cluster.identity['project']}")
-    losses.note("taints: GKE adds some by itself, the GPU taint too; their changes are ignored")
+    losses.note("taints: GKE adds some itself, including the GPU taint; Terraform ignores their changes")
     return render(resource for pool in pools for resource in resources_of(cluster, pool, losses))
 
 
 def resource_of(cluster: ClusterRef, pool: ExportedPool) -> Block:
-    """Return the block that is the pool."""
+    """Return the resource block of the pool."""
     return resources_of(cluster, pool, Losses())[-1]
 
 
 def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> list[Block]:
-    """Return the blocks of one pool, the import included."""
+    """Return the blocks of one pool, including the import."""
     name, wire = resource_name(pool.name), _live(pool) if pool.live else node_pool_of(pool)
     scaled = bool(at(wire, "autoscaling", "enabled"))
     moved = ["node_config[0].taint", "initial_node_count"]
@@ -128,9 +128,9 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
 
 
 def _live(pool: ExportedPool) -> dict[str, object]:
-    """Return what is live of what a spec would write, and more, since another value of most of it replaces the pool.
+    """Return the live members that a spec would set, and others, since a different value usually replaces the pool.
 
-    Versions are left to the service, and taints are those that a spec has.
+    The service manages versions; taints are those that a spec has.
     """
     native, written = tree(pool.live.native) if pool.live else {}, node_pool_of(pool)
     config, chosen = tree(native, "config"), tree(written, "config")
@@ -149,7 +149,7 @@ def _live(pool: ExportedPool) -> dict[str, object]:
 
 
 def _items(pool: ExportedPool, members: Mapping[str, object], above: str, losses: Losses) -> Iterator[Block | Argument]:
-    """Write arguments, then blocks."""
+    """Yield arguments, then blocks."""
     blocks: list[Block] = []
     for key, value in members.items():
         path = f"{above}{key}"

@@ -1,1 +1,1 @@
-"""What is known of GKE: places, images, machines, the meaning of its errors. Pure."""
+"""GKE data: places, images, machines, and the meaning of its errors. Pure."""

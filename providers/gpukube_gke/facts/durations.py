@@ -1,8 +1,8 @@
-"""How long GKE takes for changes of pools.
+"""How long GKE takes to change pools.
 
-In scope: the numbers. Out of scope: what a plan makes of them (gpukube.engine.plan.durations).
+In scope: the numbers. Out of scope: how a plan uses them (gpukube.engine.plan.durations).
 
-A stock-out is not among them: GKE tries for 35 to 40 minutes then (akka/akka-core#32992).
+The numbers exclude stockouts, for which GKE keeps trying for 35 to 40 minutes (akka/akka-core#32992).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which GKE is talked to, by which protocol, and whether real credentials may go there.
+"""Chooses the GKE endpoint and protocol, and decides whether real credentials may be sent there.
 
-In scope: that decision, from settings alone. Out of scope: credentials, the SDK.
+In scope: that decision, from settings only. Out of scope: credentials, the SDK.
 
-Google's own endpoint is spoken to by gRPC. `endpoints["gke"]` is a URL and selects REST; `endpoints["gke-grpc"]` is
-host:port on loopback and selects gRPC without TLS. A real token goes to no unencrypted port, to no loopback port, and
-nowhere at all in sandbox mode.
+Google's own endpoint uses gRPC. `endpoints["gke"]` is a URL and selects REST; `endpoints["gke-grpc"]` is
+host:port on loopback and selects gRPC without TLS. A real token is never sent to an unencrypted port or a loopback
+port, and in sandbox mode nowhere.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go.
+    """Destination of requests.
 
     Attributes:
         url: Base URL for REST without a slash at the end; "" for Google's own endpoint.
-        grpc: host:port for gRPC without TLS; "" for none. Wins over url.
-        is_emulated: On loopback: no credentials are read, and the secret is sent in their place.
-        secret: Of the emulated cloud.
+        grpc: host:port for gRPC without TLS; "" for none. Takes precedence over url.
+        is_emulated: Whether it is on loopback: then requests send the secret, and credentials are not read.
+        secret: Secret of the emulated cloud.
     """
 
     url: str = ""
@@ -36,7 +36,7 @@ class Endpoint:
 
 
 def choose_endpoint(settings: Settings, where: str) -> Endpoint:
-    """Choose the endpoint of a run.
+    """Return the endpoint of a run.
 
     Raises:
         AccessError: Sandbox mode without a loopback endpoint, or an endpoint that is neither encrypted nor loopback.

@@ -1,4 +1,4 @@
-"""What GKE puts into its clusters, for whoever reads nodes and DaemonSets. Data alone.
+"""What GKE installs in its clusters, for checks of nodes and DaemonSets. Data only.
 
 Sources: docs: kubernetes-engine/concepts/node-pools;
 GoogleCloudPlatform/container-engine-accelerators (k8s-app labels).
@@ -22,6 +22,6 @@ IN_CLUSTER: Final = InClusterFacts(
     ),
     driver_app="nvidia-driver-installer",
     subject=KubeSubject(
-        note="replace IDENTITY by the e-mail of the user or service account",
+        note="replace IDENTITY with the e-mail of the user or service account",
     ),
 )

@@ -1,15 +1,15 @@
-"""What a node pool without GKE's own driver and plugin needs in the cluster, as values of the GPU Operator's chart.
+"""What node pools without GKE's own driver and plugin need in the cluster, as values of the GPU Operator's chart.
 
-In scope: Google's driver installer as DaemonSets, and the quota that the operator's pods need. Out of scope:
-who gets them (`provider`).
+In scope: Google's driver installer as DaemonSets, and the quota for the operator's pods. Out of scope: which pools need
+them (`provider`).
 
 Sources: GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer, daemonset-preloaded.yaml of cos and
 of ubuntu (images, paths, environment: the images are on the nodes already); NVIDIA/cloud-native-docs,
 gpu-operator/google-gke (directory, toolkit, quota).
 
-The installers go to our operator's nodes only, and not to those where GKE installs the driver. Google's init container
-that cuts GPUs is left out: the operator's MIG manager cuts. Both installers are always there: a pool of the other
-system changes nothing of a release, and where there is none they have no pods.
+The installers run only on nodes of gpukube's operator where GKE does not install the driver. They omit Google's init
+container that partitions GPUs, because the operator's MIG manager does so. A release always contains both installers,
+so that a pool with the other image does not change it; an installer without matching nodes has no pods.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DRIVER_DIR: Final = "/home/kubernetes/bin/nvidia"
-"""Where the driver lives on the nodes: writable, and kept over reboots."""
+"""Driver directory on the nodes: writable, and kept across reboots."""
 _CONTAINER_DIR: Final = "/usr/local/nvidia"
 _PAUSE: Final = "gke.gcr.io/pause:3.8"
 _CRITICAL: Final = "system-node-critical"
@@ -44,7 +44,7 @@ _QUOTA: Final = {
         },
     },
 }
-"""Outside kube-system GKE admits pods of these classes only where a quota names them. It is to allow, not to limit."""
+"""Quota that allows, not limits: outside kube-system GKE admits pods of these classes only if a quota names them."""
 
 
 def _installer(system: str, pod: Mapping[str, object], container: Mapping[str, object]) -> dict[str, object]:
@@ -138,7 +138,7 @@ _UBUNTU: Final = _installer(
 )
 
 QUOTA_VALUES: Final[Mapping[str, object]] = {"extraObjects": [_QUOTA]}
-"""Where the operator brings the driver."""
+"""Chart values if the operator installs the driver."""
 OWN_DRIVER_VALUES: Final[Mapping[str, object]] = {
     "hostPaths.driverInstallDir": DRIVER_DIR,
     "toolkit.enabled": True,
@@ -146,4 +146,4 @@ OWN_DRIVER_VALUES: Final[Mapping[str, object]] = {
     "toolkit.env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}],
     "extraObjects": [_QUOTA, _COS, _UBUNTU],
 }
-"""Where Google's installer brings it: GKE's nodes have no container toolkit, and a root that cannot be written to."""
+"""Chart values if Google's installer does: GKE's nodes have no container toolkit, and a read-only root file system."""

@@ -1,7 +1,6 @@
-"""What Compute Engine lists of machine and accelerator types, as offers of GPU machines.
+"""Reads offers of GPU machines from Compute Engine's machine and accelerator types.
 
-In scope: the filter of those lists, and reading their items. Out of scope: prices (`prices`), calls
-(`live.market`).
+In scope: the filter of those lists, and parsing their items. Out of scope: prices (`prices`), calls (`live.market`).
 
 Sources: docs: compute/docs/reference/rest/v1/machineTypes and acceleratorTypes.
 """
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Status
 
 TYPE_FILTER: Final = 'name eq "[ag][0-9].*"'
-"""Machines that GPUs are built into are of the families a2, a3, ... and g2, g4, ...; the word is a regular expression
-that has to match the whole name."""
+"""Filter for machines with built-in GPUs, families a2, a3, ... and g2, g4, ...; a regular expression for the whole
+name."""
 
 _MIB: Final = 1024
 _STATUSES: Final[Mapping[str, Status]] = {"DEPRECATED": "legacy", "OBSOLETE": "retired", "DELETED": "retired"}
@@ -34,7 +33,7 @@ def in_region(scope: str, region: str) -> bool:
 
 
 def read_machines(pages: Iterable[Mapping[str, object]], region: str) -> tuple[Offer, ...]:
-    """Read machineTypes.aggregatedList: machines with GPUs of NVIDIA in any zone of the region."""
+    """Parse machineTypes.aggregatedList: machines with NVIDIA GPUs in any zone of the region."""
     found: dict[str, Offer] = {}
     for item in _scoped(pages, region, "machineTypes"):
         offer = _machine(item)
@@ -44,7 +43,7 @@ def read_machines(pages: Iterable[Mapping[str, object]], region: str) -> tuple[O
 
 
 def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str, int]:
-    """Read the local SSDs that come with each machine."""
+    """Return the number of local SSDs included in each machine."""
     found: dict[str, int] = {}
     for item in _scoped(pages, region, "machineTypes"):
         count = decimal(item, "bundledLocalSsds", "partitionCount")
@@ -53,9 +52,9 @@ def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str
 
 
 def read_accelerators(pages: Iterable[Mapping[str, object]], region: str) -> tuple[Offer, ...]:
-    """Read acceleratorTypes.aggregatedList: GPUs of the region that are attached to N1 machines, in each number.
+    """Parse acceleratorTypes.aggregatedList: GPUs of the region that attach to N1 machines, in each count.
 
-    Which GPUs those are is the catalog's own: the API lists built-in ones too.
+    The catalog decides which GPUs attach: the API lists built-in ones too.
     """
     most: dict[str, float] = {}
     for item in _scoped(pages, region, "acceleratorTypes"):

@@ -1,10 +1,9 @@
-"""How many local disks a machine has: a number that its type fixes, or one that may be chosen.
+"""Number of local disks of a machine: fixed by its type, or a choice of several.
 
-In scope: that table and the look-up in it. Out of scope: which use of the disks goes with which
-(`rules.combinations`).
+In scope: that table and its lookup. Out of scope: exclusive uses of the disks (`rules.combinations`).
 
-Source: GKE cluster autoscaler, machinetypes; docs: compute/docs/disks/local-ssd. Machines that are not here take what
-Compute Engine decides.
+Source: GKE cluster autoscaler, machinetypes; docs: compute/docs/disks/local-ssd. For other machines Compute Engine
+decides.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _NUMBERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
     (r"g2-standard-48", (4,)),
     (r"g2-standard-96", (8,)),
 )
-"""Machine -> numbers that it can have; the first pattern counts."""
+"""Machine pattern -> possible numbers of disks; the first match counts."""
 
 
 def explain_local_ssd(machine: str, count: object) -> str:
-    """Return what to write in place of a number of disks; "" when it is right, as 0 always is (none or default)."""
+    """Return the fix for a number of disks; "" if it is valid, as 0 always is (none or default)."""
     found = next((numbers for pattern, numbers in _NUMBERS if re.fullmatch(pattern, machine)), None)
     if found is None or count == 0 or count in found:
         return ""

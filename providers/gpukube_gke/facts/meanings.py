@@ -1,9 +1,9 @@
-"""What Google's error codes, conditions and texts mean -> our errors, with the remedy.
+"""Maps Google's error codes, conditions, and texts to gpukube's errors, with the fix.
 
-In scope: the table and the look-up in it. Out of scope: the SDK and its exceptions (`live.failures`).
+In scope: the table and its lookup. Out of scope: the SDK and its exceptions (`live.failures`).
 
-Stock-outs and quotas fail late: the operation is DONE and carries an error, whose text begins with the condition in
-square brackets. Early ones come as a refusal. So the text decides before the canonical code does.
+Stockouts and quotas fail late: the operation is DONE and contains an error, whose text starts with the condition in
+square brackets. Early failures are error responses. So the text takes precedence over the canonical code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNREACHABLE: Final = r"(?i:(?:name|DNS) resolution|failed to resolve|unable to connect to proxy|contact DNS)"
-"""How gRPC and the login say that asking again in a moment is no use: a name that does not resolve, a closed proxy."""
+"""Texts of gRPC and the login for failures that a quick retry does not fix: an unresolvable name, a closed proxy."""
 LOGIN: Final = "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS"
 _AGAIN: Final = "run the same command again: it reads the live state first"
 
@@ -41,7 +41,7 @@ quote: Final = partial(quote_of, "Google")
 _PERMISSION: Final = re.compile(r"(?i)(?:required|permission) [\"']?([a-z]+\.\w+\.\w+)\b")
 
 _TABLE: Final[tuple[Meaning, ...]] = (
-    # The sentences: hashicorp/terraform-provider-google#15205, #15579 (five at once), #10366 (a pool that goes).
+    # Texts: hashicorp/terraform-provider-google#15205, #15579 (five at once), #10366 (a pool being deleted).
     Meaning(
         codes="RESOURCE_EXHAUSTED",
         text=r"concurrent operations quota|Too many operations",
@@ -56,7 +56,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         seen="another operation is running on the cluster or the pool",
         fix="wait until it has finished, then run the same command again",
     ),
-    # The sentences: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
+    # Texts: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
     Meaning(
         text=r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources",
         error=CapacityError,
@@ -68,7 +68,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         text=r"reservation \"[^\"]*\" not found for node pool",
         error=CapacityError,
         seen="the zone has no such reservation",
-        fix="write its zone under zones:, and projects/OWNER/reservations/NAME for one of another project",
+        fix="write its zone under zones:, and projects/OWNER/reservations/NAME for one in another project",
         code="reservation",
     ),
     # google.container.v1 StatusCondition.Code; codes of Compute Engine: docs: compute/docs/troubleshooting
@@ -164,7 +164,7 @@ _BY_CODE: Final[Mapping[str, Meaning]] = {
         error=NotAllowed,
         seen="the identity lacks a permission",
         fix="ask for the role roles/container.clusterAdmin in the project, and check clusters.*.project; "
-        f"{PRINT_POLICY} prints a smaller one",
+        f"{PRINT_POLICY} prints a role with fewer permissions",
     ),
     "NOT_FOUND": Meaning(
         error=NoCluster,
@@ -173,15 +173,15 @@ _BY_CODE: Final[Mapping[str, Meaning]] = {
     ),
     "ALREADY_EXISTS": Meaning(error=Conflict, seen="a pool of this name already exists", fix=_AGAIN, code="exists"),
     "ABORTED": Meaning(error=Moved, seen="the pool changed since it was read", fix=_AGAIN),
-    "CANCELLED": Meaning(error=Conflict, seen="the operation was cancelled", fix=_AGAIN, code="aborted"),
+    "CANCELLED": Meaning(error=Conflict, seen="the operation was canceled", fix=_AGAIN, code="aborted"),
     "RESOURCE_EXHAUSTED": Meaning(
         error=CloudError,
         seen="Google Cloud throttles these requests",
         fix="wait a minute, then try again",
         code="throttled",
     ),
-    "UNAVAILABLE": Meaning(error=CloudError, seen="Google's answer was lost", fix=_AGAIN, code="no-answer"),
-    "DEADLINE_EXCEEDED": Meaning(error=CloudError, seen="Google did not answer in time", fix=_AGAIN, code="no-answer"),
+    "UNAVAILABLE": Meaning(error=CloudError, seen="Google's response was lost", fix=_AGAIN, code="no-answer"),
+    "DEADLINE_EXCEEDED": Meaning(error=CloudError, seen="Google did not respond in time", fix=_AGAIN, code="no-answer"),
 }
 _LATE: Final = Meaning(error=CloudError, seen="the operation failed", fix=_AGAIN, code="failed")
 _UNKNOWN: Final = Meaning(
@@ -195,7 +195,7 @@ _FIGURES: Final = re.compile(
 
 
 def error_of(problem: Problem, where: str) -> GpukubeError:
-    """Make our error of Google's."""
+    """Convert Google's error to gpukube's."""
     meaning = find_meaning(_TABLE, problem.code, f"{problem.condition} {problem.text}")
     if meaning is None:
         meaning = _LATE if problem.is_late else _BY_CODE.get(problem.code, _UNKNOWN)
@@ -207,7 +207,7 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
 
 
 def _quota_fix(text: str) -> str:
-    """Put the figures of a quota message into the remedy."""
+    """Return a fix with the figures of the quota message."""
     found = _FIGURES.search(text)
     if found is None:
         return ""

@@ -1,8 +1,8 @@
-"""What GKE's nodes are like for pods: the room on them, and their labels at creation.
+"""What GKE's nodes offer pods: allocatable resources, and labels at creation.
 
-In scope: the numbers that Google documents. Out of scope: what pods make of them (gpukube.workload).
+In scope: the numbers that Google documents. Out of scope: whether pods fit (gpukube.workload).
 
-Sources: docs: kubernetes-engine/concepts/plan-node-sizes (what is reserved), kubernetes-engine/concepts/node-pools,
+Sources: docs: kubernetes-engine/concepts/plan-node-sizes (reserved resources), kubernetes-engine/concepts/node-pools,
 how-to/gpus-multi, how-to/timesharing-gpus, how-to/nvidia-mps-gpus (labels).
 """
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Target
 
 _KERNEL: Final = 1 / 32
-"""Twice what GKE's autoscaler takes off (1/64, kubernetes/autoscaler cloudprovider/gce/gce_reserved.go): the page's own
-example node shows 2.7 % less than its machine has."""
+"""Share of memory that the kernel takes: twice the deduction of GKE's autoscaler (1/64, kubernetes/autoscaler
+cloudprovider/gce/gce_reserved.go), because the page's own example node has 2.7 % less than its machine."""
 _MEMORY_STEPS: Final = (
     (4 * GIB, 0.25), (4 * GIB, 0.2), (8 * GIB, 0.1), (112 * GIB, 0.06), (float("inf"), 0.02),
 )  # fmt: skip
 _EVICTION: Final = 100 * MIB
 _PODS: Final = 110
 _SYSTEM_PODS: Final = Room(cpu=600, memory=768 * MIB, pods=14)
-"""An allowance: kube-proxy 100m, fluentbit-gke 100m and 200Mi, gke-metrics-agent 8m and 110Mi, pdcsi-node 10m and 20Mi,
-netd and the GPU device plugin are on every node; gke-metadata-server 100m and 100Mi, node-local-dns, ip-masq-agent,
-managed Prometheus, Dataplane V2 and DCGM exporter may be."""
+"""Allowance for system pods. Every node runs kube-proxy (100m), fluentbit-gke (100m, 200Mi), gke-metrics-agent (8m,
+110Mi), pdcsi-node (10m, 20Mi), netd, and the GPU device plugin; some also run gke-metadata-server (100m, 100Mi),
+node-local-dns, ip-masq-agent, managed Prometheus, Dataplane V2, and the DCGM exporter."""
 _CLOUD: Final = "cloud.google.com/"
 _ACCELERATOR: Final = ("nodePool", "config", "accelerators", 0)
 _STRATEGIES: Final = {"TIME_SHARING": "time-sharing", "MPS": "mps"}
@@ -59,7 +59,7 @@ def _room(target: Target) -> Room | None:
 
 
 def _labels(desired: Desired) -> Mapping[str, str]:
-    """Those that GKE puts into a pool's instance template, which its autoscaler reads, and the kubelet's.
+    """Return the labels in a pool's instance template, which GKE's autoscaler reads, and those of the kubelet.
 
     Source:
         kubernetes/autoscaler cloudprovider/gce/templates.go (node_labels of kube-env).
@@ -87,7 +87,7 @@ def _labels(desired: Desired) -> Mapping[str, str]:
 
 
 def _selector(desired: Desired) -> dict[str, str]:
-    """The pool; how its GPUs are cut and shared is selected too, as Google's pages do."""
+    """Return a selector of the pool and, as on Google's pages, of how its GPUs are partitioned and shared."""
     found = {
         "gke-gpu-partition-size": _setting(desired, "gpuPartitionSize").replace("+", "."),
         "gke-gpu-sharing-strategy": _STRATEGIES.get(_setting(desired, "gpuSharingConfig", "gpuSharingStrategy"), ""),
@@ -97,13 +97,16 @@ def _selector(desired: Desired) -> dict[str, str]:
 
 
 def _on_request(desired: Desired) -> str:
-    """Source: google.container.v1 NodePool.QueuedProvisioning: nodes come through ProvisioningRequests only."""
+    """Return what starts the nodes of a queued pool; "" for others.
+
+    Source: google.container.v1 NodePool.QueuedProvisioning: nodes start only for ProvisioningRequests.
+    """
     queued = tree(desired.create.params, "nodePool", "queuedProvisioning").get("enabled")
     return "a ProvisioningRequest, by hand or by Kueue" if queued else ""
 
 
 def _provisioning(desired: Desired) -> dict[str, object]:
-    """Give each workload the nodes that came for it.
+    """Return Kueue's ProvisioningRequestConfig, which gives each workload the nodes started for it.
 
     Source: kubernetes-sigs/kueue issue of topology-aware scheduling with ProvisioningRequests, by its maintainer
     (2026-02-09); AI-Hypercomputer/xpk, templates of dws-config.

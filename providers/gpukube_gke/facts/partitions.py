@@ -1,11 +1,11 @@
-"""How GKE cuts GPUs: the partition sizes of each accelerator type.
+"""How GKE partitions GPUs: the partition sizes of each accelerator type.
 
-In scope: that table and look-ups in it. Out of scope: MIG geometry in general (`gpukube.gpu.mig`).
+In scope: that table and lookups in it. Out of scope: MIG geometry in general (`gpukube.gpu.mig`).
 
-All GPUs of a pool are cut alike, and the instances are shown as nvidia.com/gpu. The sizes are those that both GKE's
-partitioner and its device plugin know; 4g.20gb and 4g.40gb the plugin does not know and does not start with
-(GoogleCloudPlatform/container-engine-accelerators, partition_gpu and pkg/gpu/nvidia/mig), and the other 4g sizes the
-cluster autoscaler does not know.
+All GPUs of a pool are partitioned the same way, and the instances are advertised as nvidia.com/gpu. Both GKE's
+partitioner and its device plugin support the listed sizes. The plugin does not support 4g.20gb and 4g.40gb and does not
+start with them (GoogleCloudPlatform/container-engine-accelerators, partition_gpu and pkg/gpu/nvidia/mig), and the
+cluster autoscaler does not support the other 4g sizes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The IAM permissions of Google Cloud that calls of the live half need.
+"""The IAM permissions of Google Cloud that the calls of the live half need.
 
 In scope: the table. Out of scope: which of them a spec needs and on which resources (`rules.permissions`).
 
-Each page of a method in the REST reference names the permission that it needs.
+The REST reference names the required permission on each method's page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAMILY: Final = "for GPUs with a quota in Cloud Quotas"
 OPEN_ZONES: Final = "for pools without zones in regional clusters"
 
 WITHOUT_CALLS: Final = ("GET cloudbilling/v1/services/skus",)
-"""Calls that need no permission, only credentials (docs: billing/docs/reference/rest/v1/services.skus/list)."""
+"""Calls that need only credentials, no permission (docs: billing/docs/reference/rest/v1/services.skus/list)."""
 
 _plan = partial(Permission, scope="project")
 _apply = partial(_plan, level="apply")
@@ -51,7 +51,7 @@ PERMISSIONS: Final = (  # name, purpose, source
         f"{_COMPUTE}/acceleratorTypes/aggregatedList", calls=("GET compute/v1/aggregated/acceleratorTypes",),
         when=EXTRAS["catalog"]),
     _apply("container.clusters.update",
-        "to create, change and delete node pools: Google has one permission for all of these",
+        "to create, change and delete node pools: Google has one permission for all three",
         f"{_POOLS}/create, update, setSize, setAutoscaling, setManagement and delete",
         calls=("create_node_pool", "update_node_pool", "set_node_pool_size", "set_node_pool_autoscaling",
             "set_node_pool_management", "delete_node_pool")),

@@ -1,10 +1,9 @@
 """Places and resource names of Google Cloud: regions and their zones, locations, projects, clusters, pools.
 
-In scope: the list of regions, making and reading names. Out of scope: which zone a pool goes to
-(`pool.placement`).
+In scope: the list of regions, building and parsing names. Out of scope: choosing the zone of a pool (`pool.placement`).
 
-The list follows the table of compute/docs/regions-zones, as far as it is known offline; AI zones are left out. A region
-or zone that is not in it may be newer than the list, so that only a warning follows from it. Names:
+The list follows the table of compute/docs/regions-zones at the time of writing, without AI zones. A region or zone that
+is missing may be newer than the list, so it only causes a warning. Names:
 google.container.v1, CreateNodePoolRequest.parent and GetOperationRequest.name.
 """
 
@@ -33,17 +32,17 @@ _PROJECT = re.compile(r"(?:^|/)projects/(?P<project>[^/]+)/")
 
 
 def cluster_name(cluster: ClusterRef) -> str:
-    """Name a cluster; the parent of its pools."""
+    """Return the resource name of a cluster, the parent of its pools."""
     return f"{_location(cluster)}/clusters/{cluster.name}"
 
 
 def pool_name(cluster: ClusterRef, pool: str) -> str:
-    """Name a pool."""
+    """Return the resource name of a pool."""
     return f"{cluster_name(cluster)}/nodePools/{pool}"
 
 
 def operation_name(cluster: ClusterRef, operation: str) -> str:
-    """Name an operation; the answers of GKE hold its last part only."""
+    """Return the resource name of an operation; GKE's responses contain only its last part."""
     return f"{_location(cluster)}/operations/{operation}"
 
 
@@ -58,17 +57,17 @@ def is_location(location: str) -> bool:
 
 
 def region_of(location: str) -> str:
-    """Return the region of a zone; a region is its own."""
+    """Return the region of a zone; a region is returned as is."""
     return location.rpartition("-")[0] if is_zone(location) else location
 
 
 def zones_in(region: str) -> tuple[str, ...]:
-    """Return the zones of a region that is in the list: a, b and c nearly everywhere."""
+    """Return the zones of a listed region: a, b, and c nearly everywhere."""
     return tuple(f"{region}-{letter}" for letter in _OTHER_LETTERS.get(region, "abc"))
 
 
 def project_of(link: str) -> str:
-    """Find the project in a name or link; "" when there is none."""
+    """Return the project in a name or link; "" if there is none."""
     found = _PROJECT.search(link)
     return found["project"] if found else ""
 

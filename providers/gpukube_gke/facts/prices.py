@@ -1,10 +1,10 @@
-"""What a machine of Google Cloud costs, put together from the SKUs of the Cloud Billing Catalog.
+"""Computes prices of Google Cloud machines from the SKUs of the Cloud Billing Catalog.
 
-In scope: which SKU is a part of what, and the sum. Out of scope: calls (`live.market`), machines (`listings`).
+In scope: the SKUs of each machine, and their sum. Out of scope: calls (`live.market`), machines (`listings`).
 
-A machine is billed by its parts: vCPUs, GiB of memory, GPUs, and local SSDs, whose price is per month. A machine with
-a part that has no SKU in the region gets no price; neither do the families whose SKUs are not certain (A3 Mega and
-Ultra, A4, A4X, shares of a G4): they are left as they were.
+A machine is billed by its parts: vCPUs, GiB of memory, GPUs, and local SSDs, whose price is per month. A machine with a
+part that has no SKU in the region gets no price. The families whose SKUs are uncertain (A3 Mega and Ultra, A4, A4X,
+shares of a G4) keep their old price.
 
 Sources: docs: billing/docs/reference/rest/v1/services.skus (descriptions and resource groups);
 skypilot-org/skypilot sky/catalog/data_fetchers/fetch_gcp.py; Cyclenerd/google-cloud-pricing-cost-calculator.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpukube.gpu.catalog import Machine
 
 COMPUTE_ENGINE: Final = "6F81-5844-456A"
-"""Id of the service in the catalog."""
+"""Id of Compute Engine in the catalog."""
 
 _SERIES: Final[Mapping[str, str]] = {
     "a2-": "A2 Instance",
@@ -35,7 +35,7 @@ _SERIES: Final[Mapping[str, str]] = {
     "g2-": "G2 Instance",
     "g4-": "G4 Instance",
 }
-"""Beginning of a machine's name -> beginning of the descriptions of its vCPUs and memory."""
+"""Prefix of machine names -> prefix of the descriptions of their vCPU and memory SKUs."""
 _GPUS: Final[Mapping[str, str]] = {
     "nvidia-tesla-a100": "Nvidia Tesla A100 GPU",
     "nvidia-a100-80gb": "Nvidia Tesla A100 80GB GPU",
@@ -47,9 +47,9 @@ _GPUS: Final[Mapping[str, str]] = {
     "nvidia-tesla-p100": "Nvidia Tesla P100 GPU",
     "nvidia-tesla-p4": "Nvidia Tesla P4 GPU",
 }
-"""Accelerator type -> beginning of the descriptions of its SKUs."""
+"""Accelerator type -> prefix of the descriptions of its SKUs."""
 _HOST: Final = "N1 Predefined Instance"
-"""How the SKUs of N1 machines of a predefined shape begin; custom shapes have others."""
+"""Prefix of the SKU descriptions of N1 machines with a predefined shape; custom shapes have others."""
 _SSD: Final = "SSD backed Local Storage"
 _SPOT_WORDS: Final = re.compile(r"^Spot Preemptible | attached to (Spot )?Preemptible VMs")
 _OTHER_DEALS: Final = re.compile(r"commitment|reserved|dws|custom|premium|sole tenancy", re.IGNORECASE)
@@ -60,17 +60,17 @@ _HOURS_OF_MONTH: Final = 730
 
 @dataclass(frozen=True, slots=True)
 class UnitPrices:
-    """Unit prices of a region: (what, whether spot) -> US dollars per hour; of SSDs per GiB and month."""
+    """Unit prices of a region: (part, whether spot) -> US dollars per hour; SSDs per GiB and month."""
 
     units: dict[tuple[str, bool], float] = field(default_factory=dict)
 
     def unit(self, what: str, *, spot: bool) -> float | None:
-        """Look up a part; None when the region has no SKU of it."""
+        """Return the price of a part; None if the region has no SKU for it."""
         return self.units.get((what, spot))
 
 
 def read_skus(items: Iterable[Mapping[str, object]], region: str) -> UnitPrices:
-    """Read the SKUs that count: of the region, on demand or spot, of no other deal. The first of several wins."""
+    """Parse the relevant SKUs: of the region, on demand or spot, without other discounts. The first of several wins."""
     found: dict[tuple[str, bool], float] = {}
     for item in items:
         text, category = str(item.get("description")), tree(item, "category")
@@ -80,7 +80,7 @@ def read_skus(items: Iterable[Mapping[str, object]], region: str) -> UnitPrices:
         if usage not in ("OnDemand", "Preemptible"):
             continue
         price = _unit_price(item)
-        spot = usage == "Preemptible" or bool(_SPOT_WORDS.search(text))  # spot SSDs are filed under OnDemand
+        spot = usage == "Preemptible" or bool(_SPOT_WORDS.search(text))  # spot SSDs are listed as OnDemand
         what = _PLACE.sub("", _SPOT_WORDS.sub("", text))
         if price:
             found.setdefault((what, spot), price)
@@ -88,7 +88,7 @@ def read_skus(items: Iterable[Mapping[str, object]], region: str) -> UnitPrices:
 
 
 def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: UnitPrices) -> tuple[Offer, ...]:
-    """Put prices to machines whose parts all have one."""
+    """Add prices to machines whose parts all have one."""
     return tuple(
         replace(
             offer, price_usd_h=_sum(offer, ssds, prices, spot=False), spot_usd_h=_sum(offer, ssds, prices, spot=True)
@@ -98,7 +98,7 @@ def price_offers(offers: Iterable[Offer], ssds: Mapping[str, int], prices: UnitP
 
 
 def price_machine(machine: Machine, prices: UnitPrices, *, spot: bool) -> float | None:
-    """Return the price of a whole machine, that of an N1 machine with its GPUs; None when a part has no SKU."""
+    """Return the price of a whole machine, including an N1 machine's GPUs; None if a part has no SKU."""
     offer = Offer(
         name=machine.name,
         model=str(machine.model),

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 _RETRY_FIRST_S: Final = 1.0
 _RETRY_FIRST_EMULATED_S: Final = 0.05
 _RETRY_FACTOR: Final = 2.0
-_RETRY_MOST_S: Final = 20.0
+_RETRY_MAX_S: Final = 20.0
 _RETRY_TOTAL_S: Final = 120.0
 _REPEATS_EMULATED: Final = 7
 """Retries for a port on this machine: if it does not answer within seconds, it will not within two minutes. A count
@@ -155,7 +155,7 @@ class _WithToken(grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grp
         client_call_details: grpc.ClientCallDetails,
         request: object,
     ) -> object:
-        """See UnaryUnaryClientInterceptor."""
+        """Add the secret to the metadata of a call."""
         metadata = [*(client_call_details.metadata or ()), ("authorization", f"Bearer {self._secret}")]
         return continuation(client_call_details._replace(metadata=metadata), request)
 
@@ -342,13 +342,13 @@ class GkeCloud(CloudExtras):
             return passes(error)
 
         if not self._is_emulated:
-            return Retry(passes_renewed, _RETRY_FIRST_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+            return Retry(passes_renewed, _RETRY_FIRST_S, _RETRY_MAX_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
         left = iter(range(_REPEATS_EMULATED))
 
         def passes_still(error: BaseException) -> bool:
             return passes_renewed(error) and next(left, None) is not None
 
-        return Retry(passes_still, _RETRY_FIRST_EMULATED_S, _RETRY_MOST_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
+        return Retry(passes_still, _RETRY_FIRST_EMULATED_S, _RETRY_MAX_S, _RETRY_FACTOR, _RETRY_TOTAL_S)
 
     def _client(self) -> GkeSdk:
         with self._lock:

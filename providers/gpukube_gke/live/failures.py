@@ -1,7 +1,7 @@
-"""The one place where exceptions of Google's SDK become ours; they are kept as `__cause__`.
+"""Converts exceptions of Google's SDK, all of them here, and keeps them as `__cause__`.
 
-In scope: which exception says what, and which of them pass by themselves. Out of scope: codes and remedies
-(`facts.meanings`), calls.
+In scope: the meaning of each exception, and which ones are transient. Out of scope: codes and fixes (`facts.meanings`),
+calls.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ PASSING: Final = (GoogleAPIError, GoogleAuthError, requests.RequestException, Pa
 """Everything that the SDK raises."""
 
 _LASTING: Final = ("concurrent operations quota", "Too many operations", "Insufficient", "Quota '", "Reservation does")
-"""In a RESOURCE_EXHAUSTED that is no throttling: a busy cluster, a quota of machines, or a reservation in use."""
+"""Texts of a RESOURCE_EXHAUSTED other than throttling: a busy cluster, a machine quota, or a reservation in use."""
 
 
 def is_throttled(error: BaseException) -> bool:
-    """Return whether a call was turned away by the rate limit: nothing was done, so it may be sent again."""
+    """Return whether the rate limit rejected a call: it had no effect, so it can be retried."""
     return isinstance(error, TooManyRequests) and not any(word in str(error) for word in _LASTING)
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether to retry a repeatable call: as the other clouds' SDKs do, after every 5xx but 501."""
+    """Return whether to retry a repeatable call: like the other clouds' SDKs, after every 5xx except 501."""
     if re.search(UNREACHABLE, str(error)):
         return False
     lost = (ServerError, requests.ConnectionError, requests.Timeout)
@@ -53,7 +53,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def explain(error: Exception, where: str) -> GpukubeError:
-    """Make our error of an SDK exception; the caller keeps it as the cause."""
+    """Convert an SDK exception to gpukube's error; the caller keeps it as the cause."""
     if isinstance(error, RetryError) and error.cause is not None:
         return explain(error.cause, where)
     if isinstance(error, GoogleAPICallError):
@@ -67,7 +67,7 @@ def explain(error: Exception, where: str) -> GpukubeError:
     if isinstance(error, GoogleAuthError):
         return _explain_login(error, where)
     return CloudError(
-        "the answer is not from Google's API",
+        "the response is not from Google's API",
         where=where,
         fix="check the endpoint and the proxy",
         why=_reason(error),
@@ -77,7 +77,7 @@ def explain(error: Exception, where: str) -> GpukubeError:
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """Let SDK exceptions leave the block as ours."""
+    """Convert SDK exceptions of the block to gpukube's errors."""
     try:
         yield
     except PASSING as error:
@@ -85,7 +85,7 @@ def explained(where: str) -> Iterator[None]:
 
 
 def problem_of(error: GoogleAPICallError) -> Problem:
-    """Read code and text; over REST the canonical code stands in the body only."""
+    """Return code and text of an error; over REST only the body contains the canonical code."""
     if error.grpc_status_code is not None:
         return Problem(str(error.grpc_status_code.name), str(error.message))
     body = _body(error)

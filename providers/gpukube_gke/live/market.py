@@ -1,9 +1,9 @@
 """The live half of GKE's part in the catalog: machines from Compute Engine, prices from the Cloud Billing Catalog.
 
-In scope: the calls. Out of scope: what answers mean (`facts.listings`, `facts.prices`).
+In scope: the calls. Out of scope: parsing responses (`facts.listings`, `facts.prices`).
 
-Both APIs are plain REST with an access token; GKE's own SDK knows neither. Machines are the answer, prices a help:
-without them the machines still count, and it is said.
+Both APIs are plain REST with an access token; GKE's SDK includes neither. Prices are optional: without them the
+machines are still returned, with a note.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]|\d+")
 _EMULATED_PROJECT: Final = "gpukube-sandbox"
 _PAGE: Final = "500"
 _PRICE_PAGE: Final = "5000"
-_MOST_PAGES: Final = 500
+_MAX_PAGES: Final = 500
 _RETRIES: Final = 5
 
 
 class Session(Protocol):
-    """As much of an HTTP session as is used."""
+    """The part of an HTTP session that gpukube uses."""
 
     def get(self, url: str, *, params: Mapping[str, str], timeout: float) -> requests.Response:
         """GET."""
 
 
 def fetch(inquiry: Inquiry) -> Findings:
-    """Ask Google Cloud with the application default credentials.
+    """Read Google Cloud's GPU machines and prices with the application default credentials.
 
     Raises:
-        SpecError: No project is named, and the credentials have none.
-        AccessError: No credentials, or they may not list machine types.
-        CloudError: Any other failure of that.
+        SpecError: Neither the inquiry nor the credentials name a project.
+        AccessError: No credentials, or no permission to list machine types.
+        CloudError: Listing machine types failed for another reason.
     """
     endpoint = choose_endpoint(inquiry.settings, inquiry.where)
     if endpoint.is_emulated:
@@ -71,7 +71,7 @@ def fetch(inquiry: Inquiry) -> Findings:
 
 
 def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
-    """Ask an emulated cloud."""
+    """Read an emulated cloud's GPU machines and prices."""
     project = _require_project(inquiry.account.project or _EMULATED_PROJECT)
     with _emulated_session(inquiry, endpoint) as session:
         return read_offers(session, project, inquiry, (endpoint.url, endpoint.url))
@@ -79,7 +79,7 @@ def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
 
 @contextmanager
 def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.Session]:
-    """Sign in to an emulated cloud with its secret; the environment's proxies are not looked at."""
+    """Open a session of an emulated cloud with its secret; it ignores the environment's proxies."""
     if not endpoint.url:
         fix = "set GPUKUBE_GKE_ENDPOINT to its http:// address"
         raise CloudError("only the gRPC port of the emulated cloud is known", where=inquiry.where, fix=fix)
@@ -91,11 +91,11 @@ def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests
 
 
 def fetch_prices(requested: PriceInquiry) -> LivePrices:
-    """Ask the Cloud Billing Catalog for the parts of some machines.
+    """Read prices of some machines from the Cloud Billing Catalog.
 
     Raises:
         AccessError: No credentials.
-        CloudError: Any other failure of signing in.
+        CloudError: Signing in failed for another reason.
     """
     inquiry = requested.inquiry
     endpoint = choose_endpoint(inquiry.settings, inquiry.where)
@@ -110,13 +110,13 @@ def fetch_prices(requested: PriceInquiry) -> LivePrices:
 
 
 def read_prices(session: Session, requested: PriceInquiry, base: str) -> LivePrices:
-    """Ask over a session that is signed in; what cannot be read is a note.
+    """Read prices over an authorized session; a failure becomes a note.
 
-    The list cannot be filtered: it is read until all parts of the machines have been found.
+    The list has no filter: reading stops when all parts of the machines are found.
 
     Args:
-        session: Sends the token along.
-        requested: Machines to read the prices of.
+        session: Sends the token with each request.
+        requested: Machines whose prices to read.
         base: URL of the Cloud Billing Catalog.
     """
     inquiry = requested.inquiry
@@ -125,7 +125,7 @@ def read_prices(session: Session, requested: PriceInquiry, base: str) -> LivePri
     try:
         with explained(inquiry.where):
             for page in _sku_pages(session, base, inquiry):
-                # the first of several SKUs of one part counts, as where all are read at once
+                # the first of several SKUs of one part counts, as in read_skus
                 known = UnitPrices(read_skus(trees(page, "skus"), inquiry.region).units | known.units)
                 if all(price_machine(machine, known, spot=spot) is not None for machine, spot in asked):
                     break
@@ -142,12 +142,12 @@ def _sku_pages(session: Session, base: str, inquiry: Inquiry) -> Iterator[Mappin
 
 
 def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
-    """Ask over a session that is signed in.
+    """Read GPU machines and prices over an authorized session.
 
     Args:
-        session: Sends the token along.
-        project: In whose name Compute Engine is asked.
-        inquiry: What is asked.
+        session: Sends the token with each request.
+        project: Project whose Compute Engine is queried.
+        inquiry: The query.
         bases: URLs of Compute Engine and of the Cloud Billing Catalog.
     """
     compute, billing = bases
@@ -172,9 +172,9 @@ def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[s
 
 
 def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inquiry) -> Iterator[Mapping[str, object]]:
-    """Read all pages; a list that does not end is refused rather than read for ever."""
+    """Yield all pages; fail if a list does not end."""
     token = ""
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         requested = {**params, **({"pageToken": token} if token else {})}
         response = session.get(url, params=requested, timeout=inquiry.settings.request_timeout_s)
         if not response.ok:
@@ -184,11 +184,11 @@ def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inqui
         token = str(page.get("nextPageToken") or "")
         if not token:
             return
-    raise CloudError(f"Google's answer has more than {_MOST_PAGES} pages", code="bad-answer")
+    raise CloudError(f"Google's response has more than {_MAX_PAGES} pages", code="bad-answer")
 
 
 def _repeat(session: requests.Session) -> None:
-    """Repeat what passes: throttling and what the front door of Google's APIs says when a server is gone."""
+    """Make a session retry transient failures: throttling, and gateway errors of Google's front end."""
     retry = Retry(_RETRIES, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
     for scheme in ("https://", "http://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))

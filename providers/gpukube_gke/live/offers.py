@@ -1,6 +1,6 @@
-"""Where Google Cloud offers a GPU: the one question that GKE's own API does not answer.
+"""Finds the zones where Google Cloud offers a GPU, which GKE's own API does not list.
 
-In scope: the call of Compute Engine, and reading its answer. Out of scope: the choice (`pool.placement`).
+In scope: the call of Compute Engine, and parsing its response. Out of scope: the choice (`pool.placement`).
 
 Source: compute.acceleratorTypes.aggregatedList (docs: compute/docs/reference/rest/v1/acceleratorTypes).
 """
@@ -33,18 +33,18 @@ class _Answer(Protocol):
 
 
 class Session(Protocol):
-    """As much of an HTTP session as is used."""
+    """The part of an HTTP session that gpukube uses."""
 
     def get(self, url: str, *, params: Mapping[str, str], timeout: float) -> _Answer:
         """GET."""
 
 
 def offered_zones(identity: GoogleIdentity, project: str, accelerator: str, timeout_s: float) -> frozenset[str]:
-    """Ask Compute Engine for the zones that have an accelerator type.
+    """Read the zones that have an accelerator type from Compute Engine.
 
     Returns:
-        The zones; empty when the question is not answered: the identity may not ask, or the API is not enabled. GKE
-        itself refuses a zone without the GPU, so an answer is a help and never needed.
+        The zones; empty if the call fails: the identity lacks the permission, or the API is not enabled. GKE rejects a
+        zone without the GPU, so the zones are helpful but not required.
     """
     try:
         with named(AuthorizedSession(identity.credentials())) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
@@ -54,7 +54,7 @@ def offered_zones(identity: GoogleIdentity, project: str, accelerator: str, time
 
 
 def read_zones(session: Session, project: str, accelerator: str, timeout_s: float) -> frozenset[str]:
-    """Ask over a session that is signed in; ValueError when the answer is no JSON."""
+    """Read zones over an authorized session; raise a ValueError if the response is not JSON."""
     params = {"filter": f"name = {accelerator}", "returnPartialSuccess": "true"}
     answer = session.get(_URL.format(project=project), params=params, timeout=timeout_s)
     scopes = tree(answer.json() if answer.ok else None, "items")

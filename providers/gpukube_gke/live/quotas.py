@@ -1,8 +1,8 @@
-"""Quotas of Google Cloud, live: Compute Engine, Cloud Quotas, Cloud Monitoring.
+"""Reads Google Cloud's live quotas: Compute Engine, Cloud Quotas, Cloud Monitoring.
 
-In scope: the calls. Out of scope: which quota counts what (`rules.quotas`).
+In scope: the calls. Out of scope: what each quota counts (`rules.quotas`).
 
-All three are plain REST with an access token; an API that is not enabled in the project answers 403.
+All three are plain REST with an access token; an API that is not enabled in the project returns 403.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _QUOTAS: Final = "https://cloudquotas.googleapis.com"
 _MONITORING: Final = "https://monitoring.googleapis.com"
 _INFO: Final = "GPUS-PER-GPU-FAMILY-per-project-region"
 _BACK: Final = timedelta(days=1)
-"""How far back the newest use is looked for: Monitoring gets some quotas once a day."""
+"""Age limit of the newest usage: Monitoring gets some quotas only once a day."""
 _LONGEST_S: Final = 20.0
-"""For one exchange: quotas are a help, and no plan waits long for a host that a firewall hides."""
+"""Timeout of one request: quotas are optional, so a plan does not wait long for a host behind a firewall."""
 
 
 class Session(Protocol):
-    """As much of an HTTP session as is used; sends the token along."""
+    """The part of an HTTP session that gpukube uses; it sends the token with each request."""
 
     def get(self, url: str, *, params: Mapping[str, str], timeout: float) -> requests.Response:
         """GET."""
 
 
 class QuotaReader:
-    """Reads quotas of a project over a session that is signed in.
+    """Reads quotas of a project over an authorized session.
 
     Args:
-        session: Sends the token along.
-        base: URL in place of all of Google's; "" for those.
-        timeout_s: For one exchange.
-        where: For messages.
+        session: Sends the token with each request.
+        base: URL that replaces Google's; "" for Google's own.
+        timeout_s: Timeout of one request.
+        where: Resource named in messages.
     """
 
     def __init__(self, session: Session, base: str, timeout_s: float, where: str) -> None:
@@ -61,7 +61,7 @@ class QuotaReader:
         self._where = where
 
     def read(self, asked: Sequence[CloudQuota]) -> dict[CloudQuota, QuotaReading]:
-        """Read quotas of one project and region; what may not be read is unknown, with the reason."""
+        """Read quotas of one project and region; unreadable ones are unknown, with the reason."""
         project, _, region = asked[0].place.rpartition("/")
         families = [quota for quota in asked if quota.name.startswith(BY_FAMILY)]
         metrics = [quota for quota in asked if quota not in families]
@@ -109,7 +109,7 @@ def _reading(
     limit = None if isinstance(info, GpukubeError) else family_limit(info, quota)
     used = None if isinstance(use, GpukubeError) else family_use(trees(use, "timeSeries"), quota)
     if limit is None and not isinstance(info, GpukubeError):
-        problems.append("Cloud Quotas has no limit of it")
+        problems.append("Cloud Quotas has no limit for it")
     if used is None and not isinstance(use, GpukubeError):
-        problems.append("Cloud Monitoring has no use of it")
+        problems.append("Cloud Monitoring has no usage for it")
     return QuotaReading(limit, used, "; ".join(dict.fromkeys(problems)))

@@ -2,8 +2,8 @@
 
 In scope: the operations used. Out of scope: any import of the SDK at run time.
 
-The signatures are those of google-cloud-container 2.67.0, `ClusterManagerClient`; requests and answers are its own
-messages, which the gRPC and the REST transport share.
+The signatures match google-cloud-container 2.67.0, `ClusterManagerClient`; requests and responses are its own messages,
+which the gRPC and REST transports share.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GkeSdk(Protocol):
 
     @property
     def transport(self) -> _Transport:
-        """What carries the calls."""
+        """Transport of the calls."""
 
     def get_cluster(self, request: wire.GetClusterRequest, *, retry: Retry, timeout: float) -> wire.Cluster:
         """Read a cluster."""
@@ -43,7 +43,7 @@ class GkeSdk(Protocol):
         """Read one pool."""
 
     def create_node_pool(self, request: wire.CreateNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
-        """Start a creation."""
+        """Start creating a pool."""
 
     def update_node_pool(self, request: wire.UpdateNodePoolRequest, *, retry: Retry, timeout: float) -> wire.Operation:
         """Start a change of one attribute."""
@@ -71,10 +71,10 @@ class GkeSdk(Protocol):
 
 
 class Identity(Protocol):
-    """Who we are."""
+    """Identity of the run."""
 
     def token(self) -> str:
-        """Get an access token that is good for a while."""
+        """Return an access token that is valid for a while."""
 
     def renew(self) -> None:
-        """Replace an access token that was refused."""
+        """Replace a rejected access token."""

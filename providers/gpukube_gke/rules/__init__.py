@@ -1,1 +1,1 @@
-"""What GKE refuses or misreads, found before any call. Pure."""
+"""Reports what GKE rejects or misreads, before any call. Pure."""

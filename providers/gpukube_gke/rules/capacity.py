@@ -1,11 +1,11 @@
-"""Which machines can be bought how: reservations, flex-start, queued provisioning, and what is not sold on demand.
+"""Checks purchase options: reservations, flex-start, queued provisioning, and machines not available on demand.
 
-In scope: checks of `capacity` that GKE and Compute Engine add. Out of scope: that exactly one form is written
-(`gpukube.spec.rules`), native fields beside a form (`combinations`), how it is sent (`pool.purchase`).
+In scope: checks of `capacity` that GKE and Compute Engine add. Out of scope: requiring exactly one option
+(`gpukube.spec.rules`), native fields next to it (`combinations`), sending it (`pool.purchase`).
 
 Sources: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions (flex-start is autoscaled,
-queued pools begin at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones
-of a reservation), compute/docs/accelerator-optimized-machines (what is sold how); GKE cluster autoscaler,
+queued pools start at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones
+of a reservation), compute/docs/accelerator-optimized-machines (purchase options); GKE cluster autoscaler,
 machinetypes (no DWS for a3-edgegpu).
 """
 
@@ -28,7 +28,7 @@ _QUEUED: Final = "capacity.reserved.gke.queued"
 _BY_DWS: Final = ("flexStart", "queued", "flexStartQueued")
 _WITHOUT_DWS: Final = "a3-edgegpu-"
 _RESERVED_ONLY: Final = re.compile(r"a4x-.*")
-"""Machines of the reservation-bound provisioning model: Google sells them no other way (docs:
+"""Machines of the reservation-bound provisioning model, the only way to get them (docs:
 ai-hypercomputer/docs/create/gke-ai-hypercompute; ai-hypercomputer/docs/create/create-mig-with-a4x)."""
 _SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
     (
@@ -44,11 +44,11 @@ _SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
         "write capacity.type: reserved with a reservation or flexStart, or spot",
     ),
 )
-"""Machine, how it can be bought, what is said of it otherwise, what to write."""
+"""Machine pattern, available purchase options, message for others, fix."""
 
 
 def check_reserved(target: Target) -> Iterator[Finding]:
-    """Find ways of buying that cannot come about, and those that seldom do."""
+    """Report purchase options that cannot work, or rarely do."""
     form = reservation_form(target)
     if form == "reservation":
         location = target.cluster.identity["location"]
@@ -59,7 +59,7 @@ def check_reserved(target: Target) -> Iterator[Finding]:
                 target.locator.at("zones"),
                 f"a reservation is in one zone, but zones {given}",
                 fix="write zones: [ZONE] with the zone of the reservation",
-                why="in other zones GKE answers: reservation not found for node pool at zone (cluster-toolkit#5043)",
+                why="in other zones GKE returns: reservation not found for node pool at zone (cluster-toolkit#5043)",
                 severity="warning",
             )
     if is_short_lived(target):

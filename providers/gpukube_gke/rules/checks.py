@@ -1,9 +1,9 @@
-"""What GKE refuses, found before any call: names, limits, combinations.
+"""Reports what GKE rejects, before any call: names, limits, combinations.
 
-In scope: pure checks from a target to diagnostics, one function per subject, listed in `_CHECKS`. Out of scope: what
-holds on every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`places`), totals (`pool.counts`), the
-shapes of native fields (`pool.native`), how GPUs are shared (`sharing`), how machines are bought (`capacity`) and
-upgraded (`upgrades`, `versions`), which native fields go together (`combinations`).
+In scope: pure checks from a target to findings, one function per subject, listed in `_CHECKS`. Out of scope: rules of
+every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`places`), totals (`pool.counts`), shapes of
+native fields (`pool.native`), GPU sharing (`sharing`), purchase options (`capacity`), upgrades (`upgrades`,
+`versions`), combinations of native fields (`combinations`).
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus
 _AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provisioning
-_LEAST_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
-_MOST_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
+_MIN_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
+_MAX_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
 _HYPERDISK: Final = ("hyperdisk-balanced",)
 _PERSISTENT: Final = ("pd-standard", "pd-ssd", "pd-balanced")
 _DISK_TYPES: Final = (*_PERSISTENT, *_HYPERDISK)
-"""Hyperdisk Extreme, ML and Throughput cannot be boot disks (docs: compute/docs/disks/hyperdisks, "Limitations")."""
+"""Types of boot disks; not Hyperdisk Extreme, ML, Throughput (docs: compute/docs/disks/hyperdisks, "Limitations")."""
 _ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
 """Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
 _NO_HYPERDISK: Final = ("n1-", "custom-")
 """Machines that cannot boot from Hyperdisk Balanced (cloudfoundry/bosh-google-cpi-release#388)."""
-_MOST_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
+_MAX_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
 _TAG_CHARACTERS: Final = re.compile(r"[\w-]{0,63}")  # docs: compute/docs/labeling-resources
-_MOST_TAGS: Final = 64  # docs: compute/docs/labeling-resources
+_MAX_TAGS: Final = 64  # docs: compute/docs/labeling-resources
 _DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
-"""With it the autoscaler counts ResourceSlices, not nvidia.com/gpu (GKE cluster autoscaler, labels)."""
+"""Label that makes the autoscaler count ResourceSlices instead of nvidia.com/gpu (GKE cluster autoscaler, labels)."""
 _FEW_PODS: Final = 8
 _SYSTEM_LABELS: Final = frozenset(
     f"cloud.google.com/{name}"
@@ -73,11 +73,11 @@ _SYSTEM_LABELS: Final = frozenset(
         "gke-max-pods-per-node",
     )
 )
-"""Written by GKE itself (GKE cluster autoscaler, labels)."""
+"""Labels that GKE writes itself (GKE cluster autoscaler, labels)."""
 
 
 def check_target(target: Target) -> list[Finding]:
-    """Find everything that GKE would refuse, or take and never make work; empty when all is well."""
+    """Return a finding for everything that GKE would reject, or accept although it cannot work."""
     found, native = [finding for check in _CHECKS for finding in check(target)], check_native(target)
     return [*found, *native, *([] if native else check_combinations(target))]
 
@@ -121,15 +121,13 @@ def _image(target: Target) -> Iterator[Finding]:
 
 def _disk(target: Target) -> Iterator[Finding]:
     size, kind = target.disk.size_gib, target.disk.type
-    if size is not None and size < _LEAST_DISK_GIB:
+    if size is not None and size < _MIN_DISK_GIB:
         message = f"disk.sizeGiB is {size}, less than GKE allows"
-        fix = f"write {_LEAST_DISK_GIB} or more"
+        fix = f"write {_MIN_DISK_GIB} or more"
         yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
-    if size is not None and size > _MOST_DISK_GIB:
+    if size is not None and size > _MAX_DISK_GIB:
         message = f"disk.sizeGiB is {size}, more than GKE allows"
-        yield Finding(
-            "gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {_MOST_DISK_GIB} or less"
-        )
+        yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {_MAX_DISK_GIB} or less")
     choices: tuple[str, ...] = _DISK_TYPES
     if _ONLY_HYPERDISK.fullmatch(target.machine.name):
         choices = _HYPERDISK
@@ -167,7 +165,7 @@ def _labels(target: Target) -> Iterator[Finding]:
         elif reason := _label_reason(key, prefix):
             fix = f"choose a prefix of your own, such as example.com/{name}"
             if key == OPT_OUT_LABEL:
-                fix = "remove it, and write devicePlugin.owner: none if another plugin is run"
+                fix = "remove it, and write devicePlugin.owner: none if another plugin runs"
             where = _at(target, "labels", key)
             yield Finding("gke-label", where, f'the label "{key}" is reserved on GKE', fix=fix, why=reason)
         elif key == _DRA_LABEL:
@@ -176,23 +174,23 @@ def _labels(target: Target) -> Iterator[Finding]:
                 _at(target, "labels", key),
                 f'the label "{key}" gives the GPUs of these nodes to the DRA driver',
                 fix="remove it",
-                why="gpukube promises nvidia.com/gpu, which such nodes do not advertise",
+                why="gpukube expects nvidia.com/gpu, which such nodes do not advertise",
                 severity="warning",
             )
     marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
     length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
-    if length > _MOST_LABEL_CHARACTERS:
+    if length > _MAX_LABEL_CHARACTERS:
         yield Finding(
             "gke-labels-length",
             target.locator.at("labels"),
             f"the labels have {length} characters in total, including gpukube's own",
-            fix=f"shorten them to {_MOST_LABEL_CHARACTERS} characters in total",
+            fix=f"shorten them to {_MAX_LABEL_CHARACTERS} characters in total",
         )
 
 
 def _label_reason(key: str, prefix: str) -> str:
     if key == OPT_OUT_LABEL:
-        return "it disables GKE's device plugin without the spec"
+        return "it disables GKE's device plugin independently of the spec"
     if any(prefix == domain or prefix.endswith(f".{domain}") for domain in ("kubernetes.io", "k8s.io")):
         return "kubernetes.io and k8s.io are reserved for Kubernetes (google.container.v1 NodeConfig.labels)"
     return ""
@@ -200,7 +198,7 @@ def _label_reason(key: str, prefix: str) -> str:
 
 def _taints(target: Target) -> Iterator[Finding]:
     for index, taint in enumerate(target.taints):
-        # The GPU taint is first and never wrong by itself, so what is written begins one further on.
+        # The GPU taint comes first and is always valid; the spec's taints follow it.
         where = target.locator.at(f"taints[{index - 1 if target.gpu_taint else index}]")
         is_gpu = taint != GPU_TAINT and (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect)
         if is_gpu or taint.key in SYSTEM_TAINTS:
@@ -214,7 +212,7 @@ def _taints(target: Target) -> Iterator[Finding]:
 
 
 def _tags(target: Target) -> Iterator[Finding]:
-    most = _MOST_TAGS - len(COPY_TAGS)
+    most = _MAX_TAGS - len(COPY_TAGS)
     if len(target.tags) > most:
         message = f"there are {len(target.tags)} tags, more than a machine can have"
         fix = f"keep {most} or fewer; {len(COPY_TAGS)} more are gpukube's own"
@@ -236,7 +234,7 @@ def _tags(target: Target) -> Iterator[Finding]:
 
 
 def _is_tag(text: str) -> bool:
-    """Letters of any language are taken, as long as they are not upper case."""
+    """Return whether a text is a valid tag: letters of any language are allowed, but not upper case."""
     return _TAG_CHARACTERS.fullmatch(text) is not None and text == text.lower()
 
 
@@ -259,7 +257,7 @@ def _driver_version(target: Target) -> Iterator[Finding]:
     if target.driver_owner == "operator":
         return
     if requested not in ("default", LATEST):
-        message = f'driver.version is "{requested}", which is not a choice of GKE'
+        message = f'driver.version is "{requested}", which GKE does not have'
         yield Finding("gke-driver-version", where, message, fix=f"write default or {LATEST}")
     elif target.driver_owner == "none" or runs_own_plugin(target):
         message = "driver.version is set, but driver.owner or devicePlugin.owner excludes GKE's driver"

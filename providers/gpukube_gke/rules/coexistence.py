@@ -1,6 +1,6 @@
-"""Whether a node pool and the one that replaces it can exist at the same time.
+"""Checks whether a node pool and its replacement can exist at the same time.
 
-In scope: what GKE has of fixed size. Out of scope: quotas, names (`checks`).
+In scope: GKE's resources of fixed size. Out of scope: quotas, names (`checks`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _POLICY: Final = ("placementPolicy", "policyName")
 
 
 def check_coexistence(successor: Desired, observed: Observed) -> list[Finding]:
-    """Refuse two pools in one compact placement policy; of two policies nobody knows whether there is room."""
+    """Report two pools that share a compact placement policy as an error, with two policies as a warning."""
     target = successor.target
     if at(target.native, "placementPolicy", "type") != "COMPACT":
         return []
@@ -29,7 +29,7 @@ def check_coexistence(successor: Desired, observed: Observed) -> list[Finding]:
             "surge-impossible",
             target.locator.at("gke.placementPolicy"),
             seen,
-            fix="use --replace recreate; or another placement policy",
+            fix="use --replace recreate, or another placement policy",
             why="compact placement keeps the nodes close together, where there may be no room for twice as many",
             severity="error" if is_shared else "warning",
         )

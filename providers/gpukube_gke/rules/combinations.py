@@ -1,6 +1,6 @@
-"""Native fields that do not go with each other, or with the rest of the pool.
+"""Native fields that conflict with each other, or with the rest of the pool.
 
-In scope: a table of combinations. Out of scope: single fields (`pool.native`), portable ones (`capacity`,
+In scope: a table of combinations. Out of scope: single fields (`pool.native`), portable fields (`capacity`,
 `upgrades`).
 """
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
-    """A native field that does not go with something.
+    """A native field that conflicts with something.
 
     Attributes:
         path: The field.
-        when: Whether it clashes; asked only where the field is written.
-        message: What is said of it.
-        fix: What to write instead.
-        source: Where that is documented.
-        severity: error where GKE refuses it, warning where it probably does not work.
+        when: Whether it conflicts; called only if the field is set.
+        message: Message after the field's path.
+        fix: What to change.
+        source: Documentation of the conflict.
+        severity: error if GKE rejects it, warning if it probably does not work.
     """
 
     path: str
@@ -52,14 +52,14 @@ _SCOPES: Final = "config.oauthScopes"
 _EPHEMERAL: Final = "config.ephemeralStorageLocalSsdConfig.localSsdCount"
 _BLOCK: Final = "config.localNvmeSsdBlockConfig.localSsdCount"
 _FETCHING: Final = ("devstorage.read_only", "devstorage.read_write", "devstorage.full_control", "cloud-platform")
-"""Scopes that let a node read Cloud Storage, where the driver is (docs: kubernetes-engine/how-to/gpus)."""
-_MOST_COMPACT: Final = (("a2-", 150), ("a3-", 96), ("a4-", 1500), ("g4-", 1500))
-"""Machines -> most nodes of a compact pool (GKE cluster autoscaler)."""
+"""Scopes that let a node read Cloud Storage, which has the driver (docs: kubernetes-engine/how-to/gpus)."""
+_MAX_COMPACT: Final = (("a2-", 150), ("a3-", 96), ("a4-", 1500), ("g4-", 1500))
+"""Machines -> maximum nodes of a compact pool (GKE cluster autoscaler)."""
 
 
 def _too_many_compact(target: Target, _: Fields) -> bool:
-    most = [number for prefix, number in _MOST_COMPACT if target.machine.name.startswith(prefix)]
-    return bool(most) and target.nodes.maximum > most[0]
+    limits = [number for prefix, number in _MAX_COMPACT if target.machine.name.startswith(prefix)]
+    return bool(limits) and target.nodes.maximum > limits[0]
 
 
 def _is_driverless(target: Target) -> bool:
@@ -90,7 +90,7 @@ _TABLE: Final = (
     _Clash(
         path="management.autoUpgrade",
         when=lambda _, fields: fields["management.autoUpgrade"] is False,
-        message="is false, which a cluster on a release channel refuses",
+        message="is false, which a cluster on a release channel does not accept",
         fix="remove it, or check that the cluster is not on a release channel",
         source="GKE: Auto_upgrade and auto_repair cannot be false when release_channel REGULAR is set "
         "(as Terraform shows it)",
@@ -115,7 +115,7 @@ _TABLE: Final = (
         when=lambda target, fields: (
             target.capacity.type == "spot" and fields[AFFINITY] not in ("NO_RESERVATION", "SPECIFIC_RESERVATION")
         ),
-        message="lets Spot machines use a reservation, which they cannot",
+        message="lets Spot machines use a reservation, which is not possible",
         fix="write NO_RESERVATION, or remove it",
         source="GoogleCloudPlatform/cluster-toolkit#4531",
     ),
@@ -179,7 +179,7 @@ _TABLE: Final = (
     _Clash(
         path=_STRATEGY,
         when=lambda target, fields: fields[_STRATEGY] == "SHORT_LIVED" and not is_short_lived(target),
-        message="is SHORT_LIVED, which is for flex-start and queued nodes",
+        message="is SHORT_LIVED, which is only for flex-start and queued nodes",
         fix="write SURGE",
         source="google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
         severity="warning",
@@ -188,7 +188,7 @@ _TABLE: Final = (
         _Clash(
             path=path,
             when=lambda target, _: not target.nodes.autoscaled,
-            message="is for autoscaled pools",
+            message="is only for autoscaled pools",
             fix="remove it, or write nodes.autoscaling",
             source=source,
             severity="warning",
@@ -203,7 +203,7 @@ _TABLE: Final = (
         when=lambda _, fields: (
             bool(fields["networkConfig.podIpv4CidrBlock"]) and not fields.get("networkConfig.createPodRange")
         ),
-        message="is for a range that is created with the pool",
+        message="is only for a range that is created with the pool",
         fix="add networkConfig.createPodRange: true",
         source="google.container.v1 NodeNetworkConfig.pod_ipv4_cidr_block",
         severity="warning",
@@ -211,7 +211,7 @@ _TABLE: Final = (
     _Clash(
         path="bestEffortProvisioning.minProvisionNodes",
         when=lambda _, fields: not fields.get("bestEffortProvisioning.enabled"),
-        message="is for best-effort provisioning",
+        message="is only for best-effort provisioning",
         fix="add bestEffortProvisioning.enabled: true",
         source="google.container.v1 BestEffortProvisioning",
         severity="warning",
@@ -226,7 +226,7 @@ _TABLE: Final = (
     _Clash(
         path="config.gpuDirectConfig.gpuDirectStrategy",
         when=lambda target, _: not re.match(r"a3-ultragpu-|a4x?-", target.machine.name),
-        message="is for a3-ultragpu and a4 machines",
+        message="is only for a3-ultragpu and a4 machines",
         fix="remove it",
         source="google.container.v1 GPUDirectConfig.GPUDirectStrategy",
         severity="warning",
@@ -236,7 +236,7 @@ _TABLE: Final = (
         when=lambda target, fields: (
             fields["config.shieldedInstanceConfig.enableSecureBoot"] is True and _is_driverless(target)
         ),
-        message="is true, so a driver that is not signed by Google is not loaded",
+        message="is true, so the node does not load a driver that Google has not signed",
         fix="write false, or leave the driver to GKE",
         source=f"{_TOOLKIT}, README",
         severity="warning",
@@ -252,7 +252,7 @@ _TABLE: Final = (
 
 
 def check_combinations(target: Target) -> Iterator[Finding]:
-    """Find native fields that GKE refuses for the sake of another one, or that are of no use beside it."""
+    """Report native fields that GKE rejects because of another one, or that have no effect with it."""
     fields = {".".join(path[1:]): value for path, value in flatten_native(target.native).items()}
     for row in _TABLE:
         if row.path in fields and row.when(target, fields):

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from gpukube.core.permissions import ClusterPools, Permission, PolicyScope
 
 _DEFAULT: Final = "PROJECT_NUMBER-compute@developer.gserviceaccount.com"
-"""The account of nodes whose pool names none (docs: kubernetes-engine/docs/how-to/service-accounts)."""
+"""Service account of nodes whose pool sets none (docs: kubernetes-engine/docs/how-to/service-accounts)."""
 _GRANT: Final = "--member IDENTITY --role projects/{project}/roles/{role}"
 _DOMAIN: Final = ".iam.gserviceaccount.com"
 
 
 def write_policies(scope: PolicyScope) -> tuple[CloudPolicy, ...]:
-    """Write the roles of each project."""
+    """Return the roles of each project."""
     places = scope.by("project").items()
     return tuple(policy for place, clusters in places for policy in _policies(place, clusters, scope))
 
@@ -74,7 +74,7 @@ def _policies(project: str, clusters: Sequence[ClusterPools], scope: PolicyScope
 def _role(title: str, rows: Sequence[Permission]) -> Mapping[str, object]:
     return {
         "title": title,
-        "description": "What gpukube needs of Google Cloud; Kubernetes RBAC allows what it does inside clusters",
+        "description": "What gpukube needs in Google Cloud; Kubernetes RBAC covers what it does inside clusters",
         "stage": "GA",
         "includedPermissions": sorted({row.name for row in rows}),
     }
@@ -97,7 +97,7 @@ def _kind(quota: str) -> str:
 
 
 def _accounts(clusters: Sequence[ClusterPools]) -> list[str]:
-    """Name the nodes' service accounts; that of clusters whose pools name none is the project's default one."""
+    """List the nodes' service accounts; for clusters whose pools set none it is the project's default."""
     named = {
         str(at(pool.target.native, "config", "serviceAccount") or "default")
         for item in clusters
@@ -107,8 +107,8 @@ def _accounts(clusters: Sequence[ClusterPools]) -> list[str]:
 
 
 def _notes(clusters: Sequence[ClusterPools]) -> Iterator[str]:
-    yield "a custom role is granted on the project: it holds for all of its clusters"
-    yield "add container.clusters.connect for clusters that are reached by their DNS endpoint"
+    yield "a custom role is granted on the project, so it applies to all of its clusters"
+    yield "add container.clusters.connect for clusters with access through their DNS endpoint"
     if accounts := sorted({name for item in clusters if (name := item.cluster.identity.get("impersonate", ""))}):
         yield (
             f"grant it to {', '.join(accounts)}, which gpukube impersonates; the identity that runs gpukube needs only "
@@ -124,6 +124,6 @@ def _account_notes(project: str, accounts: Sequence[str]) -> Iterator[str]:
         )
     if foreign := [name for name in accounts if name.endswith(_DOMAIN) and not name.endswith(f"@{project}{_DOMAIN}")]:
         yield (
-            f"grant roles/iam.serviceAccountUser on {', '.join(foreign)}: a custom role of {project} does not hold in "
+            f"grant roles/iam.serviceAccountUser on {', '.join(foreign)}: a custom role of {project} does not apply in "
             "another project"
         )

@@ -1,9 +1,9 @@
-"""Whether cluster and zones of a pool can be there at all: names and places as Google writes them.
+"""Checks whether a pool's cluster and zones are possible: names and places in Google's format.
 
-In scope: checks of what a spec says under `clusters` and `zones`. Out of scope: names of pools (`checks`),
-which zone a reservation is in (`capacity`), making names (`facts.places`).
+In scope: checks of the spec's `clusters` and `zones`. Out of scope: names of pools (`checks`), the zone of a
+reservation (`capacity`), building names (`facts.places`).
 
-What is said of a cluster is said once: the same finding of each of its pools is one.
+Each pool of a cluster has the same findings about the cluster, which count once.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
 
 _CLUSTER: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""google.container.v1 Cluster.name: up to 40 characters."""
+"""Cluster name, up to 40 characters (google.container.v1 Cluster.name)."""
 _PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]|\d+")
-"""Docs: resource-manager/docs/creating-managing-projects; before the colon the domain of an old organisation. The
-number of a project is taken too."""
+"""Project id, for an old organization with its domain and a colon (docs:
+resource-manager/docs/creating-managing-projects); or a project number."""
 
 
 def check_places(target: Target) -> Iterator[Finding]:
-    """Find a cluster that nobody can have, and zones that are elsewhere."""
+    """Report an impossible cluster, and zones that are elsewhere."""
     cluster, location = target.cluster, target.cluster.identity["location"]
     project = cluster.identity["project"]
     if not _PROJECT.fullmatch(project):
@@ -64,7 +64,7 @@ def _zones(target: Target, region: str) -> Iterator[Finding]:
 
 
 def _unknown(what: str, place: str, where: Where, *, code: str = "gke-location") -> Iterator[Finding]:
-    """Find places of a plausible form that Google Cloud is not known to have; AI zones are not listed."""
+    """Report places in the right format that are not known; AI zones are not in the list."""
     region = region_of(place)
     if region not in REGIONS:
         places = [name + place.removeprefix(region) for name in get_close_matches(region, sorted(REGIONS), 2)]

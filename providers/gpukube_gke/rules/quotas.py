@@ -1,10 +1,10 @@
-"""Quotas of Compute Engine that limit GPUs, and how many nodes GKE adds while it replaces those of a pool.
+"""Quotas of Compute Engine that limit GPUs, and how many nodes GKE adds while it replaces a pool's nodes.
 
-In scope: which quota counts what, and reading the answers. Out of scope: the calls (`live.quotas`).
+In scope: what each quota counts, and parsing the responses. Out of scope: the calls (`live.quotas`).
 
-Compute Engine counts GPUs. Older models have a quota of their own in the region, and one as spot or flex-start machines
-(docs: compute/docs/gpus, compute/resource-usage); models from H100 on are in Cloud Quotas, by family
-(docs: docs/quotas). A metric that is not listed is no sign of no limit: new projects have none of newer GPUs.
+Compute Engine counts GPUs. Older models have a quota of their own in the region, and another for spot and flex-start
+machines (docs: compute/docs/gpus, compute/resource-usage); models from H100 on are in Cloud Quotas, by family
+(docs: docs/quotas). A missing metric does not mean that there is no limit: new projects have no metrics of newer GPUs.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _FAMILIES: Final = {
     "nvidia-h100-80gb": "NVIDIA_H100", "nvidia-h100-mega-80gb": "NVIDIA_H100_MEGA", "nvidia-h200-141gb": "NVIDIA_H200",
     "nvidia-b200": "NVIDIA_B200", "nvidia-rtx-pro-6000": "NVIDIA_RTX_PRO_6000",
 }  # fmt: skip
-"""Models from H100 on -> their gpu_family; those of GB200 and GB300 are documented nowhere."""
+"""Models from H100 on -> their gpu_family; the values of GB200 and GB300 are not documented."""
 ALL_REGIONS: Final = "GPUS_ALL_REGIONS"
 BY_FAMILY: Final = "GPUS_PER_GPU_FAMILY:"
 FAMILY_METRIC: Final = "compute.googleapis.com/quota/gpus_per_gpu_family/usage"
-"""By analogy with other quotas (docs: monitoring/api/metrics_gcp_c): where it has nothing, use is unknown."""
+"""Metric by analogy with other quotas (docs: monitoring/api/metrics_gcp_c); if it has no data, usage is unknown."""
 _REGIONAL: Final = "docs: compute/docs/gpus/gpu-quota"
 _CONSOLE: Final = "https://console.cloud.google.com/iam-admin/quotas?project={project} ({name} to {{value}})"
 
@@ -79,7 +79,7 @@ def _title(name: str) -> str:
 
 
 def _surge(desired: Desired, observed: Observed, changes: Sequence[Change]) -> int:
-    """As many as maxSurge adds where a change may make nodes anew; a blue-green upgrade doubles the pool."""
+    """Return maxSurge as a number if a change may recreate the nodes; a blue-green upgrade doubles the pool."""
     rows = [find_row(change) for change in changes]
     if not any(row.renews_nodes for row in rows):
         return 0
@@ -93,7 +93,7 @@ QUOTAS: Final = CloudQuotas(draws=_draws, surge=_surge)
 
 
 def read_metrics(answer: Mapping[str, object], asked: Sequence[CloudQuota]) -> dict[CloudQuota, QuotaReading]:
-    """Find the quotas among those of a region or a project."""
+    """Return the requested quotas from those of a region or project."""
     rows = {row.get("metric"): row for row in trees(answer, "quotas")}
     return {quota: _row(rows.get(quota.name)) for quota in asked}
 
@@ -104,17 +104,17 @@ def _row(row: Mapping[str, object] | None) -> QuotaReading:
 
 
 def family_limit(info: Mapping[str, object], quota: CloudQuota) -> float | None:
-    """Find the limit of a family in a region: the first entry that fits, as the most specific ones come first."""
+    """Return the limit of a family in a region from the first matching entry: the most specific ones come first."""
     ours = {"gpu_family": quota.name.removeprefix(BY_FAMILY), "region": quota.place.rpartition("/")[2]}
     for entry in trees(info, "dimensionsInfos"):
         if all(ours.get(key) == value for key, value in texts(entry, "dimensions").items()):
             value = str(at(entry, "details", "value") or "")
-            return float(value) if value.isdecimal() else None  # -1 stands for no limit
+            return float(value) if value.isdecimal() else None  # -1 means no limit
     return None
 
 
 def family_use(series: Sequence[Mapping[str, object]], quota: CloudQuota) -> float | None:
-    """Find the newest use of a family in a region; None where Monitoring has none."""
+    """Return the newest usage of a family in a region; None if Monitoring has none."""
     ours = (quota.name.removeprefix(BY_FAMILY), quota.place.rpartition("/")[2])
     for entry in series:
         labels = at(entry, "metric", "labels", "gpu_family"), at(entry, "resource", "labels", "location")

@@ -1,8 +1,8 @@
-"""What GKE can share and cut, and under which name it shows it.
+"""Checks whether GKE can share and partition GPUs as requested, and under which name it advertises them.
 
 In scope: checks of `sharing` and of who runs the plugin. Out of scope: the other rules (`checks`).
 
-GKE's own plugin shows nvidia.com/gpu and no other name, whatever the GPUs are cut or shared into
+GKE's own plugin always advertises nvidia.com/gpu, however the GPUs are partitioned or shared
 (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia).
 """
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from gpukube.gpu.sharing import MigCut, Slicing
 
 _COHERENT: Final = "a4x-highgpu-"
-_MOST_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedClients)
+_MAX_CLIENTS: Final = 48  # 2 to 48 (GKE cluster autoscaler, GetMaxGpuSharedClients)
 _FIELDS: Final = {"time-slicing": "sharing.timeSlicing", "mps": "sharing.mps"}
 
 
 def check_shared(target: Target) -> Iterator[Finding]:
-    """Find every sharing that GKE's plugin does not do."""
+    """Report every kind of sharing that GKE's plugin does not support."""
     cut, slicing = target.sharing.mig, target.sharing.slicing
     if (cut or slicing) and target.machine.is_fractional:
         yield Finding(
@@ -47,7 +47,7 @@ def check_shared(target: Target) -> Iterator[Finding]:
 
 
 def _mig(target: Target, cut: MigCut) -> Iterator[Finding]:
-    """Layouts are not judged: GKE does none, which is told by what it can do (`provider`)."""
+    """Report unsupported profiles and names; unsupported layouts are a missing ability (`provider`)."""
     if cut.layout:
         return
     if cut.strategy == "mixed":
@@ -63,8 +63,8 @@ def _mig(target: Target, cut: MigCut) -> Iterator[Finding]:
             target.locator.at("sharing.mig"),
             f"GKE starts {target.machine.name} with coherent driver memory (CDMM), which excludes MIG",
             fix="remove sharing.mig, or choose another machine",
-            why="docs: ai-hypercomputer/docs/create/gke-ai-hypercompute; Google's device plugin knows sizes of this "
-            "GPU all the same (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/mig)",
+            why="docs: ai-hypercomputer/docs/create/gke-ai-hypercompute; Google's device plugin has sizes of this "
+            "GPU nevertheless (GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/mig)",
             severity="warning",
         )
     known = PARTITIONS.get(target.machine.accelerator, {})
@@ -95,17 +95,17 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Finding]:
             "gke-renamed",
             target.locator.at(f"{field}.renameByDefault"),
             "GKE advertises shared GPUs as nvidia.com/gpu, never as nvidia.com/gpu.shared",
-            fix="drop renameByDefault: true",
+            fix="remove renameByDefault: true",
         )
-    if slicing.replicas > _MOST_CLIENTS:
+    if slicing.replicas > _MAX_CLIENTS:
         yield Finding(
             "gke-clients",
             target.locator.at(f"{field}.replicas"),
             f"{field}.replicas is {slicing.replicas}, more clients than GKE allows per GPU",
-            fix=f"write 2 to {_MOST_CLIENTS}",
+            fix=f"write 2 to {_MAX_CLIENTS}",
         )
     limit = f"{field}.failRequestsGreaterThanOne"
-    is_written = target.locator.at(limit) != target.locator.at(field)  # else false is the default, and nobody's wish
+    is_written = target.locator.at(limit) != target.locator.at(field)  # else false is only the default
     if slicing.mode == "time-slicing" and not slicing.fail_requests_greater_than_one and is_written:
         yield Finding(
             "gke-request-limit",
@@ -118,7 +118,7 @@ def _slicing(target: Target, slicing: Slicing) -> Iterator[Finding]:
 
 
 def _own_plugin(target: Target) -> Iterator[Finding]:
-    """Warn of MIG without GKE's plugin; time-slicing and MPS without it are refused on every cloud."""
+    """Warn about MIG without GKE's plugin; time-slicing and MPS without it are errors on every cloud."""
     yield Finding(
         "gke-own-plugin",
         target.locator.at("devicePlugin.owner"),

@@ -1,9 +1,9 @@
-"""What GKE makes of `upgrade`: numbers of nodes, and none where it upgrades in a way of its own.
+"""Checks `upgrade` settings: only numbers of nodes, and none if GKE chooses the strategy.
 
-In scope: those checks. Out of scope: native strategies (`combinations`), what is sent (`pool.translate`).
+In scope: those checks. Out of scope: native strategies (`combinations`), sending them (`pool.translate`).
 
-Source: google.container.v1 UpgradeSettings (two whole numbers, of which one is more than zero; surge 1 and unavailable
-0 where nothing is said) and NodePoolUpdateStrategy.SHORT_LIVED (of flex-start and queued pools); upgrade_settings of
+Source: google.container.v1 UpgradeSettings (two integers, at least one above zero; by default surge 1 and unavailable
+0) and NodePoolUpdateStrategy.SHORT_LIVED (of flex-start and queued pools); upgrade_settings of
 terraform-provider-google 7.45 (the sum of both is limited to 20).
 """
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
 
 
-_MOST_AT_ONCE: Final = 20
+_MAX_AT_ONCE: Final = 20
 
 
 def check_upgrade(target: Target) -> Iterator[Finding]:
-    """Find shares of nodes, upgrades that could not begin, and those that want machines nobody has."""
+    """Report percentages, upgrades that cannot start, and upgrades that need more machines than reserved."""
     surge, unavailable = target.upgrade.max_surge, target.upgrade.max_unavailable
     requested = {"upgrade.maxSurge": surge, "upgrade.maxUnavailable": unavailable}
     shares = {path: value for path, value in requested.items() if value and value.endswith("%")}
@@ -44,27 +44,27 @@ def check_upgrade(target: Target) -> Iterator[Finding]:
             "upgrade.maxSurge and maxUnavailable are both 0: no upgrade can start",
             fix="write maxUnavailable: 1",
         )
-    elif (together := int(surge or 1) + int(unavailable or 0)) > _MOST_AT_ONCE:
+    elif (together := int(surge or 1) + int(unavailable or 0)) > _MAX_AT_ONCE:
         yield Finding(
             "gke-upgrade-limit",
             target.locator.at("upgrade"),
-            f"upgrade.maxSurge and maxUnavailable are {together} together, and GKE upgrades at most {_MOST_AT_ONCE} "
+            f"upgrade.maxSurge and maxUnavailable are {together} together, and GKE upgrades at most {_MAX_AT_ONCE} "
             "nodes at once",
-            fix=f"write numbers of at most {_MOST_AT_ONCE} together",
+            fix=f"write numbers that add up to at most {_MAX_AT_ONCE}",
         )
     elif is_short_lived(target) and (surge or unavailable):
         yield Finding(
             "gke-upgrade-short-lived",
             target.locator.at("upgrade"),
             "upgrade has no effect: flex-start and queued nodes are upgraded when they end",
-            fix="take upgrade away",
+            fix="remove upgrade",
             severity="warning",
         )
     elif reservation_form(target) == "reservation" and surge != "0":
         yield Finding(
             "gke-upgrade-surge",
             target.locator.at("upgrade.maxSurge"),
-            f"an upgrade adds nodes for a while ({surge or 1} at a time), which the reservation must include too",
+            f"an upgrade adds nodes for a while ({surge or 1} at a time), and the reservation must include those too",
             fix="write upgrade: {maxSurge: 0, maxUnavailable: 1}, or reserve that many more",
             severity="hint",
         )

@@ -1,7 +1,7 @@
-"""Versions of GKE: what a pool needs at least, and what nodes may have beside their control plane.
+"""Versions of GKE: the minimum that a pool needs, and the versions allowed with a control plane.
 
-In scope: the table of first versions, and checks of `kubernetesVersion` and of a control plane against it. Out of
-scope: comparing what is declared with what is live (`gpukube.core.diff`).
+In scope: the table of first versions, and checks of `kubernetesVersion` and a control plane against it. Out of scope:
+comparing the spec with the live state (`gpukube.core.diff`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+)(?:-gke\.(\d+))?)?.*")
 
 @dataclass(frozen=True, slots=True)
 class _Floor:
-    """What came with a version.
+    """A feature that a version introduced.
 
     Attributes:
-        name: What it is, for people.
+        name: Human-readable name of the feature.
         needs: Whether a pool needs it.
         first: First versions, one per minor version that got it; later minor versions have it.
-        source: Where that is documented.
+        source: Documentation of these versions.
     """
 
     name: str
@@ -109,11 +109,11 @@ _FLOORS: Final = (
 )
 _OLD_UBUNTU: Final = (1, 33)
 _NEWER_DRIVERS: Final = {"H200-141GB": "R550", "B200-180GB": "R570"}
-"""GPU -> oldest driver, where Ubuntu nodes up to 1.33 get R535 (docs: kubernetes-engine/how-to/gpus)."""
+"""GPU -> oldest driver, for GPUs too new for R535 on Ubuntu nodes up to 1.33 (docs: kubernetes-engine/how-to/gpus)."""
 
 
 def check_versions(target: Target) -> Iterator[Finding]:
-    """Check the version that a spec names; a minor version stands for its newest patch."""
+    """Check the version in the spec; a minor version means its newest patch."""
     requested = target.kubernetes_version
     where = target.locator.at("kubernetesVersion")
     missed = list(_missed(target, _parse(requested))) if requested else []
@@ -151,10 +151,10 @@ def is_picky(target: Target) -> bool:
 
 
 def require_version(target: Target, plane: str) -> None:
-    """Check a pool against its control plane, before it is made.
+    """Check a new pool against its control plane.
 
     Raises:
-        SpecError: Nodes would be newer than the control plane, or as old as it is, too old for what the pool needs.
+        SpecError: The nodes would be newer than the control plane, or the control plane is too old for the pool.
     """
     requested = target.kubernetes_version
     if requested and _parse(requested)[: requested.count(".") + 1] > _parse(plane)[: requested.count(".") + 1]:
@@ -186,7 +186,7 @@ def _has(floor: _Floor, version: _Version) -> bool:
 
 
 def _parse(text: str) -> _Version:
-    """Read a version; parts that are not named are the newest ones. What is no version is newer than all."""
+    """Parse a version; missing parts count as the newest. A text that is not a version is newer than all."""
     found = _VERSION.fullmatch(text)
     parts = [inf if part is None else int(part) for part in found.groups()] if found else [inf] * 4
     return parts[0], parts[1], parts[2], parts[3]

@@ -267,7 +267,7 @@ def test_ask_when_machines_are_refused_then_no_answer_at_all() -> None:
 
 
 def test_ask_when_a_list_does_not_end_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpukube_gke.live.market._MOST_PAGES", 1)
+    monkeypatch.setattr("gpukube_gke.live.market._MAX_PAGES", 1)
     with pytest.raises(CloudError, match="more than 1 pages"):
         read_offers(FakeSession(machineTypes=MACHINES, acceleratorTypes=CARDS), "ml-prod", INQUIRY, BASES)
 
