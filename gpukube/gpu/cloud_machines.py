@@ -26,15 +26,12 @@ class CloudMachines:
     Attributes:
         rows: Its GPU machines, if the embedded table has none of this cloud.
         refused: Regular expression of names that cannot work -> why.
-        without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool but fine next to one ->
-            why. variants: Regular expression of special-purpose machines, chosen only by name or if the cloud has
-            nothing else
-            ->
-            what is special.
+        without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool, fine next to one -> why.
+        variants: Regular expression of special-purpose machines, chosen only by name or if the cloud has nothing else
+            -> what is special.
         ignores_case: Whether the cloud accepts names in any case.
         own_sharing: Whether its nodes run the cloud's own device plugin with its own sharing rules: it may run MPS on
-            MIG
-            instances, and limits clients regardless of the GPU. The provider checks these rules.
+            MIG instances, and limits clients regardless of the GPU. The provider checks these rules.
     """
 
     rows: tuple[Machine, ...] = ()
