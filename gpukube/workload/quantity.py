@@ -34,8 +34,7 @@ def parse_quantity(value: object) -> Fraction:
     """Parse a quantity as the API server does.
 
     Digits beyond a billionth are rounded away from zero, and values with a binary suffix are capped at 2^63-1. A digit
-    is
-    required: like the schemas of CRDs, this rejects "m" and ".", which the API server's decoder reads as 0.
+    is required: like the schemas of CRDs, this rejects "m" and ".", which the API server's decoder reads as 0.
 
     Args:
         value: Value in a manifest: a string or a number.

@@ -81,8 +81,7 @@ class NodePod:
         bound: When it was bound to its node, in seconds since the epoch by the cluster's clock; None if unknown.
         workload: The workload that recreates it, as users know it: "Deployment ml/web"; "" if nothing does.
         ignores: The line of its template that lets its replacement onto a cordoned node; "" if a cordon keeps it off,
-            or
-            nothing recreates it.
+            or nothing recreates it.
     """
 
     namespace: str

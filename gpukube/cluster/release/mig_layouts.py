@@ -4,8 +4,8 @@ In scope: pools and live values -> the chart's value migManager.config; pure. Ou
 other values (operator_values).
 
 Only pools with layouts need a file; without one the manager generates its entries from each node's hardware. Layouts
-stay
-after their pools are gone: an existing node may name one, and an unused one does nothing. The ConfigMap's name contains
+stay after their pools are gone: an existing node may name one, and an unused one does nothing. The ConfigMap's name
+contains
 a hash of its content, so that the manager's pods are recreated and read it: a volume is refreshed a minute or more
 later, and a label that names a missing entry fails permanently (NVIDIA/gpu-operator#891).
 """
