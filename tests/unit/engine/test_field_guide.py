@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from gpukube.engine.documents.field_guide import field_document
 from gpukube.engine.documents.schema import document_schema
 from gpukube.engine.plan.fidelity import features_at
-from gpukube.provider import FEATURES, load_provider
+from gpukube.provider import FEATURES, load_provider, provider_names
 from gpukube.spec.reference.fieldguide import field_names
 from tests.changes.edits import EDITS, Edit, class_of
 
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Part = Any  # a FieldPart, some keys of which a test looks at
+
+
+WITHOUT_FEATURE = {
+    *provider_names(),
+    *("clusters", "devicePlugin", "gpu", "instanceType", "name", "names", "silence"),
+}
+"""Fields of a pool that every cloud has, or that gpukube alone reads."""
 
 
 def told(field: str) -> Part:
@@ -124,6 +131,15 @@ def test_fidelity_when_told_then_is_the_provider_s_own() -> None:
     ability = load_provider("eks").abilities()["sharing.mig.mixed"]
     assert found["eks", "sharing.mig.mixed"]["substitute"] == ability.substitute
     assert told("capacity.reserved.gke")["fidelity"] == told("metadata")["fidelity"] == []
+
+
+def test_fields_when_a_cloud_may_lack_them_then_have_a_feature() -> None:
+    fields = [name.removeprefix("pools.") for name in field_names() if name.startswith("pools.")]
+    judged = {field.partition(".")[0] for field in fields if features_at(field)}
+    unjudged = {field.partition(".")[0] for field in fields} - judged - WITHOUT_FEATURE
+    assert unjudged == set(), (
+        f"add these to FEATURES in gpukube/provider.py, and to _USES in gpukube/engine/plan/fidelity.py: {unjudged}"
+    )
 
 
 def test_features_when_fields_are_explained_then_none_is_left_out() -> None:
