@@ -450,6 +450,7 @@ def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]
 
 WITH: Mapping[str, Mapping[str, object]] = {
     "aks:nodePublicIPPrefixID": {"enableNodePublicIP": True},
+    "aks:linuxOSConfig.swapFileSizeMB": {"kubeletConfig.failSwapOn": False},
     "gke:config.fastSocket.enabled": {"config.gvnic.enabled": True},
     "gke:networkConfig.podIpv4CidrBlock": {"networkConfig.createPodRange": True},
     "gke:bestEffortProvisioning.minProvisionNodes": {"bestEffortProvisioning.enabled": True},
