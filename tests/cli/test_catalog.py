@@ -85,7 +85,7 @@ def test_list_when_all_are_shown_then_every_price_has_its_region_and_day(gpukube
         (("find", "--slice-memory", "1000"), "no GPU in the catalog has 1000 GB"),
         (("find", "--slice-memory", "0"), '"0" is not an amount of memory'),
         (("show", "p4d.24xl"), 'no GPU instance type "p4d.24xl"'),
-        (("show", "g4ad.xlarge"), "its GPUs are from AMD"),
+        (("show", "g4ad.xlarge"), "it has AMD GPUs"),
         (("refresh", "--provider", "mars"), 'no catalog for "mars"'),
         (("refresh", "--region", "moon base"), '"moon base" is not a region of'),
     ],
