@@ -19,6 +19,8 @@ Row = tuple[str, str, str]
 """What was measured; the figure with its unit, "0.78 x", or why there is none, "no az"; the goal."""
 YARDSTICK: Final = "yardstick: the same loop in Python"
 _MOST: Final = 1.1
+_SHORTEST_S: Final = 0.1
+"""Seconds below which two figures differ by rounding alone, and are not compared."""
 _LOOPS: Final = 7
 _TURNS: Final = 1_000_000
 
@@ -54,8 +56,8 @@ def save(figures: dict[str, str], file: str) -> None:
 def compare(figures: dict[str, str], file: str) -> int:
     """Print what is slower or larger than in a file by more than a tenth; return how many rows are.
 
-    Ratios and megabytes are compared as they are, seconds in units of the yardstick of their own run. A row that only
-    one of the two has says nothing.
+    Ratios and megabytes are compared as they are, seconds in units of the yardstick of their own run. Rows that only
+    one of the two has are skipped, and so are seconds too short to compare.
     """
     before: dict[str, str] = json.loads(Path(file).read_text())
     scale = _number(figures[YARDSTICK]) / _number(before[YARDSTICK])
@@ -63,7 +65,11 @@ def compare(figures: dict[str, str], file: str) -> int:
     for what, figure in figures.items():
         if what == YARDSTICK or not (_is_figure(figure) and _is_figure(before.get(what, ""))):
             continue
-        times = _number(figure) / _number(before[what]) / (scale if figure.endswith(" s") else 1)
+        is_time = figure.endswith(" s")
+        if is_time and max(_number(figure), _number(before[what])) < _SHORTEST_S:
+            continue
+        least = _SHORTEST_S if is_time else 0.01
+        times = _number(figure) / max(_number(before[what]), least) / (scale if is_time else 1)
         if times > _MOST:
             print(f"slower: {what}: {figure}, was {before[what]}, {times:.2f} times as much", file=sys.stderr)
             slower += 1

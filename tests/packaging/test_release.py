@@ -96,11 +96,13 @@ def test_workflow_when_it_runs_everything_then_no_test_is_left_out_and_publishin
 
 def test_compare_when_a_figure_is_worse_by_more_than_a_tenth_then_it_alone_counts(tmp_path: Path) -> None:
     before = {table.YARDSTICK: "0.100 s", "a ratio": "1.00 x", "seconds": "2.00 s", "az": "no az", "gone": "1 MB"}
+    before |= {"none": "0.00 s", "short": "0.02 s"}
     table.save(before, str(tmp_path / "table.json"))
     slower_machine = {table.YARDSTICK: "0.200 s", "seconds": "4.30 s"}
-    figures = [before, {"a ratio": "1.05 x", "az": "1.00 x", "new": "9 s"}, {"a ratio": "1.11 x"}, slower_machine]
+    small = {"a ratio": "1.05 x", "az": "1.00 x", "new": "9 s", "short": "0.09 s"}
+    figures = [before, small, {"a ratio": "1.11 x"}, slower_machine, {"none": "0.50 s"}]
     found = [table.compare({**before, **changed}, str(tmp_path / "table.json")) for changed in figures]
-    assert found == [0, 0, 1, 0]
+    assert found == [0, 0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
