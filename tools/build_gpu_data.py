@@ -38,11 +38,13 @@ INSTANCE_SOURCES: Final = {
     "KAZ-SKU": "Azure/karpenter-provider-azure 352646f: resource SKUs of southcentralus (2025-06-03)",
     "KAZ-P": "Azure/karpenter-provider-azure 352646f: retail prices of 2026-06-18",
     "T": "a public catalog filled from the Azure pricing calculator",
+    "GMT": "Google Cloud's page of accelerator-optimized machine types",
     "GKE": "GKE GPU page and GKE cluster autoscaler machine table",
     "CY": "Cyclenerd/google-cloud-pricing-cost-calculator dac3128 (2026-08-20)",
     "KG": "cloudpilot-ai/karpenter-provider-gcp 417f047: prices of 2026-08-03",
     "SK": "skypilot-org/skypilot-catalog v8 006059e",
     "GH": "dstackai/gpuhunt 3584151 (2026-08-19)",
+    "UG": "Amazon EKS user guide: P6e-GB200 UltraServers",
     "XPK": "AI-Hypercomputer/xpk 367c838 (2026-06-25)",
 }
 

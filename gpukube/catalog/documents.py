@@ -26,9 +26,11 @@ if TYPE_CHECKING:
         CatalogListDocument,
         CatalogSlicesDocument,
         CatalogTypeDocument,
+        DisksPart,
         FactPart,
         FoundPart,
         MachinePart,
+        NetworkPart,
         OtherPart,
         PricePart,
         ProfilePart,
@@ -117,6 +119,8 @@ def type_document(entries: Sequence[Entry], stocks: Iterable[Stock]) -> CatalogT
         "profiles": [_profile(one, profile) for profile in profiles(one.model)] if one else [],
         "mixes": [list(mix) for mix in maximal_mixes(one.model)] if one else [],
         "facts": _facts(first, shared=one is not None),
+        "network": _network(first),
+        "disks": _disks(first),
     }
 
 
@@ -242,6 +246,18 @@ def _facts(machine: Machine, *, shared: bool) -> list[FactPart]:
         text = f"MPS shares a GPU among at most {max_mps_replicas(machine.model)} clients"
         found.append({"text": text, "source": "NVIDIA/k8s-device-plugin v0.20.0 README"})
     return found
+
+
+def _network(machine: Machine) -> NetworkPart | None:
+    catalog = catalog_of(machine.provider)
+    found = catalog.network(machine) if catalog and catalog.network else None
+    return {"kind": found.kind, "interfaces": found.interfaces, "cards": found.cards} if found else None
+
+
+def _disks(machine: Machine) -> DisksPart | None:
+    catalog = catalog_of(machine.provider)
+    found = catalog.disks(machine) if catalog and catalog.disks else None
+    return {"count": found.count, "sizeGB": found.size_gb} if found else None
 
 
 def _stocks(stocks: Iterable[Stock]) -> list[StockPart]:

@@ -123,6 +123,34 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Network:
+    """The network between the GPUs of several nodes.
+
+    Attributes:
+        kind: What the cloud calls it: "EFA", "InfiniBand", "GPUDirect-TCPXO".
+        interfaces: Interfaces of one node for it.
+        cards: Network cards of the node; 0 if the cloud does not list any.
+    """
+
+    kind: str
+    interfaces: int
+    cards: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """The local disks that a machine includes.
+
+    Attributes:
+        count: Number of disks.
+        size_gb: Size of each in GB, 10^9 bytes.
+    """
+
+    count: int
+    size_gb: int
+
+
+@dataclass(frozen=True, slots=True)
 class CloudCatalog:
     """What a cloud package contributes.
 
@@ -136,6 +164,8 @@ class CloudCatalog:
         prices: Queries the prices of some machines in one region. Raises only GpukubeError; None if the cloud has no
             such query.
         location: Field of a cluster in the spec that contains its location; "" if only the cloud knows it.
+        network: Returns a machine's network for jobs of several nodes; None if it has none.
+        disks: Returns a machine's local disks; None if it has none, or if their number is a choice or unknown.
     """
 
     home: str
@@ -146,6 +176,8 @@ class CloudCatalog:
     fetch: Callable[[Inquiry], Findings]
     prices: Callable[[PriceInquiry], LivePrices] | None = None
     location: str = ""
+    network: Callable[[Machine], Network | None] | None = None
+    disks: Callable[[Machine], Disks | None] | None = None
 
     def has_region(self, name: str) -> bool:
         """Return whether a name has the form of this cloud's regions; only the cloud knows which exist."""

@@ -37,6 +37,7 @@ class Machine:
         spot_usd_h: Spot price, same terms.
         price_region: "" if no price is known.
         price_date: Date of the prices, YYYY-MM-DD; "" if none is known.
+        efa_cards: EKS's network cards with EFA, of a type that only a refresh knows; the provider has those of others.
         status: retired is an error; legacy, preview, and unknown are warnings.
         notes: Human-readable notes; may be "".
         successor: Replacement for a retired type, "" if unknown.
@@ -60,6 +61,7 @@ class Machine:
     notes: str = ""
     successor: str = ""
     price_date: str = ""
+    efa_cards: tuple[int, ...] = ()
 
     @property
     def devices(self) -> int:

@@ -46,6 +46,7 @@ class Offer:
         spot_usd_h: Spot price, same terms.
         price_date: Date the prices were read, YYYY-MM-DD; "" without prices.
         restricted: Why this account cannot use it in the region; "" if it can.
+        efa_cards: EKS's network cards with EFA.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Offer:
     spot_usd_h: float | None = None
     price_date: str = ""
     restricted: str = ""
+    efa_cards: tuple[int, ...] = ()
 
     @property
     def key(self) -> tuple[str, str, float]:
@@ -241,6 +243,7 @@ def _unknown(provider: str, offer: Offer) -> Machine | None:
         price_region="",
         status=offer.status or "current",
         notes=_NEW,
+        efa_cards=offer.efa_cards,
     )
 
 

@@ -1,7 +1,7 @@
 """AKS's part of the catalog.
 
-In scope: MIG profiles and drivers per size. Out of scope: calls (`live.market`), and parsing their responses
-(`facts.listings`).
+In scope: MIG profiles, drivers, network, and disks per size. Out of scope: calls (`live.market`), and parsing their
+responses (`facts.listings`).
 
 Sources: docs: aks/use-nvidia-gpu; drivers by size: Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalog import CloudCatalog, Fact
+from gpukube.core.cloud_catalog import CloudCatalog, Disks, Fact, Network
 from gpukube.provider import importing_sdk
+from gpukube_aks.facts.fabric import has_infiniband, infiniband_nics, nvme_disks
 from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
@@ -40,6 +41,15 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def _network(machine: Machine) -> Network | None:
+    return Network("InfiniBand", infiniband_nics(machine.name)) if has_infiniband(machine.name) else None
+
+
+def _disks(machine: Machine) -> Disks | None:
+    found = nvme_disks(machine.name)
+    return Disks(*found) if found else None
+
+
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", inquiry.where):
         from gpukube_aks.live.market import fetch  # noqa: PLC0415 - only this call needs the SDK
@@ -59,6 +69,8 @@ CATALOG: Final = CloudCatalog(
     region_example="eastus",
     profiles=_profiles,
     facts=_facts,
+    network=_network,
     fetch=_fetch,
     prices=_prices,
+    disks=_disks,
 )

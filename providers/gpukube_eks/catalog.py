@@ -1,7 +1,7 @@
 """EKS's contribution to the catalog.
 
-In scope: MIG profiles, images, and drivers per machine. Out of scope: calls (`live.market`), and parsing their
-responses (`facts.listings`).
+In scope: MIG profiles, images, drivers, network, and disks per machine. Out of scope: calls (`live.market`), and
+parsing their responses (`facts.listings`).
 
 Source: docs: eks/ml-eks-optimized-ami.
 """
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalog import CloudCatalog, Fact
+from gpukube.core.cloud_catalog import CloudCatalog, Disks, Fact, Network
 from gpukube.gpu.mig import profiles
 from gpukube.provider import importing_sdk
+from gpukube_eks.facts.fabric import FABRICS, efa_cards
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
@@ -39,6 +40,17 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def _network(machine: Machine) -> Network | None:
+    efa = efa_cards(machine)
+    fabric = FABRICS.get(machine.name)
+    return Network("EFA", len(efa), fabric.cards if fabric else 0) if efa else None
+
+
+def _disks(machine: Machine) -> Disks | None:
+    fabric = FABRICS.get(machine.name)
+    return Disks(fabric.disks, fabric.disk_gb) if fabric and fabric.disks else None
+
+
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("boto3", ("boto3", "botocore"), "eks", inquiry.where):
         from gpukube_eks.live.market import fetch  # noqa: PLC0415 - only this needs the SDK
@@ -57,7 +69,9 @@ CATALOG: Final = CloudCatalog(
     region_example="us-east-1",
     profiles=_profiles,
     facts=_facts,
+    network=_network,
     fetch=_fetch,
     prices=_prices,
     location="region",
+    disks=_disks,
 )

@@ -1,7 +1,7 @@
 """GKE's part of the catalog.
 
-In scope: MIG partitions and drivers per machine. Out of scope: calls (`live.market`), and parsing their responses
-(`facts.listings`, `facts.prices`).
+In scope: MIG partitions, drivers, and networks per machine. Out of scope: calls (`live.market`), and parsing their
+responses (`facts.listings`, `facts.prices`).
 
 Source: docs: kubernetes-engine/how-to/gpus.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.cloud_catalog import CloudCatalog, Fact
+from gpukube.core.cloud_catalog import CloudCatalog, Fact, Network
 from gpukube.provider import importing_sdk
+from gpukube_gke.facts.fabric import fabric_of
 from gpukube_gke.facts.partitions import PARTITIONS
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def _facts(machine: Machine) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
+def _network(machine: Machine) -> Network | None:
+    fabric = fabric_of(machine.name)
+    return Network(fabric.kind, fabric.interfaces) if fabric else None
+
+
 def _fetch(inquiry: Inquiry) -> Findings:
     with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", inquiry.where):
         from gpukube_gke.live.market import fetch  # noqa: PLC0415 - only this call needs the SDK
@@ -55,6 +61,7 @@ CATALOG: Final = CloudCatalog(
     region_example="us-central1",
     profiles=_profiles,
     facts=_facts,
+    network=_network,
     fetch=_fetch,
     prices=_prices,
     location="location",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         CatalogTypeDocument,
         FoundPart,
         MachinePart,
+        NetworkPart,
         PricePart,
         ProfilePart,
         RefreshedPart,
@@ -277,7 +278,8 @@ def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
     facts: Mapping[str, str] = {
         "gpus": f"{number(machine['gpu']['count'])} x {machine['gpu']['model']}, {each}",
         "machine": _shape(machine).removesuffix(f", {machine['status']}"),
-        "disks": f"{_gib(machine['localSsdGiB'])} GiB local" if machine["localSsdGiB"] else "",
+        "disks": _disks(document),
+        "network": _network(document["network"]),
         "accelerator": machine["accelerator"],
         "price": _price_words(machine),
         "spot": f"{_usd(spot)} USD/h ({spot['region']}, {spot['date']})" if spot else "",
@@ -290,6 +292,21 @@ def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
     for name, text in facts.items():
         if text:
             yield Hung(Text(f"  {name:<{_FACT}} "), Text(text))
+
+
+def _disks(document: CatalogTypeDocument) -> str:
+    size, disks = document["machines"][0]["localSsdGiB"], document["disks"]
+    if not size:
+        return ""
+    each = f" ({disks['count']} x {disks['sizeGB']} GB)" if disks else ""
+    return f"{_gib(size)} GiB local{each}"
+
+
+def _network(network: NetworkPart | None) -> str:
+    if network is None:
+        return ""
+    number = str(network["interfaces"] or "") and f" {network['interfaces']}"
+    return f"{network['kind']}{number}" + (f" ({plural(network['cards'], 'card')})" if network["cards"] else "")
 
 
 def _regions(machine: MachinePart) -> str:

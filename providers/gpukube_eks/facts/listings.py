@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import at, decimal, tree, trees
+from gpukube.core.jsontree import at, decimal, strings, tree, trees
 from gpukube.gpu.catalog import CatalogError
 from gpukube.gpu.models import find_models
 from gpukube.gpu.refreshed import Offer
@@ -62,7 +62,20 @@ def read_type(item: Mapping[str, object]) -> Offer | None:
         memory_gib=None if memory is None else memory / _MIB,
         arch="arm64" if isinstance(architectures, list) and "arm64" in architectures else "amd64",
         status="current" if item.get("CurrentGeneration", True) else "legacy",
+        efa_cards=_efa_cards(item),
     )
+
+
+def _efa_cards(item: Mapping[str, object]) -> tuple[int, ...]:
+    """Return the cards that take an EFA-only interface, at most as many as the type may have EFA interfaces.
+
+    The number of cards alone misleads: some types have one without EFA (eksctl-io/eksctl#8685).
+    """
+    most = int(decimal(item, "NetworkInfo", "EfaInfo", "MaximumEfaInterfaces") or 0)
+    cards = (
+        card for card in trees(item, "NetworkInfo", "NetworkCards") if "efa-only" in strings(card, "InterfaceTypes")
+    )
+    return tuple(int(decimal(card, "NetworkCardIndex") or 0) for card in cards)[:most]
 
 
 def read_price(text: str) -> tuple[str, float] | None:

@@ -19,6 +19,7 @@ from gpukube.errors import AccessError, CloudError
 from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
 from gpukube_eks.catalog import CATALOG
+from gpukube_eks.facts.fabric import efa_cards
 from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_spot_zones, read_type
 from gpukube_eks.live.market import fetch, read_offers
 
@@ -57,6 +58,7 @@ def test_type_when_ec2_describes_it_then_read_as_the_embedded_table_has_it(name:
     assert parse_model(offer.model) == machine.model
     assert machine.has_gpus(offer.gpus or 0)
     assert (offer.vcpus, offer.memory_gib, offer.arch) == (machine.vcpus, machine.memory_gib, machine.arch)
+    assert offer.efa_cards == tuple(efa_cards(machine))
 
 
 @pytest.mark.skipif(not EC2, reason="moto is not installed")

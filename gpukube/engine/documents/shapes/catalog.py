@@ -205,6 +205,26 @@ class FactPart(TypedDict):
     """Source of the fact."""
 
 
+class NetworkPart(TypedDict):
+    """The network between the GPUs of several nodes."""
+
+    kind: str
+    """The cloud's name for it."""
+    interfaces: int
+    """Interfaces of one node for it; 0 if unknown."""
+    cards: int
+    """Network cards of one node; 0 if the cloud lists none."""
+
+
+class DisksPart(TypedDict):
+    """Local disks that a machine includes."""
+
+    count: int
+    """Number of disks."""
+    sizeGB: int
+    """Size of each, in 10^9 bytes."""
+
+
 class CatalogTypeDocument(TypedDict):
     """One instance type in full."""
 
@@ -228,6 +248,10 @@ class CatalogTypeDocument(TypedDict):
     """The fullest mixes of plain profiles on one GPU, whether or not this cloud supports them."""
     facts: list[FactPart]
     """Facts about drivers, images, sharing."""
+    network: NetworkPart | None
+    """Network for jobs of several nodes; null if the machine has none."""
+    disks: DisksPart | None
+    """Local disks; null if there are none, or if their number is a choice or unknown."""
 
 
 class RefreshedPart(TypedDict):
