@@ -47,6 +47,9 @@ SPEC: Final[dict[str, tuple[str, str]]] = {
     "duplicate-pool": ("GPK126", "Two pools would have the same name on the same cluster."),
     "replacement-name": ("GPK148", "A pool has the name of another pool's replacement."),
     "no-instance-type": ("GPK127", "A pool has neither gpu nor instanceType for one of its clusters."),
+    "instance-types-choice": ("GPK149", "A pool has both instanceType and instanceTypes."),
+    "disk-encryption": ("GPK150", "A pool names a key for a disk that is not encrypted."),
+    "kubelet-range": ("GPK151", "The kubelet's thresholds for deleting images contradict each other."),
     "nodes-choice": ("GPK128", "A pool has both nodes.count and nodes.autoscaling, or neither."),
     "autoscaling-range": ("GPK129", "The autoscaling numbers contradict each other."),
     "zone-scope": ("GPK138", "nodes.autoscaling.scope is zone for a pool without zones."),
@@ -85,6 +88,7 @@ GPUS: Final[dict[str, tuple[str, str]]] = {
 
 POOLS: Final[dict[str, tuple[str, str]]] = {
     "missing-feature": ("GPK301", "The cloud does not support a setting of the pool."),
+    "instance-types-differ": ("GPK325", "The types under instanceTypes have different GPUs or CPU architectures."),
     "gpu-and-type": ("GPK302", "A pool has both gpu and instanceType, and they contradict each other."),
     "instance-status": ("GPK303", "The instance type is from an older generation, in preview, or possibly retired."),
     "owner": ("GPK304", "No component, or two, would advertise a pool's GPUs, or gpukube does not support the owner."),

@@ -141,6 +141,12 @@ def _mended(draw: st.DrawFn, pool: Node, number: int, clusters: Mapping[str, Nod
     """Make the fields of a pool agree with each other and with the clusters."""
     keys = draw(st.lists(st.sampled_from(list(clusters)), min_size=1, unique=True))
     gpu = {} if isinstance(pool.get("instanceType"), str) else {"gpu": draw(defined("Gpu"))}
+    types = dict.fromkeys(pool.pop("instanceTypes", []))
+    if types and gpu and all(clusters[key]["provider"] == "eks" for key in keys):
+        gpu["instanceTypes"] = [*types]  # excludes instanceType, and only EKS mixes types
+    if pool.get("disk", {}).get("encrypted") is False:
+        pool["disk"].pop("kmsKey", None)
+    pool.get("kubelet", {}).pop("imageGCLowThresholdPercent", None)  # must be below the other
     low, first, high = draw(NODES)
     scope = draw(st.sampled_from(["pool", "zone"]))
     bounds = {"min": low, "max": max(high, 1), "initial": first, "scope": scope}

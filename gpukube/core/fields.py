@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-_MAPS: Final = (("labels",), ("tags",), ("nodes", "autoscaling", "resources"))
+_MAPS: Final = (("labels",), ("tags",), ("sysctls",), ("nodes", "autoscaling", "resources"))
 """Paths whose next step is a user-defined key, written in brackets: labels[team]."""
 
 
@@ -65,6 +65,8 @@ def text_of(path: tuple[str, ...]) -> str:
 
 
 INSTANCE_TYPE: Final = FieldPath("instanceType")
+INSTANCE_TYPES: Final = FieldPath("instanceTypes")
+"""Instance types after the first, of a pool that has several."""
 GPU: Final = FieldPath("gpu")
 """Number and model of attached GPUs, "1 x nvidia-tesla-t4"."""
 COUNT: Final = FieldPath("nodes", "count")
@@ -75,6 +77,14 @@ CAPACITY_TYPE: Final = FieldPath("capacity", "type")
 ZONES: Final = FieldPath("zones")
 DISK_SIZE: Final = FieldPath("disk", "sizeGiB")
 DISK_TYPE: Final = FieldPath("disk", "type")
+DISK_IOPS: Final = FieldPath("disk", "iops")
+DISK_THROUGHPUT: Final = FieldPath("disk", "throughput")
+DISK_ENCRYPTED: Final = FieldPath("disk", "encrypted")
+DISK_KMS_KEY: Final = FieldPath("disk", "kmsKey")
+HIGH_SPEED: Final = FieldPath("network", "highSpeed")
+PLACEMENT: Final = FieldPath("placement")
+LOCAL_STORAGE: Final = FieldPath("localStorage")
+CONFIDENTIAL: Final = FieldPath("confidential")
 IMAGE: Final = FieldPath("image")
 KUBERNETES_VERSION: Final = FieldPath("kubernetesVersion")
 """Kubernetes version of the nodes. All clouds patch nodes within a minor version automatically, and AKS does not
@@ -95,6 +105,21 @@ PLUGIN: Final = FieldPath("devicePlugin")
 def label(key: str) -> FieldPath:
     """Return the path of a node label."""
     return FieldPath("labels", key)
+
+
+def kubelet(name: str) -> FieldPath:
+    """Return the path of a setting of the kubelet."""
+    return FieldPath("kubelet", name)
+
+
+def sysctl(name: str) -> FieldPath:
+    """Return the path of a kernel parameter."""
+    return FieldPath("sysctls", name)
+
+
+def hugepages(size: str) -> FieldPath:
+    """Return the path of the number of huge pages of a size: 2Mi or 1Gi."""
+    return FieldPath("hugepages", size)
 
 
 def tag(key: str) -> FieldPath:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpukube.core.exporting import Exporter
     from gpukube.core.fields import FieldPath
     from gpukube.core.managers import Manager
+    from gpukube.core.members import Chosen
     from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.upgrades import NodeMarks, NodeOffer, NodeSystem, UpgradeTerms
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 def _none(*_: object) -> None:
     return None
+
+
+def _unchanged(desired: Desired, _: Observed) -> Desired:
+    return desired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,8 @@ class PoolRequests:
             removed before the labels: if the run is killed in between, gpukube still owns the pool. RELEASED_LABEL
             remains, with the pool's name in its spec; if the cloud cannot change the copy, the label invalidates it,
             and `Observed.copy` of such a pool is None.
+        carry: Adds to a live pool's replacement what it takes over without a field of the spec: content of others that
+            gpukube neither interprets nor shows. Returns the desired pool unchanged if there is none.
         recreate: Repairs gpukube's pool after a failed creation; None if it must be deleted first.
         follow_up: The next call that a new pool needs because creation could not include it, or None. Called again
             after each such call, and for each of gpukube's existing pools on create: so the next run completes one that
@@ -65,6 +72,7 @@ class PoolRequests:
     update: Callable[[Desired, Observed, Sequence[Change]], tuple[Request, ...]]
     scale: Callable[[ClusterRef, Observed, Nodes], Request]
     release: Callable[[ClusterRef, Observed], tuple[Request, ...]]
+    carry: Callable[[Desired, Observed], Desired] = _unchanged
     recreate: Callable[[Desired, Observed], Request | None] = _none
     follow_up: Callable[[Desired, Observed], Request | None] = _none
     copy: Callable[[ClusterRef, Observed], Request | None] = _none
@@ -97,6 +105,16 @@ class NodeUpgrades(Protocol):
         """
 
 
+class PoolMembers(Protocol):
+    """A provider's view of every member of a live pool's API object."""
+
+    def chosen(self, observed: Observed) -> tuple[Chosen, ...]:
+        """Return the members whose value differs from what the service fills in for a pool made without them."""
+
+    def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
+        """Return the chosen members that a new pool, made by `desired.create`, would not have."""
+
+
 class Extras:
     """Optional parts of a cloud. A provider overrides them in a subclass; the defaults mean "none"."""
 
@@ -122,6 +140,8 @@ class Extras:
     policies: Callable[[PolicyScope], tuple[CloudPolicy, ...]] = staticmethod(lambda _: ())
     """Returns the least-privilege policies that gpukube needs for these clusters: at least one per account,
     subscription, or project. Makes no call."""
+    members: PoolMembers | None = None
+    """Classifies every member of live pools, so that imports and replacements report each one that they lose."""
     managers: Callable[[Observed], tuple[Manager, ...]] = staticmethod(lambda _: ())
     """Returns other managers of a live pool, by signs in its API object. Such a tool can revert gpukube's changes, so
     the pool is adopted only on request."""

@@ -14,7 +14,15 @@ from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Finding
 from gpukube.gpu.capacity import node_capacity
-from gpukube.gpu.catalog import CatalogError, machines, parse_model, require_machine, resolve_machine, warn_reason
+from gpukube.gpu.catalog import (
+    CatalogError,
+    find_machine,
+    machines,
+    parse_model,
+    require_machine,
+    resolve_machine,
+    warn_reason,
+)
 from gpukube.gpu.mig import known_to_none
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing, check_sharing
 from gpukube.spec.source.positions import is_unknown
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
     from gpukube.errors import Where
     from gpukube.gpu.catalog import GpuModel, Machine
     from gpukube.spec.loading.load import LoadedSpec
-    from gpukube.spec.model import Cluster, Gpu, Pool, ProviderName, Reserved
+    from gpukube.spec.model import Cluster, Gpu, Hugepages, Kubelet, Pool, ProviderName, Reserved
     from gpukube.spec.source.positions import Path
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
@@ -130,8 +138,9 @@ def _machines(
 ) -> tuple[list[Machine], list[Finding]]:
     """Return the machine of a pool; if a mistake leaves it unknown, several candidates and the diagnostics."""
     found: list[Finding] = []
-    wrong = is_unknown(("instanceType",), unknown) or is_unknown(("gpu",), unknown)
-    if not wrong and (pool.gpu is not None or pool.instance_type_on(cluster.provider) is not None):
+    wrong = any(is_unknown((field,), unknown) for field in ("instanceType", "instanceTypes", "gpu"))
+    named = pool.instance_type_on(cluster.provider) is not None or _mixed_types(pool, cluster)
+    if not wrong and (pool.gpu is not None or named):
         try:
             return [_machine(loaded, pool, cluster, locator, found)], found
         except _Refused as refused:
@@ -167,7 +176,18 @@ def _provider(loaded: LoadedSpec, cluster: ClusterRef) -> ProviderName:
     return loaded.spec.clusters[cluster.key].provider
 
 
+def _mixed_types(pool: Pool, cluster: ClusterRef) -> tuple[str, ...]:
+    """Return the several types of a pool, on a cloud whose pools may have them; other clouds report them."""
+    if not pool.instance_types:
+        return ()
+    from gpukube.spec.clusters import CLOUDS  # noqa: PLC0415 - only with a spec; the catalog needs no pydantic
+
+    return pool.instance_types if CLOUDS[cluster.provider].mixes_types else ()
+
+
 def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Finding]) -> Machine:
+    if types := _mixed_types(pool, cluster):
+        return _first_machine(types, pool, cluster, locator, found)
     written = pool.instance_type_on(_provider(loaded, cluster))
     model = _model(pool.gpu, locator, _sold(loaded, pool)) if pool.gpu else None
     try:
@@ -185,6 +205,42 @@ def _machine(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, locator: Locat
     if reason := warn_reason(machine):
         found.append(_status_warning(reason, "gpu" if written is None else "instanceType", locator))
     return machine
+
+
+def _first_machine(
+    types: tuple[str, ...], pool: Pool, cluster: ClusterRef, locator: Locator, found: list[Finding]
+) -> Machine:
+    """Return the first of several types, from which the autoscaler takes a node's resources; all have the same GPUs."""
+    machines: list[Machine] = []
+    for index, name in enumerate(types):
+        path = f"instanceTypes[{index}]"
+        try:
+            machine = require_machine(cluster.provider, name)
+        except CatalogError as error:
+            raise _Refused(_diagnostic(error, path, cluster, locator)) from error
+        if machines and (other := _difference(machines[0], machine)):
+            raise _Refused(
+                Finding(
+                    "instance-types-differ",
+                    locator.at(path),
+                    f"{machine.name} has {other[1]}, but {machines[0].name} has {other[0]}",
+                    fix="keep types with the same GPUs and CPU architecture, or write another pool",
+                    why="one pool promises the same devices on every node",
+                )
+            )
+        if reason := warn_reason(machine):
+            found.append(_status_warning(reason, path, locator))
+        machines.append(machine)
+    if pool.gpu:
+        _check_gpu_agrees(pool.gpu, parse_model(pool.gpu.model, frozenset([machines[0].model])), machines[0], locator)
+    return machines[0]
+
+
+def _difference(one: Machine, other: Machine) -> tuple[str, str] | None:
+    """Return how two machines differ in what pods see of their GPUs; None if they do not."""
+    gpus = [f"{machine.gpus:g} x {machine.model}" for machine in (one, other)]
+    arches = [f"an {machine.arch} CPU" for machine in (one, other)]
+    return next(((first, second) for first, second in (gpus, arches) if first != second), None)
 
 
 def _sold(loaded: LoadedSpec, pool: Pool) -> frozenset[GpuModel]:
@@ -273,7 +329,6 @@ def _nodes(pool: Pool) -> Nodes:
 
 
 def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machine, locator: Locator) -> Target:
-    disk = Disk(pool.disk.size_gib, pool.disk.type) if pool.disk else Disk(None, None)
     own = (Taint(t.key, t.value, t.effect) for t in pool.taints)
     written = pool.capacity
     return Target(
@@ -285,7 +340,7 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         nodes=_nodes(pool),
         capacity=Capacity(written.type, written.max_price, _reservation(written.reserved, _provider(loaded, cluster))),
         zones=pool.zones,
-        disk=disk,
+        disk=_disk(pool),
         image=pool.image or "",
         sharing=_sharing(pool),
         taints=tuple(dict.fromkeys([GPU_TAINT, *own] if pool.gpu_taint else own)),
@@ -303,7 +358,28 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         driver_version=pool.driver.version or "",
         chart_version=pool.device_plugin.version or "",
         chart_values=pool.device_plugin.values,
+        machines=tuple(filter(None, (find_machine(cluster.provider, name) for name in _mixed_types(pool, cluster)))),
+        high_speed=pool.network.high_speed,
+        placement=pool.placement or "",
+        local_storage=pool.local_storage or "",
+        kubelet=_written(pool.kubelet),
+        sysctls=dict(pool.sysctls),
+        hugepages={size: int(str(pages)) for size, pages in _written(pool.hugepages).items()},
+        confidential=pool.confidential,
     )
+
+
+def _disk(pool: Pool) -> Disk:
+    disk = pool.disk
+    if disk is None:
+        return Disk(None, None)
+    return Disk(disk.size_gib, disk.type, disk.iops, disk.throughput, disk.encrypted, disk.kms_key or "")
+
+
+def _written(settings: Kubelet | Hugepages | None) -> dict[str, object]:
+    """Return the settings that the spec has, by their names in it."""
+    written = settings.model_dump(by_alias=True, exclude_none=True) if settings else {}
+    return {name: value for name, value in written.items() if value != ()}
 
 
 def _reservation(reserved: Reserved | None, provider: ProviderName) -> Reservation | None:

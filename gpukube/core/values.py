@@ -133,10 +133,23 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The node's system disk; None means the cloud's default."""
+    """The node's system disk; None and "" mean the cloud's default.
+
+    Attributes:
+        size_gib: Size in GiB.
+        type: The cloud's own name of the type.
+        iops: Provisioned I/O operations per second.
+        throughput: Provisioned MiB per second.
+        encrypted: Whether it is encrypted.
+        kms_key: The user's own key, by the cloud's own name.
+    """
 
     size_gib: int | None
     type: str | None
+    iops: int | None = None
+    throughput: int | None = None
+    encrypted: bool | None = None
+    kms_key: str = ""
 
 
 class Locator(Protocol):
@@ -184,7 +197,7 @@ class Target:
         pool: Name of the pool in the spec.
         cluster: Its cluster.
         name: Name in the cloud's API.
-        machine: Resolved instance type.
+        machine: Resolved instance type; the first, if the pool has several.
         image: The cloud's own name of a node image family; "" for its default.
         taints: Taints from the spec, including the GPU taint if gpu_taint is set.
         labels, tags: The user's own, without those that gpukube adds.
@@ -196,6 +209,14 @@ class Target:
         driver_version: Driver version, on clouds that let users choose; "" for the default.
         chart_version: Version of the plugin's chart; "" for the tested one.
         chart_values: Additional values for that chart.
+        machines: All instance types, in the order of the spec, if there are several; else ().
+        high_speed: Whether the nodes have the machine's network for traffic between GPUs.
+        placement: "compact", "none", the cloud's own name of a group or policy; "" for the cloud's default.
+        local_storage: Use of the machine's own disks; "" for the cloud's default.
+        kubelet: Settings of the kubelet, with the names of KubeletConfiguration.
+        sysctls: Kernel parameters by name.
+        hugepages: Size ("2Mi" or "1Gi") -> number of huge pages per node.
+        confidential: Whether the machines' memory is encrypted.
     """
 
     owner: str
@@ -224,6 +245,14 @@ class Target:
     driver_version: str = ""
     chart_version: str = ""
     chart_values: Mapping[str, object] = field(default_factory=dict)
+    machines: tuple[Machine, ...] = ()
+    high_speed: bool = False
+    placement: str = ""
+    local_storage: Literal["", "ephemeral", "raw"] = ""
+    kubelet: Mapping[str, object] = field(default_factory=dict)
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    hugepages: Mapping[str, int] = field(default_factory=dict)
+    confidential: bool = False
 
     @property
     def where(self) -> Where:

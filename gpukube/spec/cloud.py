@@ -75,6 +75,7 @@ class CloudSpec:
         stand_ins: Required field of the cluster -> placeholder while a mistake leaves it unknown.
         formats: Pattern of a field -> the sentence that describes it.
         judges_shares: Whether its own rules limit how many containers share a GPU.
+        mixes_types: Whether one pool may have several instance types.
     """
 
     title: str
@@ -93,3 +94,4 @@ class CloudSpec:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     judges_shares: bool = False
+    mixes_types: bool = False

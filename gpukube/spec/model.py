@@ -9,7 +9,7 @@ The models represent a spec whose defaults are already merged into every pool (m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, JsonValue, Tag, create_model
 
@@ -47,9 +47,12 @@ __all__ = [
     "Driver",
     "GPUNodePools",
     "Gpu",
+    "Hugepages",
+    "Kubelet",
     "Metadata",
     "Mig",
     "Mps",
+    "Network",
     "Nodes",
     "Pool",
     "PoolSettings",
@@ -81,6 +84,15 @@ KUBERNETES_VERSION = r"^1\.[0-9]{1,3}(\.[0-9]{1,3}(-[A-Za-z0-9.-]{1,30})?)?$"
 """Pattern of a minor, patch, or full GKE version: 1.34, 1.34.2, 1.34.1-gke.1829000."""
 
 PERCENT = r"^(100|[1-9]?[0-9])%$"
+
+SYSCTL: Final = r"^[a-z0-9_-]+([./][a-zA-Z0-9_*-]+)+$"
+"""Pattern of the name of a sysctl: net.core.somaxconn (sysctl.d(5))."""
+
+CFS_PERIOD: Final = r"^[1-9][0-9]{0,6}(us|ms|s)$"
+"""Pattern of a period as a Go duration of one unit: 100ms."""
+
+LOG_SIZE: Final = r"^[1-9][0-9]{0,5}(Ki|Mi|Gi)$"
+"""Pattern of a Kubernetes quantity of bytes: 50Mi."""
 
 NODES, SHARE = "number-of-nodes", "share-of-nodes"
 
@@ -189,6 +201,91 @@ class Disk(SpecModel):
         examples=["gp3", "Managed", "pd-ssd"],
         description="Disk type, by the cloud's own name: gp3 (EKS), Managed or Ephemeral (AKS), pd-ssd (GKE).",
     )
+    iops: int | None = Field(default=None, ge=1, examples=[6000], description="Provisioned I/O operations per second.")
+    throughput: int | None = Field(default=None, ge=1, examples=[500], description="Provisioned MiB per second.")
+    encrypted: bool | None = Field(
+        default=None, description="Encrypt the disk; defaults to the cloud's and the account's default."
+    )
+    kms_key: Text | None = Field(
+        default=None,
+        examples=["alias/ml-nodes"],
+        description="Your own key for the encryption, by the cloud's own name; defaults to the cloud's key.",
+    )
+
+
+class Network(SpecModel):
+    """The network between the nodes."""
+
+    high_speed: bool = Field(
+        default=False,
+        description=(
+            "Attach the machine's network for traffic between GPUs: EFA (EKS), InfiniBand (AKS), GPUDirect networks "
+            "(GKE). The device plugins or drivers that it needs in the cluster are yours to install."
+        ),
+    )
+
+
+class Kubelet(SpecModel):
+    """Settings of the kubelet, with the names of KubeletConfiguration; those that at least two clouds have.
+
+    Source: kubernetes.io: reference/config-api/kubelet-config.v1beta1
+    """
+
+    cpu_manager_policy: Literal["none", "static"] | None = Field(
+        default=None, description="static: containers with whole CPUs get them exclusively."
+    )
+    topology_manager_policy: Literal["none", "best-effort", "restricted", "single-numa-node"] | None = Field(
+        default=None, description="Whether CPUs and devices of a pod must be on the same NUMA nodes."
+    )
+    topology_manager_scope: Literal["container", "pod"] | None = Field(
+        default=None, description="Whether each container or the whole pod is aligned."
+    )
+    memory_manager_policy: Literal["None", "Static"] | None = Field(
+        default=None, description="Static: memory of guaranteed pods comes from their NUMA nodes."
+    )
+    pod_pids_limit: int | None = Field(default=None, ge=1, examples=[4096], description="Maximum processes per pod.")
+    cpu_cfs_quota: bool | None = Field(
+        default=None, alias="cpuCFSQuota", description="Whether CPU limits are enforced by CFS quotas."
+    )
+    cpu_cfs_quota_period: str | None = Field(
+        default=None,
+        alias="cpuCFSQuotaPeriod",
+        pattern=CFS_PERIOD,
+        examples=["100ms"],
+        description="Period of the CFS quota, at most 1s.",
+    )
+    image_gc_high_threshold_percent: int | None = Field(
+        default=None,
+        alias="imageGCHighThresholdPercent",
+        ge=0,
+        le=100,
+        examples=[85],
+        description="Disk usage, in percent, above which unused images are deleted.",
+    )
+    image_gc_low_threshold_percent: int | None = Field(
+        default=None,
+        alias="imageGCLowThresholdPercent",
+        ge=0,
+        le=100,
+        examples=[80],
+        description="Disk usage, in percent, at which deleting images stops.",
+    )
+    container_log_max_size: str | None = Field(
+        default=None, pattern=LOG_SIZE, examples=["50Mi"], description="Size at which a container's log is rotated."
+    )
+    container_log_max_files: int | None = Field(
+        default=None, ge=2, examples=[5], description="Maximum log files per container."
+    )
+    allowed_unsafe_sysctls: Texts = Field(
+        default=(), examples=[["net.core.somaxconn"]], description="Unsafe sysctls that pods may set."
+    )
+
+
+class Hugepages(SpecModel):
+    """Huge pages that each node reserves at boot, by number of pages."""
+
+    mib2: int | None = Field(default=None, alias="2Mi", ge=1, examples=[5128], description="Number of pages of 2 MiB.")
+    gib1: int | None = Field(default=None, alias="1Gi", ge=1, examples=[4], description="Number of pages of 1 GiB.")
 
 
 class Upgrade(SpecModel):
@@ -288,6 +385,14 @@ class _CommonSettings(SpecModel):
         examples=["Standard_ND96asr_v4", {"eks": "p4d.24xlarge", "gke": "a2-highgpu-8g"}],
         description="The cloud's own type name, or one per provider. Checked against gpu if both are set.",
     )
+    instance_types: Texts = Field(
+        default=(),
+        examples=[["g5.2xlarge", "g5.4xlarge"]],
+        description=(
+            "Several types with the same GPUs instead of one, on clouds whose pools may mix them (EKS). On-demand "
+            "machines are tried in this order; for Spot the cloud chooses."
+        ),
+    )
     nodes: Nodes | None = Field(default=None, description="Number of nodes: count, or autoscaling.")
     capacity: Capacity = Field(default=Capacity(), description="Purchase option of the machines.")
     zones: Texts = Field(
@@ -295,7 +400,33 @@ class _CommonSettings(SpecModel):
         examples=[["us-east-1a", "us-east-1b"]],
         description="Zones, by the cloud's own names; if empty, the cloud chooses (GKE: one that offers the machine).",
     )
+    network: Network = Field(default=Network(), description="The network between the nodes.")
+    placement: Text | None = Field(
+        default=None,
+        examples=["compact"],
+        description=(
+            "compact: machines close to each other; none: anywhere; or the name of your own placement group (EKS), "
+            "the resource id of a proximity placement group (AKS), or the name of a workload policy (GKE)."
+        ),
+    )
     disk: Disk | None = Field(default=None, description="Operating system disk; defaults to the cloud's default.")
+    local_storage: Literal["ephemeral", "raw"] | None = Field(
+        default=None,
+        description=(
+            "Use of the machine's own disks. ephemeral: images and emptyDir volumes are on them; raw: they are left to "
+            "pods. Defaults to the cloud's default."
+        ),
+    )
+    kubelet: Kubelet | None = Field(default=None, description="Settings of the kubelet.")
+    sysctls: dict[Annotated[str, Field(pattern=SYSCTL)], str] = Field(
+        default_factory=dict,
+        examples=[{"net.core.somaxconn": "4096"}],
+        description="Kernel parameters of the nodes, by their names in sysctl.",
+    )
+    hugepages: Hugepages | None = Field(default=None, description="Huge pages that each node reserves at boot.")
+    confidential: bool = Field(
+        default=False, description="Encrypt the machines' memory with keys that the cloud cannot read."
+    )
     image: Text | None = Field(
         default=None,
         description="Node image, by the cloud's own family name (EKS: al2023 or bottlerocket); empty for its default.",

@@ -73,6 +73,7 @@ SPEC: Final = CloudSpec(
     reserved=EksReserved,
     reserved_description="A Capacity Block, or a capacity reservation.",
     also_called=("aws", "amazon"),
+    mixes_types=True,
     cluster_words={"location": "region", "accountid": "account", "awsaccount": "account"},
     stand_ins={"account": "000000000000", "region": "us-east-1", "name": "unknown"},
     formats={

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from gpukube.core.values import Target
     from gpukube.provider import Provider
 
+_APART: Final = {"topologyManagerScope", "memoryManagerPolicy"}
+"""Settings of the kubelet that are features of their own, because a cloud lacks them."""
 _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("nodes.count", "nodes.count", lambda t: not t.nodes.autoscaled),
     ("nodes.autoscaling", "nodes.autoscaling", lambda t: t.nodes.autoscaled),
@@ -27,6 +29,22 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
     ("zones", "zones", lambda t: bool(t.zones)),
     ("disk.size", "disk.sizeGiB", lambda t: t.disk.size_gib is not None),
     ("disk.type", "disk.type", lambda t: t.disk.type is not None),
+    ("disk.iops", "disk.iops", lambda t: t.disk.iops is not None),
+    ("disk.throughput", "disk.throughput", lambda t: t.disk.throughput is not None),
+    ("disk.encrypted", "disk.encrypted", lambda t: t.disk.encrypted is not None),
+    ("disk.kmsKey", "disk.kmsKey", lambda t: bool(t.disk.kms_key)),
+    ("instanceTypes", "instanceTypes", lambda t: bool(t.machines)),
+    ("network.highSpeed", "network.highSpeed", lambda t: t.high_speed),
+    ("placement.compact", "placement", lambda t: t.placement == "compact"),
+    ("placement.named", "placement", lambda t: t.placement not in ("", "compact", "none")),
+    ("localStorage.ephemeral", "localStorage", lambda t: t.local_storage == "ephemeral"),
+    ("localStorage.raw", "localStorage", lambda t: t.local_storage == "raw"),
+    ("kubelet", "kubelet", lambda t: bool(t.kubelet.keys() - _APART)),
+    ("kubelet.topologyManagerScope", "kubelet.topologyManagerScope", lambda t: "topologyManagerScope" in t.kubelet),
+    ("kubelet.memoryManagerPolicy", "kubelet.memoryManagerPolicy", lambda t: "memoryManagerPolicy" in t.kubelet),
+    ("sysctls", "sysctls", lambda t: bool(t.sysctls)),
+    ("hugepages", "hugepages", lambda t: bool(t.hugepages)),
+    ("confidential", "confidential", lambda t: t.confidential),
     ("image", "image", lambda t: bool(t.image)),
     ("kubernetesVersion", "kubernetesVersion", lambda t: bool(t.kubernetes_version)),
     ("upgrade.maxSurge", "upgrade.maxSurge", lambda t: t.upgrade.max_surge is not None),
@@ -56,8 +74,11 @@ _USES: Final[tuple[tuple[str, str, Callable[[Target], bool]], ...]] = (
 
 _FIELDS: Final = {feature: field for feature, field, _ in _USES}
 
-CRITICAL: Final = ("nodes.", "capacity.", "sharing.", "taints")
-"""Fields that affect resource name, count, isolation, or price: a cloud that lacks one is not an alternative."""
+CRITICAL: Final = (
+    "nodes.", "capacity.", "sharing.", "taints", "network.", "hugepages",
+    "confidential", "disk.encrypted", "disk.kmsKey",
+)  # fmt: skip
+"""Fields that affect devices, count, isolation, secrecy, or price: a cloud that lacks one is not an alternative."""
 
 _USED_WITH: Final = {"sharing.mig.profile": "sharing.mig.strategy"}
 """Field -> field of its features: a profile is always used with one of the strategies."""

@@ -6,7 +6,7 @@ The pool's values take precedence. Mappings are merged key by key; lists and sca
 alternatives, a plain merge could create a pool that nobody wrote, so the pool's choice drops the alternative that only
 the defaults name:
 
-- `gpu` and `instanceType`: a pool that sets one of them does not get the other from the defaults.
+- `gpu`, `instanceType`, and `instanceTypes`: a pool that sets one of them does not get the others from the defaults.
 - `nodes` and `sharing`: a pool that sets the mapping chooses its kinds (count or autoscaling; mig, timeSlicing,
   mps). Kinds that only the defaults name are dropped; the settings of a kind that both name are merged. So
   `sharing: {}` means whole GPUs regardless of the defaults.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpukube.spec.source.positions import Data
 
-_ALTERNATIVES: Final = ("gpu", "instanceType")
+_ALTERNATIVES: Final = ("gpu", "instanceType", "instanceTypes")
 _KINDS: Final = ("nodes", "sharing")
 _FORMS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("sharing", "mig"): ("profile", "layout"),

@@ -46,7 +46,8 @@ class Field:
     def choices(self) -> tuple[str, ...]:
         """Its allowed texts; empty for any."""
         annotation = self.info.annotation
-        return get_args(annotation) if get_origin(annotation) is Literal else ()
+        forms = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+        return tuple(word for form in forms if get_origin(form) is Literal for word in get_args(form))
 
 
 def as_yaml(value: object) -> str:

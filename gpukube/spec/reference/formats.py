@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.spec.base import DURATION
 from gpukube.spec.clusters import CLOUDS, CLUSTER_KEY
-from gpukube.spec.model import KUBERNETES_VERSION, LABEL_VALUE, PERCENT
+from gpukube.spec.model import CFS_PERIOD, KUBERNETES_VERSION, LABEL_VALUE, LOG_SIZE, PERCENT, SYSCTL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,9 @@ FORMATS: Final[Mapping[str, str]] = {
     CLUSTER_KEY: 'expected at most 63 letters, digits, "-" or "_", starting and ending with a letter or digit',
     KUBERNETES_VERSION: "expected a version such as 1.34, 1.34.2 or 1.34.1-gke.1829000",
     PERCENT: "expected a number of nodes or a percentage such as 33%",
+    SYSCTL: "expected the name of a sysctl such as net.core.somaxconn",
+    CFS_PERIOD: "expected a number with us, ms or s",
+    LOG_SIZE: "expected a size such as 50Mi",
     DURATION: "expected a number with s, m, h or d",
     **{pattern: sentence for cloud in CLOUDS.values() for pattern, sentence in cloud.formats.items()},
 }

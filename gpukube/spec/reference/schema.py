@@ -46,7 +46,7 @@ _UNWANTED: Final = frozenset({"title", "discriminator"})
 _RULES: Final[dict[str, Schema]] = {
     "Pool": {
         "required": ["name", "clusters", "nodes"],
-        "anyOf": [{"required": ["gpu"]}, {"required": ["instanceType"]}],
+        "anyOf": [{"required": ["gpu"]}, {"required": ["instanceType"]}, {"required": ["instanceTypes"]}],
         "allOf": [{"properties": {"clusters": {"minItems": 1}}}],
     },
     "Nodes": {"oneOf": [{"required": ["count"]}, {"required": ["autoscaling"]}]},

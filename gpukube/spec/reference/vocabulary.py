@@ -58,5 +58,6 @@ WORDS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("Mig", "profile"): ("MigProfile",),
     ("Mig", "layout"): ("MigProfile",),
     ("PoolSettings", "instanceType"): tuple(TYPES.values()),
+    ("PoolSettings", "instanceTypes"): tuple(TYPES.values()),
 }
 """Model and key of a field -> lists of its values. In a list field they are values of its items."""

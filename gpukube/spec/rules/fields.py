@@ -61,7 +61,11 @@ def _check_clusters(s: Subject) -> Iterator[Finding]:
 
 
 def _check_repetitions(s: Subject) -> Iterator[Finding]:
-    for name, items in (("clusters", s.pool.clusters), ("zones", s.pool.zones)):
+    for name, items in (
+        ("clusters", s.pool.clusters),
+        ("instanceTypes", s.pool.instance_types),
+        ("zones", s.pool.zones),
+    ):
         for index, item in enumerate(items):
             if item in items[:index]:
                 seen = s.seen((name, index), item)
@@ -69,9 +73,21 @@ def _check_repetitions(s: Subject) -> Iterator[Finding]:
 
 
 def _check_machine(s: Subject) -> Iterator[Finding]:
-    if s.pool.gpu is not None or not s.knows("gpu", "instanceType"):
+    if not s.knows("gpu", "instanceType", "instanceTypes"):
+        return
+    if s.pool.instance_types and s.pool.instance_type is not None:
+        message = "is set together with instanceType"
+        yield s.key_finding("instance-types-choice", ("instanceTypes",), message, "keep one of them")
+        return
+    if s.pool.gpu is not None:
         return
     example = "gpu: {model: A100-40GB, count: 8}"
+    if s.pool.instance_types:
+        clouds = dict.fromkeys(s.clusters.get(key) for key in s.pool.clusters)
+        for cloud in (name for name in clouds if name and not CLOUDS[name].mixes_types):
+            message = f"does not apply to {cloud}, whose pools have one type"
+            yield s.finding("no-instance-type", "instanceTypes", message, f"add {example}, or remove that cluster")
+        return
     if s.pool.instance_type is None:
         yield s.finding("no-instance-type", (), "has neither gpu nor instanceType", f"add {example}, or instanceType")
         return
@@ -80,6 +96,24 @@ def _check_machine(s: Subject) -> Iterator[Finding]:
             on = ", ".join(key for key in s.pool.clusters if s.clusters.get(key) == provider)
             message = f"has no type for {provider}, but the pool is also on {on}"
             yield s.finding("no-instance-type", "instanceType", message, f"add {provider}: TYPE, or {example}")
+
+
+def _check_disk(s: Subject) -> Iterator[Finding]:
+    disk = s.pool.disk
+    if disk and disk.kms_key and disk.encrypted is False and s.knows("disk"):
+        fix = "remove it, or write encrypted: true"
+        yield s.key_finding("disk-encryption", ("disk", "kmsKey"), "is set, but disk.encrypted is false", fix)
+
+
+def _check_kubelet(s: Subject) -> Iterator[Finding]:
+    settings = s.pool.kubelet
+    if settings is None or not s.knows("kubelet"):
+        return
+    low, high = settings.image_gc_low_threshold_percent, settings.image_gc_high_threshold_percent
+    if low is not None and high is not None and low >= high:
+        message = f"is {low}, not below imageGCHighThresholdPercent ({high})"
+        path = "kubelet.imageGCLowThresholdPercent"
+        yield s.finding("kubelet-range", path, message, f"write a number below {high}, or raise the other")
 
 
 def _check_nodes(s: Subject) -> Iterator[Finding]:
@@ -323,6 +357,8 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Finding]], ...]] = (
     _check_clusters,
     _check_repetitions,
     _check_machine,
+    _check_disk,
+    _check_kubelet,
     _check_nodes,
     _check_autoscaling,
     _check_scope,

@@ -437,8 +437,30 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
 )
 """The portable fields, in wire order."""
 
+_NOT_SET: Final = dict.fromkeys(
+    (
+        "disk.iops",
+        "disk.throughput",
+        "disk.encrypted",
+        "disk.kmsKey",
+        "instanceTypes",
+        "network.highSpeed",
+        "placement.compact",
+        "placement.named",
+        "localStorage.ephemeral",
+        "localStorage.raw",
+        "kubelet",
+        "kubelet.topologyManagerScope",
+        "kubelet.memoryManagerPolicy",
+        "sysctls",
+        "hugepages",
+        "confidential",
+    ),
+    Ability("missing", reason="gpukube does not set it on AKS"),
+)
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
+        **_NOT_SET,
         **abilities(BINDINGS),
         "nodes.autoscaling": _EXACT,
         "nodes.autoscaling.scope": Ability(

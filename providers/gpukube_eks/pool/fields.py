@@ -454,8 +454,30 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
 )
 """The rows of portable fields."""
 
+_NOT_SET: Final = dict.fromkeys(
+    (
+        "disk.iops",
+        "disk.throughput",
+        "disk.encrypted",
+        "disk.kmsKey",
+        "instanceTypes",
+        "network.highSpeed",
+        "placement.compact",
+        "placement.named",
+        "localStorage.ephemeral",
+        "localStorage.raw",
+        "kubelet",
+        "kubelet.topologyManagerScope",
+        "kubelet.memoryManagerPolicy",
+        "sysctls",
+        "hugepages",
+        "confidential",
+    ),
+    Ability("missing", reason="gpukube does not set it on EKS"),
+)
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
+        **_NOT_SET,
         **abilities(BINDINGS),
         "nodes.autoscaling": Ability(
             "emulated",

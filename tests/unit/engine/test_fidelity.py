@@ -8,6 +8,7 @@ import pytest
 
 from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Upgrade
 from gpukube.engine.plan.fidelity import check_fidelity, inexact, used_features
+from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import FEATURES, Ability, load_provider
 from tests.builders import make_target
@@ -21,6 +22,22 @@ CASES: dict[str, dict[str, object]] = {
     "zones": {"zones": ("1",)},
     "disk.size": {"disk": Disk(100, None)},
     "disk.type": {"disk": Disk(None, "Managed")},
+    "disk.iops": {"disk": Disk(None, None, iops=6000)},
+    "disk.throughput": {"disk": Disk(None, None, throughput=500)},
+    "disk.encrypted": {"disk": Disk(None, None, encrypted=True)},
+    "disk.kmsKey": {"disk": Disk(None, None, kms_key="alias/x")},
+    "instanceTypes": {"machines": (require_machine("aks", "Standard_NC24ads_A100_v4"),) * 2},
+    "network.highSpeed": {"high_speed": True},
+    "placement.compact": {"placement": "compact"},
+    "placement.named": {"placement": "ml"},
+    "localStorage.ephemeral": {"local_storage": "ephemeral"},
+    "localStorage.raw": {"local_storage": "raw"},
+    "kubelet": {"kubelet": {"cpuManagerPolicy": "static"}},
+    "kubelet.topologyManagerScope": {"kubelet": {"topologyManagerScope": "pod"}},
+    "kubelet.memoryManagerPolicy": {"kubelet": {"memoryManagerPolicy": "Static"}},
+    "sysctls": {"sysctls": {"net.core.somaxconn": "4096"}},
+    "hugepages": {"hugepages": {"2Mi": 512}},
+    "confidential": {"confidential": True},
     "image": {"image": "bottlerocket"},
     "kubernetesVersion": {"kubernetes_version": "1.34"},
     "upgrade.maxSurge": {"upgrade": Upgrade(max_surge="0")},
@@ -52,7 +69,9 @@ def test_feature_when_used_and_missing_then_told(feature: str) -> None:
     assert feature in used_features(target)
     missing = dict.fromkeys(FEATURES, EXACT) | {feature: Ability("missing", reason="not here")}
     (told,) = check_fidelity(target, missing)
-    matters = feature.startswith(("nodes.", "capacity.", "sharing."))
+    matters = feature.startswith(
+        ("nodes.", "capacity.", "sharing.", "network.", "hugepages", "confidential", "disk.encrypted", "disk.kmsKey")
+    )
     assert (told.code, told.severity) == ("missing-feature", "error" if matters else "warning")
     assert told.fix
 

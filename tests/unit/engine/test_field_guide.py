@@ -146,7 +146,8 @@ def test_features_when_fields_are_explained_then_none_is_left_out() -> None:
     fields = [name.removeprefix("pools.") for name in field_names() if name.startswith("pools.")]
     assert {feature for field in fields for feature in features_at(field)} == set(FEATURES)
     assert features_at("sharing.mig.profile") == ("sharing.mig.single", "sharing.mig.mixed")
-    assert features_at("disk") == ("disk.size", "disk.type")
+    assert features_at("sharing.mig") == ("sharing.mig.single", "sharing.mig.mixed", "sharing.mig.layout")
+    assert features_at("placement") == ("placement.compact", "placement.named")
     assert features_at("name") == ()
 
 

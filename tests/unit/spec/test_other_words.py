@@ -46,7 +46,7 @@ def test_word_of_another_tool_when_in_a_mapping_that_has_no_such_field_then_it_i
     tmp_path: Path,
 ) -> None:
     assert fixes(tmp_path, "nodes: {count: 1}, disk: {sizeGiB: 100, maxSize: 200}") == [
-        "remove it; keys here: sizeGiB, type"
+        "remove it; keys here: sizeGiB, kmsKey, type, iops, encrypted, throughput"
     ]
 
 

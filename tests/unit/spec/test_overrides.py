@@ -36,7 +36,7 @@ CASES: dict[str, tuple[str, str, object]] = {
     "a number in the defaults": ("defaults.kubernetesVersion=1.30", "kubernetesVersion", "1.30"),
     "a number or a share": ("pools.a100mig.upgrade.maxSurge=1", "upgrade", {"maxSurge": 1, "maxUnavailable": None}),
     "a number of native fields": ("pools.a100mig.eks.gpuCount=2", "eks", {"gpuCount": 2}),
-    "a mapping": ("pools.a100mig.disk={sizeGiB: 9}", "disk", {"sizeGiB": 9, "type": None}),
+    "a mapping": ("pools.a100mig.nodes={count: 9}", "nodes", {"count": 9, "autoscaling": None}),
 }
 
 

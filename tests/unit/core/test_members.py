@@ -1,0 +1,55 @@
+"""Members of an API object: which were chosen, and which a create request would not set."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube.core.members import Chosen, Member, chosen_members, lost_members
+
+MEMBERS = {
+    "name": Member("server"),
+    "disk.size": Member("field", "disk.sizeGiB", defaults=(100,)),
+    "repair": Member("native", "nimbus.repair", defaults=(True,)),
+    "labels.*": Member("field", "labels[*]"),
+    "sandbox": Member("unsupported", reason="pools run plain containers"),
+    "status.*": Member("server"),
+}
+
+
+def chosen(**live: object) -> list[tuple[str, object]]:
+    return [(one.path, one.value) for one in chosen_members(live, MEMBERS, "nimbus")]
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        ({"name": "a", "status": {"ready": True}}, []),
+        ({"disk": {"size": 100}}, []),
+        ({"disk": {"size": 200}}, [("disk.sizeGiB", 200)]),
+        ({"repair": True}, []),
+        ({"repair": False}, [("nimbus.repair", False)]),
+        ({"labels": {"team": "a", "x": ""}}, [("labels[team]", "a")]),
+        ({"sandbox": {"type": "GVISOR"}}, [("nimbus.sandbox", {"type": "GVISOR"})]),
+        ({"brand": {"new": 1}}, [("nimbus.brand.new", 1)]),
+        ({"brand": {}, "disk": {}, "sandbox": None}, []),
+    ],
+)
+def test_object_when_read_then_values_of_people_are_chosen(
+    live: dict[str, object], expected: list[tuple[str, object]]
+) -> None:
+    assert chosen(**live) == expected
+
+
+def test_member_when_no_spec_can_say_it_then_has_a_reason() -> None:
+    found = chosen_members({"sandbox": "GVISOR", "brand": 1}, MEMBERS, "nimbus")
+    assert found == (
+        Chosen("nimbus.sandbox", ("sandbox",), "unsupported", "GVISOR", "pools run plain containers"),
+        Chosen("nimbus.brand", ("brand",), "unsupported", 1, "this version of gpukube does not know it"),
+    )
+
+
+def test_create_request_when_it_lacks_a_chosen_member_then_it_is_lost() -> None:
+    live = {"disk": {"size": 200}, "repair": False, "labels": {"team": "a", "env": "b"}}
+    create = {"disk": {"size": 50}, "labels": {"team": "c"}}
+    found = lost_members(chosen_members(live, MEMBERS, "nimbus"), create)
+    assert [one.path for one in found] == ["nimbus.repair", "labels[env]"]
