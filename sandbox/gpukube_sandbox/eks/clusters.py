@@ -16,7 +16,7 @@ from gpukube_sandbox.eks.instances import ZONES
 
 if TYPE_CHECKING:
     from gpukube_sandbox.eks.groups import NodeGroup
-    from gpukube_sandbox.eks.things import Reservation, Role
+    from gpukube_sandbox.eks.things import PlacementGroup, Reservation, Role
     from gpukube_sandbox.eks.wire.answers import Json
     from gpukube_sandbox.kube.cluster import KubeCluster
 
@@ -97,6 +97,9 @@ class Known:
         roles: Roles by name; the same object in all regions of the account.
         keys: Names of key pairs in this region; the attributes below are regional too.
         groups: Ids of security groups.
+        efa_groups: Those whose members may send each other anything, as EFA needs.
+        kms_keys: Ids, aliases, or ARNs of keys that volumes can be encrypted with.
+        placement_groups: Placement groups by name.
         reservations: Capacity reservations and Capacity Blocks by id.
         clusters: Clusters, whose nodes use reservations and quotas.
         quotas: Code of a quota -> vCPUs, for quotas that were set.
@@ -105,6 +108,9 @@ class Known:
     roles: dict[str, Role] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
+    efa_groups: set[str] = field(default_factory=set)
+    kms_keys: set[str] = field(default_factory=set)
+    placement_groups: dict[str, PlacementGroup] = field(default_factory=dict)
     reservations: dict[str, Reservation] = field(default_factory=dict)
     clusters: list[EksCluster] = field(default_factory=list)
     quotas: dict[str, float] = field(default_factory=dict)
@@ -185,6 +191,10 @@ class EksCluster:
     def digest(self, what: str) -> str:
         """Return sixteen hex digits, the same in every run."""
         return hashlib.sha256(f"{self.arn}/{what}".encode()).hexdigest()[:16]
+
+    def is_public(self, subnet: str) -> bool:
+        """Return whether a subnet is public."""
+        return any(entry.public for entry in self.subnets if entry.id == subnet)
 
     def zone(self, subnet: str) -> str:
         """Return the letter of a subnet's zone; "" for a subnet of another VPC."""

@@ -1,37 +1,38 @@
-"""The actions of EC2 that node groups need: launch templates, subnets, instance types, zones.
+"""The actions of EC2 that node groups need: launch templates, instance types, zones, reservations, instances.
 
-In scope: converting parameters to the XML's content. Out of scope: the XML itself (`query`), templates' rules.
+In scope: converting parameters to the XML's content. Out of scope: the XML itself (`query`), templates' rules, the
+network (`network`), placement groups (`placement`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.filters import filtered, tag_set
+from gpukube_sandbox.eks.cards import network_info, storage_info
+from gpukube_sandbox.eks.filters import filtered, page_of, read_tags, tag_set
 from gpukube_sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType
+from gpukube_sandbox.eks.placement import requested_placement, strategies_of
 from gpukube_sandbox.eks.regions import STANDARD
 from gpukube_sandbox.eks.reservations import reservation_json
-from gpukube_sandbox.eks.templatedata import TAG_SPECIFICATIONS, TEMPLATE_DATA
-from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
+from gpukube_sandbox.eks.templatedata import TEMPLATE_DATA
+from gpukube_sandbox.eks.wire.answers import AwsError, Json
 from gpukube_sandbox.eks.wire.query import numbered, read_members, structures, when, xml_members
-from gpukube_sandbox.pages import WrongToken, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from gpukube_sandbox.eks.clusters import EksCluster, Subnet
+    from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.groups import NodeGroup
     from gpukube_sandbox.eks.service import EksService
     from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateVersion
     from gpukube_sandbox.eks.wire.identity import Caller
 
 _MAX_TYPES = 100
-_T = TypeVar("_T")
 
 
 def _create_template(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     data = read_members(params, "LaunchTemplateData.", TEMPLATE_DATA)
-    tags = _tags(params, "launch-template")
+    tags = read_tags(params, "launch-template")
     store = service.templates(caller.account, caller.region)
     name, text = params.get("LaunchTemplateName", ""), params.get("VersionDescription", "")
     made = store.create(name, text, data, tags, params.get("ClientToken", ""))
@@ -55,7 +56,7 @@ def _describe_templates(service: EksService, caller: Caller, params: Mapping[str
     found = [store.require(identity, "") for identity in ids] + [store.require("", name) for name in names]
     if not ids and not names:
         found = sorted(store.templates.values(), key=lambda entry: entry.name)
-    page, more = _page(filtered(params, [_template(entry) for entry in found], _TEMPLATE_FILTERS), params, 200)
+    page, more = page_of(filtered(params, [_template(entry) for entry in found], _TEMPLATE_FILTERS), params, 200)
     return {"launchTemplates": {"item": list(page)}, "nextToken": more}
 
 
@@ -64,7 +65,7 @@ def _describe_versions(service: EksService, caller: Caller, params: Mapping[str,
     template = store.require(params.get("LaunchTemplateId", ""), params.get("LaunchTemplateName", ""))
     requested = numbered(params, "LaunchTemplateVersion")
     found = [_require_version(template, version) for version in requested] or list(reversed(template.versions))
-    page, more = _page(found, params, 200)
+    page, more = page_of(found, params, 200)
     return {"launchTemplateVersionSet": {"item": [_version(template, entry) for entry in page]}, "nextToken": more}
 
 
@@ -120,20 +121,6 @@ def _modify_template(service: EksService, caller: Caller, params: Mapping[str, s
     return {"launchTemplate": _template(template)}
 
 
-def _describe_subnets(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    clusters = service.in_region(caller.account, caller.region)
-    found = [_subnet(cluster, subnet) for cluster in clusters for subnet in cluster.subnets]
-    ids = numbered(params, "SubnetId")
-    known = {str(entry["subnetId"]) for entry in found}
-    unknown = [name for name in ids if name not in known]
-    if unknown:
-        raise AwsError("InvalidSubnetID.NotFound", f"The subnet ID '{unknown[0]}' does not exist")
-    if ids:
-        found = [entry for entry in found if entry["subnetId"] in ids]
-    page, more = _page(filtered(params, found, _SUBNET_FILTERS), params, 1000)
-    return {"subnetSet": {"item": list(page)}, "nextToken": more}
-
-
 def _describe_keys(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     known = sorted(service.known(caller.account, caller.region).keys)
     requested = numbered(params, "KeyName")
@@ -155,7 +142,7 @@ def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str
         places = zones if kind == "availability-zone" else [caller.region]
         entries += [{"instanceType": entry.name, "locationType": kind, "location": place} for place in places]
     known = {"instance-type": "instanceType", "location": "location"}
-    page, more = _page(filtered(params, entries, known), params, 1000)
+    page, more = page_of(filtered(params, entries, known), params, 1000)
     return {"instanceTypeOfferingSet": {"item": list(page)}, "nextToken": more}
 
 
@@ -169,7 +156,7 @@ def _describe_types(service: EksService, caller: Caller, params: Mapping[str, st
         message = f"The following supplied instance types do not exist: [{', '.join(unknown)}]"
         raise AwsError("InvalidInstanceType", message)
     found = filtered(params, [_type(TYPES[name]) for name in requested or TYPES], _TYPE_FILTERS)
-    page, more = _page(found, params, 100)
+    page, more = page_of(found, params, 100)
     return {"instanceTypeSet": {"item": list(page)}, "nextToken": more}
 
 
@@ -207,39 +194,6 @@ def _describe_regions(service: EksService, caller: Caller, params: Mapping[str, 
     return {"regionInfo": {"item": filtered(params, regions, known)}}
 
 
-def _describe_groups(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    """Return the declared security groups and those that EKS creates for clusters, without their rules."""
-    clusters = service.in_region(caller.account, caller.region)
-    vpc = clusters[0].vpc if clusters else ""
-    found: dict[str, Json] = {
-        name: _group(caller, name, name, vpc) for name in service.known(caller.account, caller.region).groups
-    }
-    for cluster in clusters:
-        name = f"eks-cluster-sg-{cluster.name}"
-        own = {"aws:eks:cluster-name": cluster.name, f"kubernetes.io/cluster/{cluster.name}": "owned"}
-        found[cluster.security_group] = _group(caller, cluster.security_group, name, cluster.vpc, own)
-    requested = numbered(params, "GroupId")
-    for name in requested:
-        if not name.startswith("sg-"):  # aws/aws-cdk#20800
-            raise AwsError("InvalidGroupId.Malformed", f'Invalid id: "{name}" (expecting "sg-...")')
-        if name not in found:  # boto/boto3#701
-            raise AwsError("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
-    entries = [found[name] for name in requested or sorted(found)]
-    page, more = _page(filtered(params, entries, _GROUP_FILTERS), params, 1000)
-    return {"securityGroupInfo": {"item": list(page)}, "nextToken": more}
-
-
-def _group(caller: Caller, identity: str, name: str, vpc: str, tags: Mapping[str, str] | None = None) -> Json:
-    return {
-        "groupId": identity,
-        "groupName": name,
-        "groupDescription": name,
-        "ownerId": caller.account,
-        "vpcId": vpc,
-        "tagSet": tag_set(tags or {}),
-    }
-
-
 def _describe_reservations(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     known = service.known(caller.account, caller.region)
     found = [reservation_json(caller.account, caller.region, known, entry) for entry in known.reservations.values()]
@@ -249,7 +203,7 @@ def _describe_reservations(service: EksService, caller: Caller, params: Mapping[
         raise AwsError("InvalidCapacityReservationId.NotFound", message)
     if ids:
         found = [entry for entry in found if entry["capacityReservationId"] in ids]
-    page, more = _page(filtered(params, found, _RESERVATION_FILTERS), params, 1000)
+    page, more = page_of(filtered(params, found, _RESERVATION_FILTERS), params, 1000)
     return {"capacityReservationSet": {"item": list(page)}, "nextToken": more}
 
 
@@ -268,7 +222,7 @@ def _describe_instances(service: EksService, caller: Caller, params: Mapping[str
         if name not in {str(entry["instanceId"]) for entry in found}:
             raise AwsError("InvalidInstanceID.NotFound", f"The instance ID '{name}' does not exist")
     found = [entry for entry in found if not requested or entry["instanceId"] in requested]
-    page, more = _page(filtered(params, found, _INSTANCE_FILTERS), params, 1000)
+    page, more = page_of(filtered(params, found, _INSTANCE_FILTERS), params, 1000)
     sets = [{"reservationId": f"r-{entry['instanceId']}", "instancesSet": {"item": [entry]}} for entry in page]
     return {"reservationSet": {"item": sets}, "nextToken": more}
 
@@ -276,6 +230,7 @@ def _describe_instances(service: EksService, caller: Caller, params: Mapping[str
 def _instance(cluster: EksCluster, group: NodeGroup, node: str) -> Json:
     """Return a machine with the tags that users filter by; which other tags it has is unconfirmed."""
     machine, kind = group.instances[node], TYPES[group.instances[node].type]
+    near = requested_placement(group.data, cluster.known)
     lifecycle = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}.get(str(group.members["capacityType"]))
     tags = {
         "eks:cluster-name": cluster.name,
@@ -288,7 +243,7 @@ def _instance(cluster: EksCluster, group: NodeGroup, node: str) -> Json:
         "instanceType": machine.type,
         "instanceState": {"code": 16, "name": "running"},
         "privateDnsName": node,
-        "placement": {"availabilityZone": machine.zone},
+        "placement": {"availabilityZone": machine.zone, "groupName": near.name if near else None},
         "vpcId": cluster.vpc,
         "cpuOptions": {"coreCount": kind.vcpus, "threadsPerCore": 1},
         "instanceLifecycle": lifecycle,
@@ -297,12 +252,6 @@ def _instance(cluster: EksCluster, group: NodeGroup, node: str) -> Json:
 
 
 _TEMPLATE_FILTERS = {"launch-template-name": "launchTemplateName", "create-time": "createTime"}
-_SUBNET_FILTERS = {
-    "vpc-id": "vpcId", "subnet-id": "subnetId", "subnet-arn": "subnetArn", "availability-zone": "availabilityZone",
-    "availability-zone-id": "availabilityZoneId", "map-public-ip-on-launch": "mapPublicIpOnLaunch", "state": "state",
-    "cidr-block": "cidrBlock", "owner-id": "ownerId", "default-for-az": "defaultForAz",
-    "available-ip-address-count": "availableIpAddressCount",
-}  # fmt: skip
 _TYPE_FILTERS = {
     "instance-type": "instanceType", "bare-metal": "bareMetal", "current-generation": "currentGeneration",
     "free-tier-eligible": "freeTierEligible", "vcpu-info.default-vcpus": "vCpuInfo.defaultVCpus",
@@ -312,10 +261,6 @@ _TYPE_FILTERS = {
 _ZONE_FILTERS = {
     "zone-name": "zoneName", "zone-id": "zoneId", "state": "zoneState", "region-name": "regionName",
     "zone-type": "zoneType", "opt-in-status": "optInStatus",
-}  # fmt: skip
-_GROUP_FILTERS = {
-    "group-id": "groupId", "group-name": "groupName", "description": "groupDescription", "owner-id": "ownerId",
-    "vpc-id": "vpcId",
 }  # fmt: skip
 _RESERVATION_FILTERS = {
     "instance-type": "instanceType", "state": "state", "availability-zone": "availabilityZone", "owner-id": "ownerId",
@@ -338,13 +283,11 @@ ACTIONS: dict[str, Callable[[EksService, Caller, Mapping[str, str]], Json]] = {
     "DeleteLaunchTemplate": _delete_template,
     "DeleteLaunchTemplateVersions": _delete_versions,
     "DeleteTags": _delete_tags,
-    "DescribeSubnets": _describe_subnets,
     "DescribeKeyPairs": _describe_keys,
     "DescribeInstanceTypeOfferings": _describe_offerings,
     "DescribeInstanceTypes": _describe_types,
     "DescribeAvailabilityZones": _describe_zones,
     "DescribeRegions": _describe_regions,
-    "DescribeSecurityGroups": _describe_groups,
     "DescribeCapacityReservations": _describe_reservations,
     "DescribeInstances": _describe_instances,
 }
@@ -383,27 +326,6 @@ def _require_version(template: LaunchTemplate, requested: str) -> TemplateVersio
     return found
 
 
-def _subnet(cluster: EksCluster, subnet: Subnet) -> Json:
-    role = "kubernetes.io/role/elb" if subnet.public else "kubernetes.io/role/internal-elb"
-    kind = "public" if subnet.public else "private"
-    tags = {"Name": f"{cluster.name}-{kind}-{subnet.zone}", role: "1"}
-    return {
-        "subnetId": subnet.id,
-        "subnetArn": f"arn:aws:ec2:{cluster.region}:{cluster.account}:subnet/{subnet.id}",
-        "state": "available",
-        "vpcId": cluster.vpc,
-        "ownerId": cluster.account,
-        "cidrBlock": subnet.cidr,
-        "availableIpAddressCount": subnet.free,
-        "availabilityZone": f"{cluster.region}{subnet.zone}",
-        "availabilityZoneId": f"{cluster.region}-az{ZONES.index(subnet.zone) + 1 if subnet.zone in ZONES else 9}",
-        "defaultForAz": False,
-        "mapPublicIpOnLaunch": subnet.public,
-        "assignIpv6AddressOnCreation": False,
-        "tagSet": tag_set(tags),
-    }
-
-
 def _type(entry: InstanceType) -> Json:
     usage = ["on-demand", "spot", *(["capacity-block"] if entry.block else [])]
     found: Json = {
@@ -415,10 +337,10 @@ def _type(entry: InstanceType) -> Json:
         "processorInfo": {"supportedArchitectures": {"item": [entry.arch]}},
         "vCpuInfo": {"defaultVCpus": entry.vcpus},
         "memoryInfo": {"sizeInMiB": int(entry.memory_gib * 1024)},
-        "networkInfo": {"efaSupported": entry.efa > 0, "efaInfo": {"maximumEfaInterfaces": entry.efa}},
+        "networkInfo": network_info(entry),
+        "placementGroupInfo": {"supportedStrategies": {"item": list(strategies_of(entry))}},
+        **storage_info(entry),
     }
-    if not entry.efa:
-        found["networkInfo"] = {"efaSupported": False}
     if entry.gpu:
         found["gpuInfo"] = _gpus(entry)
     return found
@@ -438,27 +360,3 @@ def _gpus(entry: InstanceType) -> Json:
     if entry.fraction:
         gpu["gpuPartitionSize"] = entry.fraction
     return {"gpus": {"item": [gpu]}, "totalGpuMemoryInMiB": mib * entry.devices}
-
-
-def _tags(params: Mapping[str, str], kind: str) -> dict[str, str]:
-    """Return the resource's own tags from TagSpecification; reject other resource types."""
-    found: dict[str, str] = {}
-    for prefix in structures(params, "TagSpecification"):
-        specification = read_members(params, prefix, TAG_SPECIFICATIONS.members)
-        if specification.get("ResourceType") != kind:
-            message = f"'{specification.get('ResourceType')}' is not a valid taggable resource type for this operation."
-            raise AwsError("InvalidParameterValue", message)
-        found |= {str(tag["Key"]): str(tag.get("Value", "")) for tag in objects_in(specification.get("Tags"))}
-    return found
-
-
-def _page(found: Sequence[_T], params: Mapping[str, str], usual: int) -> tuple[Sequence[_T], str | None]:
-    """Return a page of results and the token of the next; `usual` is also the maximum (botocore, if documented)."""
-    requested = params.get("MaxResults", "")
-    if requested and (not requested.isdigit() or not 1 <= int(requested) <= usual):
-        raise AwsError("InvalidParameterValue", f"Value ({requested}) for parameter maxResults is invalid.")
-    try:
-        page, following = cut(params.get("Action", ""), found, params.get("NextToken", ""), int(requested or usual))
-    except WrongToken as error:
-        raise AwsError("InvalidNextToken", "The token is not valid.") from error
-    return page, following or None

@@ -48,6 +48,9 @@ LAUNCH: dict[str, str] = {
         "The requested reservation does not have sufficient compatible and available capacity."
     ),
     "InvalidCapacityReservationId.NotFound": "The specified capacity reservation does not exist.",
+    "InvalidPlacementGroup.Unknown": "The placement group is unknown.",
+    # hashicorp/terraform-provider-aws#39904
+    "Client.InvalidKMSKey.InvalidState": "The KMS key provided is in an incorrect state",
     "Unsupported": (
         "Your requested instance type ({type}) is not supported in your requested Availability Zone ({zone}). Please "
         "retry your request by not specifying an Availability Zone or choosing another one."

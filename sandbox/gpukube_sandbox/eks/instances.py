@@ -192,7 +192,7 @@ _TABLE: tuple[InstanceType, ...] = (
     InstanceType("p5en.48xlarge", 192, 2048, "H200-141GB", 8, efa=16, zones="b", block=True),
     InstanceType("p6-b200.48xlarge", 192, 2048, "B200-180GB", 8, efa=8, zones="c", block=True),
     InstanceType("p6-b300.48xlarge", 192, 4096, "B300-269GB", 8, efa=16, zones="c", block=True),
-    InstanceType("p6e-gb200.36xlarge", 144, 960, "GB200-186GB", 4, arch="arm64", zones="c", block=True),
+    InstanceType("p6e-gb200.36xlarge", 144, 960, "GB200-186GB", 4, arch="arm64", efa=16, zones="c", block=True),
 )
 
 TYPES: dict[str, InstanceType] = {entry.name: entry for entry in _TABLE}

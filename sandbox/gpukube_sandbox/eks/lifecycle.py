@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.bottlerocket import UserDataError, check_form, decoded
-from gpukube_sandbox.eks.failures import Failure, eviction_failure, issue, over_quota, unsupported_zone
+from gpukube_sandbox.eks.failures import Failure, eviction_failure, issue, launch_failure, over_quota, unsupported_zone
 from gpukube_sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
+from gpukube_sandbox.eks.placement import placement_name, requested_placement
 from gpukube_sandbox.eks.quotas import limit_of, quota_of, room_for
 from gpukube_sandbox.eks.reservations import launch_error
-from gpukube_sandbox.eks.wire.answers import Json, whole
+from gpukube_sandbox.eks.wire.answers import Json, objects_in, whole
 from gpukube_sandbox.kube.draining import cordon, drain
 
 if TYPE_CHECKING:
@@ -217,8 +218,10 @@ def _revert(job: Job, resources: list[str] | None = None) -> None:
 def _version_error(job: Job) -> Failure | None:
     """Return why no instance of a new version could launch or join, with an update's code (botocore eks ErrorCode)."""
     group = job.group
-    rejected = launch_error(job.cluster, group, 0) or _over_quota(job, _surge(job)) if group.nodes else None
-    wrong = rejected.message if rejected else _user_data_error(group) or cannot_join(group)
+    rejected = None
+    if group.nodes:
+        rejected = _thing_error(job) or launch_error(job.cluster, group, 0) or _over_quota(job, _surge(job))
+    wrong = rejected.message if rejected else _user_data_error(group) or cannot_join(job.cluster, group)
     return Failure("NodeCreationFailure", wrong) if wrong else None
 
 
@@ -268,12 +271,12 @@ async def _launch(job: Job) -> Failure | None:
         _record_activity(job, found.message)
         await job.clock.sleep(pace.give_up_s)
         return found
-    rejected = launch_error(job.cluster, group, count)
+    rejected = _thing_error(job) or launch_error(job.cluster, group, count)
     if rejected is not None:
         _record_activity(job, rejected.message)
         await job.clock.sleep(pace.give_up_s)
         return rejected
-    unjoinable = cannot_join(group)
+    unjoinable = cannot_join(job.cluster, group)
     if unjoinable:
         await job.clock.sleep(pace.join_limit_s)
         return Failure("NodeCreationFailure", "Instances failed to join the kubernetes cluster")
@@ -290,6 +293,19 @@ async def _launch(job: Job) -> Failure | None:
     await _add(job, count, pace.boot_s)
     _record_activity(job, "", count=count)
     await job.cluster.kube.joined(group.nodes)
+    return None
+
+
+def _thing_error(job: Job) -> Failure | None:
+    """Return the failure if the placement group or a volume's key does not exist, or Auto Scaling cannot use it."""
+    near, known = placement_name(job.group.data), job.cluster.known
+    if near and requested_placement(job.group.data, known) is None:
+        return launch_failure("InvalidPlacementGroup.Unknown", job.group.types[0].name, "")
+    for mapping in objects_in((job.group.data or {}).get("BlockDeviceMappings")):
+        ebs = mapping.get("Ebs")
+        key = str(ebs.get("KmsKeyId") or "") if isinstance(ebs, dict) else ""
+        if key and key not in known.kms_keys:
+            return launch_failure("Client.InvalidKMSKey.InvalidState", job.group.types[0].name, "")
     return None
 
 
@@ -328,11 +344,15 @@ def _zones(job: Job) -> list[str]:
 
 
 def _offers(job: Job) -> list[tuple[InstanceType, str]]:
-    """List where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers."""
+    """List where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers.
+
+    The machines of a cluster placement group are in one zone.
+    """
+    placement = requested_placement(job.group.data, job.cluster.known)
     for kind in job.group.types:
         found = [(kind, zone) for zone in _zones(job) if zone in kind.zones]
         if found:
-            return found
+            return found[:1] if placement and placement.strategy == "cluster" else found
     return []
 
 

@@ -14,7 +14,7 @@ from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded
 from gpukube_sandbox.eks.groups import Instance, image_of
 from gpukube_sandbox.eks.instances import POD_ADDRESSES
 from gpukube_sandbox.eks.keys import EFFECTS, labels_kubelet_rejects, labels_of
-from gpukube_sandbox.eks.wire.answers import objects_in
+from gpukube_sandbox.eks.wire.answers import objects_in, strings_in
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec
 
@@ -58,8 +58,17 @@ def node_taints(members: Json) -> tuple[Taint, ...]:
     )
 
 
-def cannot_join(group: NodeGroup) -> str:
-    """Return why no node of this group can register; "" if nodes can."""
+def cannot_join(cluster: EksCluster, group: NodeGroup) -> str:
+    """Return why no node of this group can register; "" if nodes can.
+
+    Source:
+        docs: eks/launch-templates, aws/aws-parallelcluster#7457 (no public address with several interfaces);
+        terraform-aws-modules/terraform-aws-eks#3533 (such nodes never join).
+    """
+    several = len(objects_in((group.data or {}).get("NetworkInterfaces"))) > 1
+    public = [name for name in strings_in(group.members["subnets"]) if cluster.is_public(name)]
+    if several and public:
+        return f"instances with several network interfaces get no public IP address, which {public[0]} needs"
     wrong = labels_kubelet_rejects(labels_of(group.members))
     if wrong:
         return f"kubelet refuses labels {', '.join(wrong)}"

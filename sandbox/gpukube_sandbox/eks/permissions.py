@@ -52,11 +52,12 @@ _EKS: dict[tuple[str, str], str] = {
 """Method and path, with `*` for names -> call (botocore eks/2017-11-01)."""
 _NAMED: dict[str, tuple[str, ...]] = {
     "ec2": (
-        "CreateLaunchTemplate", "CreateLaunchTemplateVersion", "DeleteLaunchTemplate", "DeleteLaunchTemplateVersions",
-        "DeleteTags", "DescribeAvailabilityZones", "DescribeCapacityReservations", "DescribeInstanceTypeOfferings",
-        "DescribeInstanceTypes", "DescribeInstances", "DescribeKeyPairs", "DescribeLaunchTemplateVersions",
-        "DescribeLaunchTemplates", "DescribeRegions", "DescribeSecurityGroups", "DescribeSpotPriceHistory",
-        "DescribeSubnets", "ModifyLaunchTemplate",
+        "CreateLaunchTemplate", "CreateLaunchTemplateVersion", "CreatePlacementGroup", "DeleteLaunchTemplate",
+        "DeleteLaunchTemplateVersions", "DeletePlacementGroup", "DeleteTags", "DescribeAvailabilityZones",
+        "DescribeCapacityReservations", "DescribeInstanceTypeOfferings", "DescribeInstanceTypes", "DescribeInstances",
+        "DescribeKeyPairs", "DescribeLaunchTemplateVersions", "DescribeLaunchTemplates", "DescribePlacementGroups",
+        "DescribeRegions", "DescribeRouteTables", "DescribeSecurityGroupRules", "DescribeSecurityGroups",
+        "DescribeSpotPriceHistory", "DescribeSubnets", "ModifyLaunchTemplate",
     ),
     "iam": ("GetRole", "ListAttachedRolePolicies", "ListRoles"),
     "sts": ("AssumeRole",),
@@ -191,16 +192,18 @@ def _of_query(caller: Caller, params: Mapping[str, str]) -> Iterator[Need]:
     action = params.get("Action", "")
     if action not in _NAMED[caller.service]:
         return
-    where = f"arn:aws:ec2:{caller.region}:{caller.account}:launch-template/"
+    kind = "placement-group" if action.endswith("PlacementGroup") else "launch-template"
+    where = f"arn:aws:ec2:{caller.region}:{caller.account}:{kind}/"
     resource = ""
     if caller.service == "iam":
         resource = f"role {params.get('RoleName', '*')}"
     elif caller.service == "sts":
         resource = params.get("RoleArn", "")
     elif caller.service == "ec2" and not action.startswith("Describe"):
-        resource = where + (params.get("LaunchTemplateId") or "*")
+        resource = where + (params.get("LaunchTemplateId") or params.get("GroupName") or "*")
     yield Need(f"{caller.service}:{action}", resource)
-    if action == "CreateLaunchTemplate" and any(key.startswith("TagSpecification.") for key in params):
+    creates = action in {"CreateLaunchTemplate", "CreatePlacementGroup"}
+    if creates and any(key.startswith("TagSpecification.") for key in params):
         yield Need("ec2:CreateTags", f"{where}*")
 
 

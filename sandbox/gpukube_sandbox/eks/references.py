@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from gpukube_sandbox.eks.cards import efa_count
 from gpukube_sandbox.eks.instances import TYPES, ZONES
 from gpukube_sandbox.eks.reservations import is_block, requested_reservation
 from gpukube_sandbox.eks.things import NODES
@@ -102,7 +103,7 @@ def check_references(request: Json, cluster: EksCluster) -> None:
             raise bad_parameter(message)
 
 
-def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -> Json:
+def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str], new: Sequence[str] = ()) -> Json:
     """Return what a request for a node group needs, in the form of `steering.declare`.
 
     Args:
@@ -110,6 +111,7 @@ def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -
         template: Data of its launch template.
         cluster: Name of the cluster.
         zones: Letters of the zones of the group; empty if any.
+        new: Names of placement groups that do not exist yet, because the request creates them.
     """
     named: dict[str, list[str]] = {}
     for reference in REFERENCES:
@@ -118,8 +120,12 @@ def things_of(group: Json, template: Json, cluster: str, zones: Sequence[str]) -
     subnets = [
         {"cluster": cluster, "id": name, "zone": turn[at % len(turn)]} for at, name in enumerate(named["subnets"])
     ]
+    security, placements = named["securityGroups"], _strings_at(template, ("Placement", "GroupName"))
     return {
         **named,
+        "efaSecurityGroups": security if efa_count(template) else [],
+        "kmsKeys": [*_strings_at(template, ("BlockDeviceMappings", "Ebs", "KmsKeyId"))],
+        "placementGroups": [{"name": name} for name in placements if name not in new],
         "roles": [{"arn": arn} for arn in named["roles"]],
         "subnets": subnets,
         "reservations": _reservations_of(group, template, zones),

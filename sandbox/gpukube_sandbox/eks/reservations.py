@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.failures import Failure, launch_failure
+from gpukube_sandbox.eks.placement import placement_arn, requested_placement
 from gpukube_sandbox.eks.things import Reservation
 from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, objects_in, strings_in, whole
 
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.groups import NodeGroup
 
 _BLOCK = "capacity-block"
-_KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups"})
+_KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups", "placementGroup"})
 
 
 def read_reservations(option: object) -> list[Reservation]:
-    """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?}]`.
+    """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?, "placementGroup"?}]`.
 
     Raises:
         AwsError: An unknown key.
@@ -47,6 +48,7 @@ def read_reservations(option: object) -> list[Reservation]:
             bool(entry.get("block", False)),
             str(entry.get("state", "active")),
             tuple(strings_in(entry.get("groups"))),
+            str(entry.get("placementGroup", "")),
         )
         for entry in given
     ]
@@ -72,6 +74,7 @@ def reservation_json(account: str, region: str, known: Known, found: Reservation
         "endDateType": "limited" if found.block else "unlimited",
         "instanceMatchCriteria": "targeted",
         "reservationType": _BLOCK if found.block else "default",
+        "placementGroupArn": placement_arn(account, region, found.placement) if found.placement else None,
     }
 
 
@@ -104,7 +107,7 @@ def launch_error(cluster: EksCluster, group: NodeGroup, count: int) -> Failure |
     if not identity and not arn:
         return None
     zones = {cluster.zone(name) for name in strings_in(group.members.get("subnets"))}
-    fit = [
+    usable = [
         entry
         for entry in cluster.known.reservations.values()
         if (entry.id == identity or arn in entry.groups)
@@ -112,10 +115,16 @@ def launch_error(cluster: EksCluster, group: NodeGroup, count: int) -> Failure |
         and entry.type == group.types[0].name
         and entry.zone in zones
     ]
+    placement = requested_placement(group.data, cluster.known)
+    elsewhere = [entry for entry in usable if placement and entry.placement != placement.name]
+    fit = [entry for entry in usable if entry not in elsewhere]
     rooms = [None if entry.count is None else entry.count - _used(cluster.known, entry) for entry in fit]
     if fit and (None in rooms or sum(filter(None, rooms)) >= count):
         return None
     known = bool(arn) or identity in cluster.known.reservations
+    if elsewhere and not fit:  # eksctl-io/eksctl#7949, terraform-aws-modules/terraform-aws-eks#3730
+        zone = f"{cluster.region}{elsewhere[0].zone}"
+        return launch_failure("InsufficientInstanceCapacity", group.types[0].name, zone)
     code = "ReservationCapacityExceeded" if known else "InvalidCapacityReservationId.NotFound"
     return launch_failure(code, group.types[0].name, "")
 

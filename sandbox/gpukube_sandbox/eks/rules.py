@@ -15,9 +15,10 @@ from gpukube_sandbox.eks.groups import type_names
 from gpukube_sandbox.eks.images import IMAGES, check_pairing, check_release
 from gpukube_sandbox.eks.instances import TYPES
 from gpukube_sandbox.eks.keys import check_labels, check_tags, check_taints, labels_of
+from gpukube_sandbox.eks.launchrules import check_launch
 from gpukube_sandbox.eks.references import check_references
 from gpukube_sandbox.eks.reservations import check_block, is_block, requested_reservation
-from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, bad_request, objects_in, strings_in, whole
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, bad_request, strings_in, whole
 
 if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
@@ -85,6 +86,7 @@ def check_group(body: Json, data: Json | None, cluster: EksCluster) -> None:
         raise bad_parameter("subnets cannot be empty")  # message unconfirmed
     check_references({"nodegroup": body, "template": data}, cluster)
     _check_types(body, data, cluster)
+    check_launch(data or {}, [TYPES[name] for name in type_names(body, data)], strings_in(body["subnets"]), cluster)
     _check_capacity(body, data, cluster)
     _check_version(body, data, cluster)
 
@@ -176,7 +178,6 @@ def _check_template(body: Json, data: Json | None) -> None:
     elif body.get("amiType") == "CUSTOM":
         raise bad_parameter("amiType CUSTOM needs a launch template that specifies an image id.")
     found = [text for key, text in _FORBIDDEN_IN_TEMPLATE.items() if data.get(key)]
-    found += ["subnet" for card in objects_in(data.get("NetworkInterfaces")) if card.get("SubnetId")]
     market = data.get("InstanceMarketOptions")
     found += ["spot market options"] if isinstance(market, dict) and market.get("MarketType") == "spot" else []
     if found:

@@ -21,6 +21,7 @@ from gpukube_sandbox.eks.failures import planned_failure
 from gpukube_sandbox.eks.groups import NodeGroup, Update, type_names
 from gpukube_sandbox.eks.images import check_release, release_version
 from gpukube_sandbox.eks.keys import check_tags, check_taints
+from gpukube_sandbox.eks.launchrules import check_launch
 from gpukube_sandbox.eks.lifecycle import Before, Job, Pace, run_config, run_create, run_delete, run_version, stop_work
 from gpukube_sandbox.eks.quotas import QUOTAS, limit_of
 from gpukube_sandbox.eks.references import check_references
@@ -36,7 +37,7 @@ from gpukube_sandbox.eks.schema import CREATE, TAGS, UPDATE_CONFIG, UPDATE_VERSI
 from gpukube_sandbox.eks.templates import LaunchTemplate, TemplateStore, TemplateVersion
 from gpukube_sandbox.eks.throttle import LIMITS
 from gpukube_sandbox.eks.updates import apply_config, config_params
-from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, bad_request, busy, missing
+from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, bad_request, busy, missing, strings_in
 from gpukube_sandbox.faults import no_lag
 from gpukube_sandbox.pages import WrongToken, cut
 from gpukube_sandbox.throttle import Buckets
@@ -256,6 +257,7 @@ class EksService:
         if template is not None:
             data = _updated_template(before, template, group)
             check_references({"template": data}, cluster)
+            check_launch(data, group.types, strings_in(group.members["subnets"]), cluster)
             members["launchTemplate"] = _template_member(*template)
             params.append(("LaunchTemplateVersion", str(template[1].number)))
         custom = bool((data or {}).get("ImageId"))

@@ -15,6 +15,7 @@ from gpukube_sandbox.eks.instances import TYPES, ZONES
 from gpukube_sandbox.eks.lifecycle import Before, Job, seed, stop_work
 from gpukube_sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube_sandbox.eks.making import EksRequest
+from gpukube_sandbox.eks.placement import STRATEGIES, new_placement_group
 from gpukube_sandbox.eks.quotas import QUOTAS
 from gpukube_sandbox.eks.references import things_of
 from gpukube_sandbox.eks.regions import REGIONS
@@ -52,13 +53,19 @@ _CLUSTER = Keys(
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 """ClusterName in botocore's EKS model."""
 _ACCOUNT_DIGITS = 12
-_RESERVATION = Keys({"id": str, "type": str, "zone": str}, {"count": int, "block": bool, "state": str, "groups": [str]})
+_RESERVATION = Keys(
+    {"id": str, "type": str, "zone": str},
+    {"count": int, "block": bool, "state": str, "groups": [str], "placementGroup": str},
+)
 _THINGS = Keys(
     {"account": str, "region": str},
     {
         "roles": [Keys({}, {"arn": str, "name": str, "trust": [str]})],
         "keyPairs": [str],
         "securityGroups": [str],
+        "efaSecurityGroups": [str],
+        "kmsKeys": [str],
+        "placementGroups": [Keys({"name": str}, {"strategy": str})],
         "subnets": [Keys({"cluster": str, "id": str, "zone": str}, {"public": bool, "taken": int})],
         "reservations": [_RESERVATION],
         "quotas": Keys({}, dict.fromkeys(QUOTAS, int)),
@@ -97,7 +104,8 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
     Args:
         service: Service that gets the resources.
         body: `{"account", "region", "roles"?: [{"arn" or "name", "trust"?: [service]}], "keyPairs"?: [name],
-            "securityGroups"?: [id], "subnets"?: [{"cluster", "id", "zone", "public"?, "taken"?}], "reservations"?: [in
+            "securityGroups"?: [id], "efaSecurityGroups"?: [id], "kmsKeys"?: [id, alias, or ARN], "placementGroups"?:
+            [{"name", "strategy"?}], "subnets"?: [{"cluster", "id", "zone", "public"?, "taken"?}], "reservations"?: [in
                 the form of `read_reservations`], "quotas"?: {code: vCPUs}}`.
 
     Raises:
@@ -113,9 +121,19 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
         trust = tuple(strings_in(given["trust"])) if "trust" in given else (NODES,)
         if known.add_role(Role(arn, service.clock.now(), trust)):
             new.append(f"role {arn}")
-    for key, names, what in (("keyPairs", known.keys, "key pair"), ("securityGroups", known.groups, "security group")):
+    for key, names, what in (
+        ("keyPairs", known.keys, "key pair"),
+        ("kmsKeys", known.kms_keys, "KMS key"),
+        ("securityGroups", known.groups, "security group"),
+        ("efaSecurityGroups", known.efa_groups, "security group for EFA"),
+    ):
         new += [f"{what} {name}" for name in strings_in(body.get(key)) if name not in names]
         names.update(strings_in(body.get(key)))
+    known.groups |= known.efa_groups
+    for given in objects_in(body.get("placementGroups")):
+        made = new_placement_group(account, region, str(given["name"]), str(given.get("strategy", "cluster")))
+        if known.placement_groups.setdefault(made.name, made) is made:
+            new.append(f"placement group {made.name}")
     for given in objects_in(body.get("subnets")):
         cluster = service.clusters[eks_key(account, region, str(given["cluster"]))]
         if not cluster.zone(str(given["id"])):
@@ -150,6 +168,8 @@ def _check_things(service: EksService, body: Mapping[str, object], account: str,
         if eks_key(account, region, str(given["cluster"])) not in service.clusters:
             message = f"cluster {given['cluster']} does not exist in account {account} and region {region}"
             raise WrongEntry(message, "subnets", at, "cluster")
+    for at, given in enumerate(objects_in(body.get("placementGroups"))):
+        check_known(given.get("strategy", ""), STRATEGIES, "placementGroups", at, "strategy")
     for at, given in enumerate(objects_in(body.get("reservations"))):
         _check_zone(given, region, "reservations", at)
         if given["type"] not in TYPES:
@@ -168,14 +188,16 @@ def declare_for(service: EksService, body: Mapping[str, object]) -> list[str]:
 
     Args:
         service: Service that gets the resources.
-        body: `{"account", "region", "cluster", "request", "zones"?}`: the arguments of CreateNodegroup and
-            CreateLaunchTemplate as gpukube stores them, and the names of the group's zones.
+        body: `{"account", "region", "cluster", "request", "zones"?}`: the arguments of CreateNodegroup (`nodegroup`),
+            CreateLaunchTemplate (`launchTemplate`), and CreatePlacementGroup (`placementGroup`) as gpukube stores them,
+            and the names of the group's zones.
     """
     request = body["request"]
     given = request if isinstance(request, dict) else {}
     template = _inside(_inside(given, "launchTemplate"), "LaunchTemplateData")
     zones = [name[-1:] for name in strings_in(body.get("zones"))]
-    named = things_of(_inside(given, "nodegroup"), template, str(body["cluster"]), zones)
+    new = [str(_inside(given, "placementGroup").get("GroupName", ""))]
+    named = things_of(_inside(given, "nodegroup"), template, str(body["cluster"]), zones, new)
     return declare(service, {"account": body["account"], "region": body["region"], **named})
 
 

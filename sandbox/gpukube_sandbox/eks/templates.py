@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-zA-Z0-9().\-/_]{3,128}")
 _USER_DATA = 16 * 1024
 _GP3_THROUGHPUT = (125, 2000)
+_IOPS = {"gp3": (3000, 80_000), "io1": (100, 64_000), "io2": (100, 256_000)}
+_GIB = {"gp3": 65_536, "io2": 65_536}
+_USUAL_GIB = 16_384
+"""Ranges in the documentation of botocore's LaunchTemplateEbsBlockDeviceRequest."""
 _HOPS = (1, 64)
 
 
@@ -181,6 +185,9 @@ def _check_data(data: Json) -> None:
     hops = options.get("HttpPutResponseHopLimit") if isinstance(options, dict) else None
     if hops is not None and not _HOPS[0] <= _number(hops, "HttpPutResponseHopLimit") <= _HOPS[1]:
         raise AwsError("InvalidParameterValue", f"Value ({hops}) for parameter HttpPutResponseHopLimit is invalid.")
+    for card in _objects(data.get("NetworkInterfaces")):
+        for key in ("NetworkCardIndex", "DeviceIndex"):
+            _number(card.get(key, 0), key[0].lower() + key[1:])
     if data.get("NetworkInterfaces") and (data.get("SecurityGroupIds") or data.get("SecurityGroups")):
         message = "Network interfaces and an instance-level security groups may not be specified on the same request"
         raise AwsError("InvalidParameterCombination", message)
@@ -203,13 +210,20 @@ def _check_volume(mapping: Json) -> None:
     kind = str(ebs.get("VolumeType", "gp2"))
     if kind not in {"standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"}:
         raise AwsError("InvalidParameterValue", f"Value ({kind}) for parameter volumeType is invalid.")
+    if "Iops" in ebs:
+        if kind not in _IOPS:  # hashicorp/terraform-provider-aws#4344
+            raise AwsError("InvalidParameterCombination", f"The parameter iops is not supported for {kind} volumes.")
+        if not _IOPS[kind][0] <= _number(ebs["Iops"], "iops") <= _IOPS[kind][1]:
+            raise AwsError("InvalidParameterValue", f"Value ({ebs['Iops']}) for parameter iops is invalid.")
+    elif kind in {"io1", "io2"}:  # botocore ec2 LaunchTemplateEbsBlockDeviceRequest
+        raise AwsError("MissingParameter", "The request must contain the parameter iops")
     if "Throughput" in ebs:
         if kind != "gp3":
             message = f"The parameter throughput is not supported for {kind} volumes."
             raise AwsError("InvalidParameterCombination", message)
         if not _GP3_THROUGHPUT[0] <= _number(ebs["Throughput"], "throughput") <= _GP3_THROUGHPUT[1]:
             raise AwsError("InvalidParameterValue", f"Value ({ebs['Throughput']}) for parameter throughput is invalid.")
-    if "VolumeSize" in ebs and _number(ebs["VolumeSize"], "volumeSize") < 1:
+    if "VolumeSize" in ebs and not 1 <= _number(ebs["VolumeSize"], "volumeSize") <= _GIB.get(kind, _USUAL_GIB):
         raise AwsError("InvalidParameterValue", f"Value ({ebs['VolumeSize']}) for parameter volumeSize is invalid.")
 
 

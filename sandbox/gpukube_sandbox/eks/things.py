@@ -1,11 +1,15 @@
-"""Resources of an account that are created outside EKS: roles and reservations.
+"""Resources of an account that are created outside EKS: roles, reservations, placement groups.
 
 In scope: their values. Out of scope: rules (`references`, `reservations`), wire forms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NODES, CONTROL_PLANE = "ec2.amazonaws.com", "eks.amazonaws.com"
 
@@ -39,6 +43,7 @@ class Reservation:
         block: Whether it is a Capacity Block.
         state: State in EC2's spelling: active, scheduled, expired ...
         groups: ARNs of its resource groups.
+        placement: Name of its placement group; "" for none.
     """
 
     id: str
@@ -48,3 +53,20 @@ class Reservation:
     block: bool = False
     state: str = "active"
     groups: tuple[str, ...] = ()
+    placement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementGroup:
+    """A placement group.
+
+    Attributes:
+        strategy: cluster, partition or spread.
+        partitions: Number of its partitions; 0 without.
+    """
+
+    name: str
+    id: str
+    strategy: str = "cluster"
+    partitions: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict)

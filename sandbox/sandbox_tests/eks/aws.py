@@ -105,7 +105,7 @@ class Aws:
         self.eks.delete_nodegroup(clusterName=NAME, nodegroupName=name)
         wait_for(lambda: name not in self.eks.list_nodegroups(clusterName=NAME)["nodegroups"])
 
-    def template(self, name: str = "gpukube-a", user_data: str = "", **data: object) -> Json:
+    def template(self, name: str = "gpukube-a", user_data: str = "", **data: Any) -> Json:  # noqa: ANN401 - data of a template
         """Make a launch template with a disk of its own."""
         given = {"BlockDeviceMappings": [DISK], **data}
         if user_data:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -46,8 +46,24 @@ def group(code: str, words: str, source: str, **members: object) -> Row:
     return Row(lambda aws: aws.ask("gpu", **members), code, words, source)
 
 
-def templated(words: str, source: str, data: dict[str, str], code: str = PARAMETER, **members: object) -> Row:
+def templated(words: str, source: str, data: dict[str, Any], code: str = PARAMETER, **members: object) -> Row:
     return Row(lambda aws: aws.ask("gpu", launchTemplate=aws.template(**data), **members), code, words, source)
+
+
+def wired(words: str, source: str, *interfaces: dict[str, Any], kind: str = "p5.48xlarge", code: str = REQUEST) -> Row:
+    """Ask for a group with these network interfaces."""
+    return templated(words, source, {"NetworkInterfaces": [*interfaces]}, code=code, instanceTypes=[kind])
+
+
+def volume(words: str, source: str, **parts: object) -> Row:
+    """Ask for a group with this root volume."""
+    return templated(words, source, {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": parts}]}, code=REQUEST)
+
+
+def near(aws: Aws) -> object:
+    aws.client("ec2").create_placement_group(GroupName="near", Strategy="cluster")
+    template = aws.template(Placement={"GroupName": "near"})
+    return aws.ask("cpu", amiType=None, instanceTypes=["t3.medium"], launchTemplate=template)
 
 
 def call(operation: str, code: str, words: str, source: str, **members: object) -> Row:
@@ -65,6 +81,8 @@ def taint(words: str, source: str, **parts: str) -> Row:
     return group(PARAMETER, words, source, taints=[{"key": "a", "effect": "NO_SCHEDULE", **parts}])
 
 
+FIRST: dict[str, Any] = {"NetworkCardIndex": 0, "DeviceIndex": 0, "InterfaceType": "interface"}
+SECOND: dict[str, Any] = {"NetworkCardIndex": 1, "DeviceIndex": 0, "InterfaceType": "efa-only"}
 GROUPS = {
     "an image type of nobody": group(
         PARAMETER, "not a valid value for amiType", shape("eks", "AMITypes"), amiType="AL2042"
@@ -136,6 +154,83 @@ GROUPS = {
         "You cannot specify a kubernetes version to use when specifying an image id to use within the launch template.",
         f"{TERRAFORM}issues/3459", {"ImageId": "ami-1"}, amiType=None, version="1.34",
     ),
+    "an interface with a subnet": wired(
+        "You must not specify a subnet in your launch template. All subnets must be specified in the API.",
+        f"{TERRAFORM}issues/2256", {**FIRST, "SubnetId": "subnet-1"}, code=PARAMETER,
+    ),
+    "no interface on the first card": wired(
+        "you must include a device at index 0 and network card at index 0",
+        f"{GITHUB}aws/aws-parallelcluster/pull/5984", {**FIRST, "NetworkCardIndex": 1},
+    ),
+    "an interface without a place": wired(
+        "Each network interface requires a device index.", f"{GITHUB}hashicorp/packer/pull/2242", FIRST,
+        {"InterfaceType": "efa"},
+    ),
+    "a device that the card lacks": wired(
+        "The specified number '2' for the device index exceeds the maximum number of network interfaces supported by "
+        "the network card at network card index 2. The maximum devices for this network card is 2. Specify a number "
+        "from 0 to 1, and try again.",
+        f"{GITHUB}eksctl-io/eksctl/issues/7520", FIRST,
+        {"NetworkCardIndex": 2, "DeviceIndex": 2, "InterfaceType": "efa-only"},
+    ),
+    "a card that the type lacks": wired(
+        "network card index 32", f"{GITHUB}eksctl-io/eksctl/issues/8685", FIRST, {**SECOND, "NetworkCardIndex": 32}
+    ),
+    "EFA on a type without it": wired(
+        "EFA interfaces are not supported on g6e.xlarge",
+        f"{GITHUB}openshift/enhancements/blob/master/enhancements/machine-api/aws-efa-networking.md",
+        {**FIRST, "InterfaceType": "efa"}, kind="g6e.xlarge",
+    ),
+    "EFA on the first card of a B300 machine": wired(
+        "card index 0 of p6-b300.48xlarge supports no interface of type efa",
+        f"{GITHUB}aws/aws-parallelcluster/issues/7143", {**FIRST, "InterfaceType": "efa"}, kind="p6-b300.48xlarge",
+    ),
+    "more EFA interfaces than the type has": wired(
+        "exceeds the limit of 1 for p5.4xlarge", f"{GITHUB}eksctl-io/eksctl/issues/8685", FIRST,
+        *({"DeviceIndex": at, "InterfaceType": "efa-only"} for at in (1, 2)), kind="p5.4xlarge",
+    ),
+    "EFA alone as the first interface": wired(
+        "primary network interface", "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html",
+        {**FIRST, "InterfaceType": "efa-only"},
+    ),
+    "an address on an interface of EFA alone": wired(
+        "Ipv4PrefixCount cannot be specified", shape("ec2", "LaunchTemplateInstanceNetworkInterfaceSpecification"),
+        FIRST, {**SECOND, "Ipv4PrefixCount": 1},
+    ),
+    "public addresses of several interfaces": wired(
+        "The associatePublicIPAddress parameter cannot be specified when launching with multiple network interfaces",
+        f"{GITHUB}zalando-incubator/kubernetes-on-aws/pull/8733", {**FIRST, "AssociatePublicIpAddress": True}, SECOND,
+    ),
+    "a key for a volume that is not encrypted": volume(
+        "The parameter KmsKeyId requires the parameter Encrypted to be set.",
+        f"{GITHUB}kubernetes/kubernetes/pull/31334", KmsKeyId="alias/gpu",
+    ),
+    "encryption of a volume with a snapshot": volume(
+        "the encrypted flag cannot be specified since device /dev/xvda has a snapshot specified.",
+        shape("ec2", "LaunchTemplateEbsBlockDeviceRequest"),
+        Encrypted=True, SnapshotId="snap-1",
+    ),
+    "more operations than the volume's size allows": volume(
+        "Iops to volume size ratio of 750.000000 is too high; maximum is 500", f"{GITHUB}rocicorp/mono/pull/4410",
+        VolumeType="gp3", VolumeSize=20, Iops=15000,
+    ),
+    "more throughput than the operations allow": volume(
+        "Throughput (MiBps) to iops ratio of 0.333333 is too high; maximum is 0.250000 MiBps per iops",
+        f"{GITHUB}runs-on/runs-on/issues/260", VolumeType="gp3", Throughput=1000,
+    ),
+    "a volume of disks to boot from": volume(
+        "The st1 volume type cannot be used for boot volumes.",
+        "https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html", VolumeType="st1", VolumeSize=500,
+    ),
+    "a placement group that there is not": templated(
+        "The Placement Group 'near' is unknown.", ERRORS, {"Placement": {"GroupName": "near"}}, code=REQUEST
+    ),
+    "machines with credits near each other": Row(
+        near, REQUEST,
+        "Cluster placement groups are not supported by the 't3.medium' instance type. Specify a supported instance "
+        "type or change the placement group strategy, and try again.",
+        "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/placement-strategies.html",
+    ),
     "101 groups a page": call(
         "eks.list_nodegroups", PARAMETER, "maxResults", shape("eks", "ListNodegroupsRequestMaxResults"),
         clusterName=NAME, maxResults=101,
@@ -178,6 +273,40 @@ OTHERS = {
     "201 templates a page": call(
         "ec2.describe_launch_templates", "InvalidParameterValue", "maxResults",
         shape("ec2", "DescribeLaunchTemplatesMaxResults"), MaxResults=201,
+    ),
+    "a placement group whose name is taken": Row(
+        lambda aws: [aws.client("ec2").create_placement_group(GroupName="near", Strategy="cluster") for _ in "12"],
+        "InvalidPlacementGroup.Duplicate", "The placement group 'near' already exists.",
+        f"{GITHUB}cybertronai/ncluster/issues/35",
+    ),
+    "a placement group of nobody": call(
+        "ec2.describe_placement_groups", "InvalidPlacementGroup.Unknown", "near", ERRORS, GroupNames=["near"]
+    ),
+    "deleting a placement group of nobody": call(
+        "ec2.delete_placement_group", "InvalidPlacementGroup.Unknown", "near", ERRORS, GroupName="near"
+    ),
+    "security groups beside interfaces": kept(
+        "InvalidParameterCombination",
+        "Network interfaces and an instance-level security groups may not be specified on the same request",
+        f"{GITHUB}aws/aws-cli/issues/518", SecurityGroupIds=["sg-1"], NetworkInterfaces=[{"DeviceIndex": 0}],
+    ),
+    "operations on gp2": kept(
+        "InvalidParameterCombination", "The parameter iops is not supported for gp2 volumes.",
+        f"{GITHUB}hashicorp/terraform-provider-aws/issues/4344",
+        BlockDeviceMappings=[{"Ebs": {"VolumeType": "gp2", "Iops": 3000}}],
+    ),
+    "fewer operations than gp3 has": kept(
+        "InvalidParameterValue", "iops", shape("ec2", "LaunchTemplateEbsBlockDeviceRequest"),
+        BlockDeviceMappings=[{"Ebs": {"VolumeType": "gp3", "Iops": 2999}}],
+    ),
+    "io2 without operations": kept(
+        "MissingParameter", "The request must contain the parameter iops",
+        shape("ec2", "LaunchTemplateEbsBlockDeviceRequest"),
+        BlockDeviceMappings=[{"Ebs": {"VolumeType": "io2", "VolumeSize": 100}}],
+    ),
+    "a volume above 64 TiB": kept(
+        "InvalidParameterValue", "volumeSize", shape("ec2", "LaunchTemplateEbsBlockDeviceRequest"),
+        BlockDeviceMappings=[{"Ebs": {"VolumeType": "gp3", "VolumeSize": 65537}}],
     ),
     "a key pair of nobody": call(
         "ec2.describe_key_pairs", "InvalidKeyPair.NotFound", "The key pair 'mine' does not exist",
