@@ -143,7 +143,7 @@ def machine(cells: Mapping[str, str]) -> Row:
         "priceUsdH": number(cells["on_demand_usd_hour"]),
         "spotUsdH": number(cells["spot_usd_hour"]),
         "priceRegion": cells["price_region"],
-        "status": cells["status"] or "unknown",
+        "status": "no-image" if "needs driver >=595" in cells["notes"] else cells["status"] or "unknown",
         "successor": successor.group(1) if successor else "",
         "source": cells["source"],
         "notes": told(cells["notes"]),

@@ -158,9 +158,11 @@ def _others(rejected: Sequence[tuple[Machine, str]]) -> list[OtherPart]:
 
 
 def _bar(entry: Entry, region: str) -> str:
-    """Return why this account, or this region, cannot use a machine; "" if it can."""
+    """Return why this account, this region, or the cloud's images rule a machine out; "" if it can."""
     if region and region in entry.missing:
         return f"is not offered in {region}"
+    if entry.machine.status == "no-image":
+        return "has no image with its driver yet"
     return f"not available to this account ({entry.restricted})" if entry.restricted else ""
 
 

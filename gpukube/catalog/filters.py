@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
     from gpukube.gpu.refreshed import Entry
 
-DEPLOYABLE: Final = ("current", "legacy", "preview", "unknown")
+DEPLOYABLE: Final = ("current", "legacy", "preview", "unknown", "no-image")
 """Statuses shown by default."""
 
 

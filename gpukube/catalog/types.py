@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.gpu.attached import ATTACHED, MOST_VCPUS, find_host
-from gpukube.gpu.machines import catalog_date, lack_reason, refuse_reason
+from gpukube.gpu.machines import catalog_date, lack_reason, refuse_reason, unsourced_error, unsourced_type
 from gpukube.gpu.models import find_models
 from gpukube.gpu.refusal import CatalogError, nearest
 
@@ -43,6 +43,8 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
                 fix=_fix([e for e in entries if e.machine.provider == provider], name),
                 code="instance-type-refused",
             )
+        if found := unsourced_type(provider, name):
+            raise unsourced_error(found, provider, name)
     raise CatalogError(
         f'no GPU instance type "{name}" in the catalog of {catalog_date()}',
         fix=_fix(entries, name),

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 _COSTLY_USD_H: Final = 200.0
 """Price from which a pool that never scales to zero gets a hint: three machines of 8 x H100."""
 
+_RACK_SCALE: Final = frozenset({"GB200", "GB300"})
+"""Chips whose NVLink connects the nodes of a rack."""
+_COMPUTE_DOMAINS: Final = (
+    "helm upgrade --install nvidia-dra-driver-gpu nvidia/nvidia-dra-driver-gpu --namespace nvidia-dra-driver-gpu "
+    "--create-namespace --set resources.gpus.enabled=false"
+)
+
 
 def advise(target: Target, ownership: Ownership) -> list[Finding]:
     """Return the hints for a pool."""
@@ -103,9 +110,25 @@ def _costly(target: Target, _ownership: Ownership) -> Iterator[Finding]:
         )
 
 
+def _nvlink(target: Target, _ownership: Ownership) -> Iterator[Finding]:
+    """Report what connects the GPUs of a rack: gpukube installs a plugin that advertises the GPUs of single nodes."""
+    if target.machine.model.chip not in _RACK_SCALE:
+        return
+    yield Finding(
+        "nvlink-domain",
+        target.locator.at("instanceType"),
+        f"{target.where}: gpukube sets up no NVLink domain between nodes of {target.machine.name}",
+        fix=f"for jobs over several nodes run {_COMPUTE_DOMAINS}; values for each cloud: docs/large-pools.md",
+        why="NVIDIA's DRA driver makes the domains, beside the device plugin (docs: eks/ml-eks-nvidia-ultraserver; "
+        "ai-hypercomputer/docs/create/gke-ai-hypercompute)",
+        severity="hint",
+    )
+
+
 _RULES: Final[tuple[Callable[[Target, Ownership], Iterator[Finding]], ...]] = (
     _leftover,
     _shares_add,
     _isolation,
     _costly,
+    _nvlink,
 )

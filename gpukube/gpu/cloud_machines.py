@@ -19,6 +19,23 @@ NO_GPU = "machines of this family have no GPU"
 """Reason for rejecting a family without GPUs; if the cloud attaches GPUs to other machines, the fix names those."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unsourced:
+    """Types without a source for the number of their GPUs.
+
+    Attributes:
+        pattern: Regular expression of their names.
+        example: One of them.
+        model: Their GPU.
+        source: Where the cloud names them.
+    """
+
+    pattern: str
+    example: str
+    model: str
+    source: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudMachines:
     """A provider's data about its instance types.
@@ -27,6 +44,8 @@ class CloudMachines:
         rows: Its GPU machines, if the embedded table has none of this cloud.
         refused: Regular expression of names that cannot work -> why.
         without_gpu: Regular expression of families without NVIDIA GPUs, wrong in a GPU pool, fine next to one -> why.
+        unsourced: Types that the cloud sells and the catalog lacks, because no source of the cloud has the number of
+            their GPUs.
         variants: Regular expression of special-purpose machines, chosen only by name or if the cloud has nothing else
             -> what is special.
         ignores_case: Whether the cloud accepts names in any case.
@@ -37,6 +56,7 @@ class CloudMachines:
     rows: tuple[Machine, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     without_gpu: tuple[tuple[str, str], ...] = ()
+    unsourced: tuple[Unsourced, ...] = ()
     variants: tuple[tuple[str, str], ...] = ()
     ignores_case: bool = False
     own_sharing: bool = False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 COUNT_TOLERANCE: Final = 0.001
 
-Status = Literal["current", "legacy", "preview", "retired", "unknown"]
+Status = Literal["current", "legacy", "preview", "retired", "unknown", "no-image"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Machine:
         price_region: "" if no price is known.
         price_date: Date of the prices, YYYY-MM-DD; "" if none is known.
         efa_cards: EKS's network cards with EFA, of a type that only a refresh knows; the provider has those of others.
-        status: retired is an error; legacy, preview, and unknown are warnings.
+        status: retired is an error; legacy, preview, and unknown are warnings; no-image needs a node image of your own,
+            because no image of the cloud has its driver.
         notes: Human-readable notes; may be "".
         successor: Replacement for a retired type, "" if unknown.
     """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpukube.gpu.attached import Host
+    from gpukube.gpu.cloud_machines import Unsourced
     from gpukube.gpu.tables import MachineRow
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "machines",
     "refuse_reason",
     "require_machine",
+    "unsourced_error",
+    "unsourced_type",
     "warn_reason",
 ]
 
@@ -170,6 +173,22 @@ def lack_reason(provider: str, instance_type: str) -> str | None:
     return next((reason for pattern, reason in rows if re.fullmatch(pattern, instance_type, re.IGNORECASE)), None)
 
 
+def unsourced_type(provider: str, instance_type: str) -> Unsourced | None:
+    """Return a type that the cloud sells and the catalog lacks, for want of a source; None for other names."""
+    rows = cloud_machines(provider).unsourced
+    return next((row for row in rows if re.fullmatch(row.pattern, instance_type, re.IGNORECASE)), None)
+
+
+def unsourced_error(found: Unsourced, provider: str, instance_type: str) -> CatalogError:
+    """Return the error for such a type."""
+    return CatalogError(
+        f'"{instance_type}" is not in the catalog of {catalog_date()}: no source for it',
+        why=f"{provider} names it ({found.source}), but publishes no number of GPUs that gpukube could read",
+        fix=f"run gpukube catalog refresh --provider {provider} in a region that has it, and name it with instanceType",
+        code="instance-type",
+    )
+
+
 def warn_reason(machine: Machine) -> str | None:
     """Return a warning about a legacy, preview, or unknown status; None for a current type."""
     reason = _WARNED.get(machine.status)
@@ -207,6 +226,8 @@ def _unknown(provider: str, name: str) -> CatalogError:
         )
     if elsewhere := [m for m in machines() if m.name.casefold() == name.casefold() and m.provider != provider]:
         return _of_another_cloud(elsewhere[0], provider, name)
+    if found := unsourced_type(provider, name):
+        return unsourced_error(found, provider, name)
     return CatalogError(
         f'"{name}" is not a GPU instance type of {provider} in the catalog of {catalog_date()}',
         fix=f"did you mean {choices[0]}? Similar: {', '.join(choices[1:4])}",

@@ -214,8 +214,8 @@ def _merged(machine: Machine, offer: Offer, stock: Stock) -> Machine:
 
 
 def _status(machine: Machine, offer: Offer) -> Status:
-    """Return the status from the API; a type announced as retired or preview keeps that status."""
-    if machine.status in ("retired", "preview") or not offer.status:
+    """Return the status from the API; what the API does not know stays: retired, preview, no image."""
+    if machine.status in ("retired", "preview", "no-image") or not offer.status:
         return machine.status
     return offer.status
 

@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 Rejected = tuple[Machine, str]
 Split = tuple[list[Machine], list[Rejected]]
 
-_PREFERENCE: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "preview": 3, "retired": 4}
+_PREFERENCE: Final[dict[Status, int]] = {
+    "current": 0,
+    "legacy": 1,
+    "unknown": 2,
+    "preview": 3,
+    "no-image": 4,
+    "retired": 5,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +209,7 @@ def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejecte
     elif usable:
         near = _substitute(usable, model, wish.count)
         fix = f"the nearest machine is {near.name}: write model {near.model}, count {near.gpus:g}"
-        why = why or f"{wish.provider} has no {model} at all"
+        why = why or _lacking(wish)
     else:
         fix = f"choose a provider: {one_of(sorted({m.provider for m in machines()}))}"
     return CatalogError(
@@ -211,6 +218,14 @@ def _none_fits(wish: _Wish, among: Sequence[Machine], rejected: Sequence[Rejecte
         fix=fix,
         code="no-machine",
     )
+
+
+def _lacking(wish: _Wish) -> str:
+    """Explain that the catalog has no type with the model, which is less than that the cloud has none."""
+    missing = next((row for row in cloud_machines(wish.provider).unsourced if row.model == str(wish.model)), None)
+    if missing is None:
+        return f"the catalog has no {wish.provider} type with {wish.model}"
+    return f"{wish.provider} names {missing.example}, which is not in the catalog: no source for its number of GPUs"
 
 
 def _substitute(usable: Sequence[Machine], model: GpuModel, count: float) -> Machine:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpukube.gpu.machines import Machine, Status
     from gpukube.gpu.refreshed import Entry
 
-_ORDER: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "preview": 3, "retired": 4}
+_ORDER: Final[dict[Status, int]] = {"current": 0, "legacy": 1, "unknown": 2, "preview": 3, "no-image": 4, "retired": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def find_slices(entries: Iterable[Entry], at_least_gb: float, cuts: Callable[[Ma
     """Find the devices with enough GPU memory, smallest first.
 
     Args:
-        entries: The catalog; retired and preview machines are skipped.
+        entries: The catalog; retired and preview machines, and those without a node image, are skipped.
         at_least_gb: Minimum nominal memory of one device.
         cuts: Returns how a machine's cloud can partition it.
 
@@ -80,7 +80,7 @@ def find_slices(entries: Iterable[Entry], at_least_gb: float, cuts: Callable[[Ma
     """
     best: dict[tuple[str, str, str, float], Slice] = {}
     for entry in entries:
-        if entry.machine.status in ("retired", "preview") or entry.restricted:
+        if entry.machine.status in ("retired", "preview", "no-image") or entry.restricted:
             continue
         for found in _slices(entry, cuts(entry.machine)):
             if found.memory_gb < at_least_gb:

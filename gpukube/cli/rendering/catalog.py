@@ -283,7 +283,7 @@ def _facts(document: CatalogTypeDocument) -> Iterator[Line]:
         "accelerator": machine["accelerator"],
         "price": _price_words(machine),
         "spot": f"{_usd(spot)} USD/h ({spot['region']}, {spot['date']})" if spot else "",
-        "status": status,
+        "status": status.replace("no-image", "no image of the cloud has its driver yet"),
         "shows": f"{shown} per node, without MIG or sharing",
         "notes": machine["notes"],
         "restricted": machine["restricted"],

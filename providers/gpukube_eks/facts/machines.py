@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines
+from gpukube.gpu.cloud_machines import NO_GPU, CloudMachines, Unsourced
 
 MACHINES: Final = CloudMachines(
     refused=(
@@ -19,6 +19,12 @@ MACHINES: Final = CloudMachines(
         (r"inf\d\w*\..+", "it has AWS Inferentia chips, no NVIDIA GPU"),
         (r"dl\d\w*\..+", "its accelerators are not from NVIDIA"),
         (r"(a1|[cmrt]\d|x[128]|u-?\w|i[2-8]|is4|im4|d[23]|h1|z1|hpc|mac)[\w-]*\..+", NO_GPU),
+    ),
+    unsourced=(
+        Unsourced(
+            r"p6e-gb300\.\w+", "p6e-gb300.36xlarge", "GB300-278GB", "aws/eks-charts: stable/aws-efa-k8s-device-plugin"
+        ),
+        Unsourced(r"p6e-gb200\.72xlarge", "p6e-gb200.72xlarge", "GB200-186GB", "docs: pcs/capacity-blocks-nvidia-imex"),
     ),
     variants=((r".*\.metal", "is bare metal"),),
 )

@@ -115,6 +115,10 @@ def _block(target: Target) -> Iterator[Finding]:
             target.locator.at(path),
             f"{path} is {target.nodes.maximum}, but a Capacity Block has at most {_LARGEST_BLOCK} machines",
             fix=f"write {_LARGEST_BLOCK} or less, and another pool for each additional block",
+            why="EKS accepts the bound, and EC2 launches no machine beyond the block"
+            if target.nodes.autoscaled
+            else "",
+            severity="warning" if target.nodes.autoscaled else "error",
         )
     if target.nodes.minimum > 0:
         path = "nodes.autoscaling.min" if target.nodes.autoscaled else "nodes.count"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpukube.catalog.documents import list_document
 from gpukube.catalog.filters import Filters, choose_entries
-from gpukube.gpu.machines import machines
+from gpukube.gpu.machines import Status, machines
 from gpukube.gpu.refreshed import Offer, Stock, lay_over
 from gpukube_aks.facts.listings import read_price as read_azure_price
 from gpukube_aks.facts.listings import read_sku
@@ -98,9 +98,7 @@ def test_catalog_when_anything_was_refreshed_then_nothing_embedded_is_lost_and_e
         assert (machine.price_usd_h is None) == (machine.price_region == "") == (machine.price_date == "")
         assert not set(entry.regions) & set(entry.missing)
         assert (entry.source == "refreshed") == bool(entry.regions)
-    shown = choose_entries(
-        entries, Filters(statuses=("current", "legacy", "preview", "unknown", "retired"), region=region)
-    )
+    shown = choose_entries(entries, Filters(statuses=get_args(Status), region=region))
     assert len(shown.entries) + sum(shown.left_out.values()) == len(entries)
     document = list_document(shown, stocks, region)
     assert json.loads(json.dumps(document)) == document

@@ -33,6 +33,12 @@ def test_type_when_gpus_are_attached_then_those_that_fit_on_the_machine() -> Non
         ("Standard_NV6", "instance-type-refused", "is not in the catalog", "did you mean Standard_"),
         ("n1-custom-128-65536", "instance-type", "no GPU instance type", "did you mean "),
         (
+            "p6e-gb300.36xlarge",
+            "instance-type",
+            "no source for it",
+            "run gpukube catalog refresh --provider eks",
+        ),
+        (
             "A100",
             "instance-type",
             "no GPU instance type",

@@ -62,7 +62,7 @@ def test_machines_when_named_then_names_are_unique_but_for_attached_gpus() -> No
 def test_machine_when_read_then_its_fields_are_sane(machine: gpukube.gpu.machines.Machine) -> None:
     assert machine.provider in PROVIDERS
     assert machine.arch in {"amd64", "arm64"}
-    assert machine.status in {"current", "legacy", "preview", "retired", "unknown"}
+    assert machine.status in {"current", "legacy", "preview", "retired", "unknown", "no-image"}
     assert 0 < machine.gpus <= 16
     assert machine.is_fractional or float(machine.gpus).is_integer()
     share = machine.model.memory_gb * min(machine.gpus, 1)

@@ -71,6 +71,14 @@ def test_require_machine_when_unknown_then_names_the_nearest_and_the_date() -> N
     assert caught.value.fix.startswith("did you mean Standard_NC24ads_A100_v4? Similar: ")
 
 
+@pytest.mark.parametrize("name", ["p6e-gb300.36xlarge", "p6e-gb200.72xlarge"])
+def test_require_machine_when_the_cloud_names_it_without_its_gpus_then_no_source(name: str) -> None:
+    with pytest.raises(CatalogError, match=f'"{name}" is not in the catalog of {catalog_date()}: no source') as caught:
+        require_machine("eks", name)
+    assert caught.value.code == "instance-type"
+    assert "gpukube catalog refresh --provider eks" in caught.value.fix
+
+
 def test_require_machine_when_known_then_gives_it() -> None:
     assert require_machine("eks", "p4d.24xlarge").gpus == 8
 

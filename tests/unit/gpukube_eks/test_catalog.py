@@ -20,11 +20,14 @@ from gpukube.gpu.machines import find_machine, machines
 from gpukube.gpu.models import parse_model
 from gpukube_eks.catalog import CATALOG
 from gpukube_eks.facts.fabric import efa_cards
+from gpukube_eks.facts.images import SYSTEMS, find_image
 from gpukube_eks.facts.listings import price_filters, read_price, read_spot, read_spot_zones, read_type
 from gpukube_eks.live.market import fetch, read_offers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from gpukube.gpu.machine import Machine
 
 INQUIRY = Inquiry("eks", "eu-west-1", Account(), Settings())
 
@@ -44,6 +47,12 @@ NVIDIA = {
     for name, item in EC2.items()
     if any(gpu["Manufacturer"] == "NVIDIA" for gpu in item.get("GpuInfo", {}).get("Gpus", []))
 }
+
+
+@pytest.mark.parametrize("machine", machines("eks"), ids=lambda m: str(m.name))
+def test_status_when_no_image_has_the_driver_then_says_so(machine: Machine) -> None:
+    has_image = any(find_image(system, machine) for system in SYSTEMS)
+    assert (machine.status == "no-image") == (not has_image)
 
 
 @pytest.mark.skipif(not EC2, reason="moto is not installed")

@@ -323,6 +323,15 @@ def test_check_when_a_limit_is_passed_says_where(name: str) -> None:
     assert found.fix
 
 
+@pytest.mark.parametrize(
+    ("nodes", "severity"),
+    [(Nodes(0, 0, 128, autoscaled=True), "warning"), (Nodes(65, 65, 65, autoscaled=False), "error")],
+)
+def test_block_when_larger_than_a_block_then_a_bound_warns_and_a_count_fails(nodes: Nodes, severity: str) -> None:
+    findings = EksProvider().check(eks_target("p5.48xlarge", capacity=BLOCK, nodes=nodes))
+    assert [found.severity for found in findings if found.code == "eks-block-size"] == [severity]
+
+
 CLUSTERS: dict[str, tuple[dict[str, str], str, int]] = {
     "all is well": ({"region": "us-gov-west-1", "roleArn": "arn:aws-us-gov:iam::111122223333:role/x"}, "t_1-x", 0),
     "a zone": ({"region": "eu-west-1b"}, "train", 1),

@@ -57,8 +57,9 @@ class MachinePart(TypedDict):
     """Accelerator type of Google Cloud; empty elsewhere."""
     localSsdGiB: float | None
     """Local disks of the machine."""
-    status: Literal["current", "legacy", "preview", "retired", "unknown"]
-    """retired is rejected; preview is used only if named; legacy and unknown are used with a warning."""
+    status: Literal["current", "legacy", "preview", "retired", "unknown", "no-image"]
+    """retired is rejected; preview is used only if named; legacy and unknown are used with a warning; no-image needs a
+    node image of your own."""
     notes: str
     """Additional notes."""
     successor: str
