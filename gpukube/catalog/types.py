@@ -43,8 +43,8 @@ def find_type(entries: Sequence[Entry], name: str) -> tuple[Entry, ...]:
                 fix=_fix([e for e in entries if e.machine.provider == provider], name),
                 code="instance-type-refused",
             )
-        if found := unsourced_type(provider, name):
-            raise unsourced_error(found, provider, name)
+        if missing := unsourced_type(provider, name):
+            raise unsourced_error(missing, provider, name)
     raise CatalogError(
         f'no GPU instance type "{name}" in the catalog of {catalog_date()}',
         fix=_fix(entries, name),
