@@ -101,6 +101,10 @@ class Choices:
         help="If a field cannot change on a live pool: surge creates a new pool, drains the old one and deletes it; "
         "recreate deletes the pool and creates it again.",
     )  # fmt: skip
+    accept_loss: tuple[str, ...] = option(
+        "--accept-loss", default=(), metavar="[POOL:]PATH",
+        help="Let a replacement lose a member of the live pool, by the path that the plan shows; repeatable.",
+    )  # fmt: skip
     drain_timeout: float = option(
         "--drain-timeout", default=60.0, envvar="GPUKUBE_DRAIN_TIMEOUT", metavar="MINUTES", min=0,
         help="How long pods may take to leave the nodes of a pool (default 60).",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.drain_forecast import DrainForecast
     from gpukube.core.fields import FieldPath
+    from gpukube.core.members import Chosen
     from gpukube.core.upgrades import UpgradeOutlook
     from gpukube.errors import Finding, GpukubeError
     from gpukube.gpu.catalog import Machine
@@ -562,6 +563,7 @@ class PoolPlan:
         leaving: Forecast of a drain of the live nodes; None if nothing leaves, or it is unknown.
         resumes: For a failed pool that its cloud repairs: the evidence that its nodes are partly upgraded and that the
             cloud would continue; "" if it would not.
+        lost: For a replacement: the chosen members of the live pool that the new one would not have, accepted or not.
     """
 
     cluster: ClusterRef
@@ -581,6 +583,7 @@ class PoolPlan:
     upgrade: UpgradeOutlook | None = None
     leaving: DrainForecast | None = None
     resumes: str = ""
+    lost: tuple[Chosen, ...] = ()
 
     @property
     def where(self) -> Where:

@@ -254,7 +254,35 @@ def _checked(found: Sequence[_Found], plan: ClusterPlan, session: Session, owner
         if written == checked:
             break
         checked = written
-    return [replace(one, differs=tuple(map(_describe_change, differing.get(one.observed.name, ())))) for one in checked]
+    left = _left_out([one for one in checked if not one.refusal], plan, session, owner)
+    return [
+        replace(
+            one,
+            comments=(*one.comments, *left.get(one.observed.name, ())),
+            differs=tuple(map(_describe_change, differing.get(one.observed.name, ()))),
+        )
+        for one in checked
+    ]
+
+
+def _left_out(found: Sequence[_Found], plan: ClusterPlan, session: Session, owner: str) -> dict[str, tuple[str, ...]]:
+    """Return a comment for each chosen member of the live pools that their spec does not have, by pool.
+
+    Values are not shown: they may be secret.
+    """
+    members, carry = session.provider.extras.members, session.provider.requests.carry
+    if members is None or not found:
+        return {}
+    live = {one.observed.name: one.observed for one in found}
+    return {
+        name: tuple(
+            f"not in this spec, and a replacement would not have it: {one.path}"
+            + (f" ({one.reason})" * bool(one.reason))
+            for one in members.lost(live[name], carry(session.cloud.complete(desired), live[name]))
+        )
+        for desired in _load(found, plan.cluster, owner)
+        if (name := desired.target.name) in live
+    }
 
 
 def _errors(error: SpecError) -> tuple[str, ...]:

@@ -103,17 +103,25 @@ def plan_clusters(
         run: The run.
         scope: Scope of the plans.
         outside_known: Called per cluster with the plan from its cloud, before its inside is read.
+
+    Raises:
+        SpecError: An argument of --accept-loss accepts nothing.
     """
     tasks = {
         key: partial(_plan_cluster, session, prepared, run, scope, outside_known) for key, session in sessions.items()
     }
-    plans = run_all(tasks, run.parallelism)
-    return tuple(
+    found = run_all(tasks, run.parallelism)
+    plans = tuple(
         ClusterPlan(prepared.clusters[key], error=plan, desired=prepared.desired[key])
         if isinstance(plan, GpukubeError)
         else plan
-        for key, plan in plans.items()
+        for key, plan in found.items()
     )
+    if scope.accept_loss:
+        from gpukube.engine.plan.lost_members import require_lost  # noqa: PLC0415 - only with --accept-loss
+
+        require_lost(plans, scope.accept_loss)
+    return plans
 
 
 def _plan_cluster(
@@ -122,6 +130,10 @@ def _plan_cluster(
     # Values of a response are used long after it arrived: attribute any problem with them to this cluster.
     with reading_responses(session.provider.spec.title, session.cluster.key, "reading its pools"):
         plan = _look_at_cluster(session, prepared, run, scope, outside_known)
+        if any(pool.observed and pool.action in ("replace", "create") for pool in plan.pools):
+            from gpukube.engine.plan.lost_members import with_losses  # noqa: PLC0415 - only for replacements
+
+            plan = with_losses(plan, session.provider, scope.accept_loss)
         if not any(pool.replacement for pool in plan.pools):
             return plan
         from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - reads nodes and quotas

@@ -309,11 +309,10 @@ def _as_saved(choices: Choices, saved: SavedPlan) -> Choices:
         SpecError: The command line sets one.
     """
     shaping = {"files", "sets", *_same_names(PlanOptions, choices)} - {"replace", "allow_disruption"}
-    given = [field.name for field in fields(Choices) if field.name in choices.given & shaping]
+    given = [field for field in fields(Choices) if field.name in choices.given & shaping]
     if given:
-        option = f"--{given[0].removesuffix('s').replace('_', '-')}"
         raise SpecError(
-            f"{option} cannot be combined with a saved plan",
+            f"{given[0].metadata['option'].param_decls[0]} cannot be combined with a saved plan",
             where=Where(choices.plan_file),
             fix="remove it, or plan again with it",
             why="a saved plan is applied exactly as it is",

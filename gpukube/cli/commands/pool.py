@@ -31,7 +31,7 @@ app.add_typer(plan_app, name="plan")
 
 _ADOPTING = ("adopt", "adopt_from", "adopt_managed")
 _PLANNED = (
-    *(*_ADOPTING, "prune", "replace", "allow_disruption", "upgrade"),
+    *(*_ADOPTING, "prune", "replace", "accept_loss", "allow_disruption", "upgrade"),
     *("migrate_release", "adopt_release"),
 )
 _LOOK = option(

@@ -51,6 +51,7 @@ class Scope:
         quotas: Read the cloud's quotas that the pools need more of.
         ignore_quota: Request nodes from a cloud beyond its quotas.
         upgrade: Upgrade live pools to the cluster's version and the newest image, if the spec sets none.
+        accept_loss: Members of live pools that a replacement may lose: PATH or POOL:PATH.
     """
 
     skip_cluster: bool = False
@@ -67,6 +68,7 @@ class Scope:
     quotas: bool = False
     ignore_quota: bool = False
     upgrade: bool = False
+    accept_loss: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

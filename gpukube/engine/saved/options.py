@@ -20,6 +20,7 @@ class PlanOptions:
         allow_disruption: Allow changes in place that restart or evict pods.
         migrate_release: gpukube's other release may be removed.
         adopt_release: A release installed by the user may be adopted.
+        accept_loss: Members of live pools that a replacement may lose.
         shard: Part of the clusters, "3/16"; "" for all.
         upgrade: Live pools follow the cluster's version and the newest image if the specs set none.
         chart: Source of the device-plugin chart; "" for NVIDIA's repository.
@@ -39,3 +40,4 @@ class PlanOptions:
     adopt_managed: bool = False
     upgrade: bool = False
     shard: str = ""
+    accept_loss: tuple[str, ...] = ()

@@ -54,6 +54,9 @@ class OptionsRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     adopt_managed: bool = False
     upgrade: Annotated[bool, Meta(description="Whether --upgrade was given.")] = False
     shard: Annotated[str, Meta(description='The part of the clusters, "3/16"; "" for all.')] = ""
+    accept_loss: Annotated[
+        tuple[str, ...], Meta(description="Arguments of --accept-loss: members that a replacement may lose.")
+    ] = ()
 
 
 class ChangeRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
