@@ -264,6 +264,8 @@ CLUSTERS: Final[dict[str, str]] = {
     "nfd-taint": "The cluster's node-feature-discovery does not tolerate the taints of a pool.",
     "reach": "Pods that a pool's devices need cannot run on its nodes.",
     "reach-features": "The pods that write feature labels cannot run on the nodes of a pool.",
+    "fabric-missing": "Nothing in the cluster makes the fast network of a pool available to its pods.",
+    "fabric-twice": "Two components would allocate the same devices of a pool's fast network.",
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
     "operator-driver": "The GPU Operator installs the driver on all of its nodes or none, for one operating system.",
     "operator-strays": "The GPU Operator would also manage nodes outside its pools.",
@@ -306,6 +308,8 @@ STEPS: Final[dict[str, str]] = {
     "step-geometry": "The GPUs of a node do not have the declared MIG layout.",
     "step-count": "A node does not have the expected number of devices.",
     "step-stale-name": "A node still lists devices of an earlier sharing configuration.",
+    "step-hugepages": "A node has fewer huge pages than its pool.",
+    "step-fabric": "Pods on a node cannot use the fast network of its pool.",
     "step-probe": "A pod that requested one device did not see the expected one, or did not run.",
 }
 """Findings of `verify`: the missing step on the way to the expected devices, in the order of the steps."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from gpukube.core.drain_forecast import DrainForecast
+    from gpukube.core.fabric import Fabric
     from gpukube.core.fields import FieldPath
     from gpukube.core.members import Chosen
     from gpukube.core.upgrades import UpgradeOutlook
@@ -373,6 +374,7 @@ class Desired:
         create: The call that creates the pool.
         copy: The second copy of gpukube's marks as `create` writes it; None on a cloud without one.
         copy_is_fixed: Whether the cloud can write the copy only at creation.
+        fabric: The nodes' network for traffic between GPUs, if the spec requests it.
     """
 
     target: Target
@@ -384,6 +386,7 @@ class Desired:
     create: Request
     copy: MarksCopy | None = None
     copy_is_fixed: bool = False
+    fabric: Fabric | None = None
 
     @property
     def managed(self) -> bool:

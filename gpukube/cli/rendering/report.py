@@ -74,7 +74,7 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
 
 
 def _proof(proof: Proof, view: View) -> Iterator[Line]:
-    if proof["status"] in ("proven", "empty", "unmanaged"):
+    if proof["status"] in ("proven", "empty", "unmanaged", "no-fabric"):
         yield Hung(Text("    "), Text(proof["summary"]))
     for finding in proof["findings"]:
         if finding["weight"] == "note":

@@ -190,6 +190,7 @@ class PodView:
         unschedulable: The scheduler's reason why not.
         owner_kind, owner: The controller's kind and name.
         devices: Requested nvidia.com/* resources -> count, summed over containers.
+        others: The same for extended resources of other vendors.
         terminating: Whether it is being deleted.
     """
 
@@ -206,6 +207,7 @@ class PodView:
     owner: str
     devices: Mapping[str, int]
     terminating: bool = False
+    others: Mapping[str, int] = field(default_factory=dict)
 
 
 def devices_of(resources: Mapping[str, str]) -> dict[str, int]:
@@ -304,8 +306,9 @@ def pod_view(obj: Tree) -> PodView:
     total: dict[str, int] = {}
     for container in items(obj, "spec", "containers"):
         requested = texts(container, "resources", "limits") | texts(container, "resources", "requests")
-        for name, count in devices_of(requested).items():
-            total[name] = total.get(name, 0) + count
+        for name in requested:
+            if "/" in name:
+                total[name] = total.get(name, 0) + number(requested, name)
     return PodView(
         name=text(obj, "metadata", "name"),
         namespace=text(obj, "metadata", "namespace"),
@@ -318,8 +321,9 @@ def pod_view(obj: Tree) -> PodView:
         containers=(*_states(obj, "initContainerStatuses"), *_states(obj, "containerStatuses")),
         owner_kind=text(owner, "kind"),
         owner=text(owner, "name"),
-        devices=total,
+        devices={name: total[name] for name in sorted(total) if name.startswith(DEVICE_PREFIX)},
         terminating=bool(text(obj, "metadata", "deletionTimestamp")),
+        others={name: total[name] for name in sorted(total) if not name.startswith(DEVICE_PREFIX)},
     )
 
 

@@ -32,10 +32,12 @@ Step = Literal[
     "geometry",
     "count",
     "stale-name",
+    "hugepages",
+    "fabric",
     "probe",
 ]
 """Conditions, in this order, before a node advertises the promised devices."""
-ProofStatus = Literal["proven", "waiting", "broken", "empty", "unmanaged"]
+ProofStatus = Literal["proven", "waiting", "broken", "empty", "unmanaged", "no-fabric"]
 ProbeStatus = Literal["passed", "failed", "skipped"]
 
 
@@ -126,7 +128,8 @@ class PoolProof:
     Attributes:
         cluster, pool: Names.
         status: "empty": the pool may have no nodes and has none, and the cluster is ready for them; "unmanaged": the
-            nodes exist and the spec leaves the device plugin to others, so no device is expected.
+            nodes exist and the spec leaves the device plugin to others, so no device is expected; "no-fabric": it is
+            as good as that, but pods cannot use the fast network of the spec until something is installed.
         nodes: Promised node counts.
         nodes_seen: Nodes with the pool's labels.
         per_node: Result for each of them.
@@ -152,6 +155,12 @@ class PoolProof:
         """Findings of the pool, then of its nodes, then of the probe."""
         nodes = (finding for node in self.per_node for finding in node.findings)
         return (*self.findings, *nodes, *(self.probe.findings if self.probe else ()))
+
+    @property
+    def fabric_findings(self) -> tuple[Finding, ...]:
+        """What keeps pods from the fast network, the causes first."""
+        found = [finding for finding in self.all_findings if finding.code == code_of_step("fabric")]
+        return tuple(sorted(found, key=lambda finding: not finding.fix))
 
     @property
     def missing_step(self) -> Finding | None:

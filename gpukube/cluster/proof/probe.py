@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.cluster.proof.fabric import fabric_devices
 from gpukube.cluster.proof.outcome import code_of_step, missing
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -39,6 +40,15 @@ _KEPT_S: Final = 3600
 """Seconds that a finished Job stays for slow readers; a gpukube that exits normally deletes it immediately."""
 _STALE: Final = timedelta(seconds=_DEADLINE_S)
 _COMMAND: Final = ("nvidia-smi", "-L")
+_INTERFACES: Final = ("/dev/infiniband", "/sys/class/infiniband")
+_WITH_FABRIC: Final = (
+    "sh",
+    "-c",
+    " && ".join([" ".join(_COMMAND), *(f"echo {path}: $(ls {path} 2>&1)" for path in _INTERFACES)]),
+)
+"""Lists the RDMA devices too: those that the container may use, and those of the node. The image has no fi_info."""
+_USABLE: Final = "uverbs"
+"""Prefix of the devices by which programs use an RDMA interface (kernel documentation, infiniband/user_verbs)."""
 _GPU: Final = re.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[^)\s]+)\)\s*")
 _MIG: Final = re.compile(r"\s+MIG (?P<name>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
 _PROFILE: Final = re.compile(r"(?P<slices>\d+g)\.(?P<gib>\d+)gb(?P<extra>.*)")
@@ -109,7 +119,9 @@ def probe_marks(desired: Desired) -> dict[str, str]:
     return {PROBE_LABEL: "true", OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
 
 
-def probe_job(desired: Desired, namespace: str, suffix: str, image: str = PROBE_IMAGE) -> dict[str, object]:
+def probe_job(
+    desired: Desired, namespace: str, suffix: str, image: str = PROBE_IMAGE, fabric: str = ""
+) -> dict[str, object]:
     """Return the Job.
 
     Args:
@@ -117,6 +129,7 @@ def probe_job(desired: Desired, namespace: str, suffix: str, image: str = PROBE_
         namespace: Namespace of the Job.
         suffix: Distinguishes its name from earlier ones.
         image: Image with `nvidia-smi -L`.
+        fabric: Resource of the fast network that it also requests one of; "" for none.
     """
     marks = probe_marks(desired)
     stem = f"gpukube-probe-{desired.target.pool}"[: _NAME_ROOM - len(suffix) - 1].rstrip("-.")
@@ -128,13 +141,14 @@ def probe_job(desired: Desired, namespace: str, suffix: str, image: str = PROBE_
             "backoffLimit": 0,
             "activeDeadlineSeconds": _DEADLINE_S,
             "ttlSecondsAfterFinished": _KEPT_S,
-            "template": {"metadata": {"labels": marks}, "spec": _pod(desired, image)},
+            "template": {"metadata": {"labels": marks}, "spec": _pod(desired, image, fabric)},
         },
     }
 
 
-def _pod(desired: Desired, image: str) -> dict[str, object]:
+def _pod(desired: Desired, image: str, fabric: str) -> dict[str, object]:
     target = desired.target
+    devices = {probed_resource(desired): "1", **({fabric: "1"} if fabric else {})}
     return {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
@@ -149,12 +163,12 @@ def _pod(desired: Desired, image: str) -> dict[str, object]:
             {
                 "name": "probe",
                 "image": image,
-                "command": list(_COMMAND),
+                "command": list(_WITH_FABRIC if fabric else _COMMAND),
                 # The image requires a driver for its CUDA version; listing devices needs no particular one.
                 "env": [{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}],
                 "resources": {
                     "requests": {"cpu": "10m", "memory": "32Mi"},
-                    "limits": {"memory": "256Mi", probed_resource(desired): "1"},
+                    "limits": {"memory": "256Mi", **devices},
                 },
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             }
@@ -192,6 +206,41 @@ def free_devices(resource: str, nodes: Iterable[NodeView], pods: Mapping[str, It
         held = sum(pod.devices.get(resource, 0) for pod in living if PROBE_LABEL not in pod.labels)
         free += max(0, node.devices.get(resource, 0) - held)
     return free
+
+
+def free_fabric(desired: Desired, nodes: Iterable[NodeView], pods: Mapping[str, Iterable[PodView]]) -> str:
+    """Return a resource of the fast network that has a free device beside a free GPU; "" if there is none.
+
+    Args:
+        desired: The pool.
+        nodes: Nodes of the pool.
+        pods: Node name -> its pods.
+    """
+    fabric = desired.fabric
+    if fabric is None or not fabric.request:  # pods need more than the resource, such as an annotation
+        return ""
+    for node in nodes:
+        if not free_devices(probed_resource(desired), [node], pods):
+            continue
+        living = [pod for pod in pods.get(node.name, ()) if pod.phase not in ("Succeeded", "Failed")]
+        for name, count in fabric_devices(fabric, node).items():
+            if count > sum(pod.others.get(name, 0) for pod in living if PROBE_LABEL not in pod.labels):
+                return name
+    return ""
+
+
+def usable_interfaces(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the RDMA devices that the probe's container may use."""
+    listed = next((line for line in lines if line.startswith(f"{_INTERFACES[0]}:")), "")
+    return tuple(word for word in listed.split() if word.startswith(_USABLE))
+
+
+def judge_interfaces(node: str, resource: str, lines: Sequence[str]) -> tuple[Finding, ...]:
+    """Check that a container with one device of the fast network can use one; empty if it can."""
+    if usable_interfaces(lines):
+        return ()
+    seen = f"a pod with one {resource} sees no /dev/infiniband/{_USABLE}*"
+    return (missing(node, "probe", "error", seen, "its device plugin passed no device to the container"),)
 
 
 def read_attempt(pods: Sequence[Tree]) -> Attempt:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.proof.checks import HINDERING, condition_details, node_checks
 from gpukube.cluster.proof.counts import count_findings
+from gpukube.cluster.proof.fabric import counted, fabric_findings, hugepage_checks, node_fabric_findings
 from gpukube.cluster.proof.operator import (
     STATE_LABEL,
     cut_findings,
@@ -65,7 +66,7 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
     nodes = nodes_of(desired, seen.nodes)
     requested = desired.promise.nodes
     promised = desired.promise.per_node if desired.managed else {}
-    pool_findings = _pool_findings(desired, seen, len(nodes))
+    pool_findings = _pool_findings(desired, seen, nodes)
     per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
     total: dict[str, int] = dict.fromkeys(promised, 0)
     for proof in per_node:
@@ -80,7 +81,7 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
         nodes_seen=len(nodes),
         per_node=per_node,
         findings=pool_findings,
-        expected=pool_capacity(promised, requested.minimum, requested.maximum),
+        expected=pool_capacity({**promised, **_fabric_due(desired, per_node)}, requested.minimum, requested.maximum),
         total=total,
     )
 
@@ -88,17 +89,26 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
 def find_missing(desired: Desired, seen: Snapshot) -> list[Finding]:
     """Return only the findings of `prove_pool`: a diff of a fleet needs nothing else, and the rest is slower."""
     nodes = nodes_of(desired, seen.nodes)
-    found = [*_pool_findings(desired, seen, len(nodes))]
+    found = [*_pool_findings(desired, seen, nodes)]
     for node in nodes:
         found += _node_findings(desired, node, seen)
     return found
 
 
-def _pool_findings(desired: Desired, seen: Snapshot, nodes: int) -> tuple[Finding, ...]:
+def _fabric_due(desired: Desired, nodes: Sequence[NodeProof]) -> dict[str, int]:
+    """Return the devices of the fast network that each node must have; those with names from the cluster if short."""
+    fabric = desired.fabric
+    if fabric is None or (nodes and not any(fabric.resource in node.expected for node in nodes)):
+        return {}
+    return {fabric.resource: fabric.count}
+
+
+def _pool_findings(desired: Desired, seen: Snapshot, nodes: Sequence[NodeView]) -> tuple[Finding, ...]:
     return (
-        *_cluster_findings(desired, seen, nodes),
-        *_number_findings(desired, nodes),
+        *_cluster_findings(desired, seen, len(nodes)),
+        *_number_findings(desired, len(nodes)),
         *_scaler_findings(desired, seen),
+        *fabric_findings(desired, nodes, seen),
     )
 
 
@@ -108,6 +118,8 @@ def _status(findings: Sequence[Finding], *, nodes_seen: int, managed: bool) -> P
         return "broken"
     if "warning" in severities:
         return "waiting"
+    if any(step_of(finding) == "fabric" for finding in findings):
+        return "no-fabric"
     if not managed:
         return "unmanaged"
     return "proven" if nodes_seen else "empty"
@@ -179,9 +191,11 @@ def _entry_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list
 
 def _prove_node(desired: Desired, node: NodeView, seen: Snapshot) -> NodeProof:
     promised = desired.promise.per_node if desired.managed else {}
+    due, there = counted(desired, node)
     shown = {name: count for name, count in node.devices.items() if count or name in promised}
     findings = tuple(_node_findings(desired, node, seen))
-    return NodeProof(node.name, promised, shown, findings, node_checks(desired, node, seen))
+    checks = (*node_checks(desired, node, seen), *hugepage_checks(desired, node))
+    return NodeProof(node.name, {**promised, **due}, {**shown, **there}, findings, checks)
 
 
 def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
@@ -200,8 +214,13 @@ def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         return [
             missing(node.name, "ready", "warning", f"it has {conditions}", means, f"kubectl describe node {node.name}")
         ]
-    if not desired.managed:
-        return []
+    found = _device_findings(desired, node, seen) if desired.managed else []
+    if any(finding.severity != "hint" for finding in found):
+        return found
+    return [*found, *node_fabric_findings(desired, node, seen)]
+
+
+def _device_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
     kind = kind_of(desired.ownership.advertiser)
     before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
     hard = [finding for finding in before if finding.severity != "hint"]

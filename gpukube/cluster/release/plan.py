@@ -249,6 +249,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
         retire=retire,
         missed=(*_entries_of(leaves, seen, kind), *(release.values for release in (*kept, *missed))),
         moves=live is not None and live.chart_version != version,
+        version=version,
     )
     if live and not served:
         return replace(_plan_retirement(live, context, kind), appliers=appliers(seen.objects or ()))

@@ -71,6 +71,9 @@ _BANNED: Final = (
     "selectorLabelsOverride",
 )
 """Values that would break gpukube's: removed from live values, rejected in a spec."""
+_MOUNTING_ALL: Final = ("0.19.0", "0.19.1", "0.19.2")
+"""Versions that by default mount all RDMA devices of a node into each container with a GPU, devices of other pods too
+(NVIDIA/k8s-device-plugin#1837; docs: eks/device-management-efa)."""
 
 
 def chart_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str, object]:
@@ -84,5 +87,7 @@ def chart_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str,
     put(values, ("gfd", "enabled"), new=True)
     put(values, ("nfd", "enabled"), new=context.bundle_nfd)
     put(values, ("nfd", "worker", "nodeSelector"), new={ADVERTISER_LABEL: DEVICE_PLUGIN.advertiser})
+    if context.version in _MOUNTING_ALL and any(pool.fabric for pool in pools):
+        values.setdefault("mofedEnabled", False)
     cover_taints(values, _TOLERATION_LISTS, pools, context)
     return values

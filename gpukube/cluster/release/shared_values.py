@@ -44,6 +44,7 @@ class ReleaseContext:
         retire: Whether to drop gpukube's entries that no pool and no node names.
         missed: Values of revisions that were overwritten unseen.
         moves: Whether a live release changes to another version of its chart.
+        version: Version of the chart; "" if unknown.
     """
 
     live: Mapping[str, object] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class ReleaseContext:
     retire: bool = False
     missed: tuple[Mapping[str, object], ...] = ()
     moves: bool = False
+    version: str = ""
 
     def all_taints(self, pools: Sequence[Desired]) -> frozenset[Taint]:
         """Return the taints of every served pool, requested and live."""

@@ -18,14 +18,17 @@ from gpukube.cluster.proof.probe import (
     PROBE_IMAGE,
     Attempt,
     free_devices,
+    free_fabric,
     is_left_over,
     judge_attempt,
+    judge_interfaces,
     judge_output,
     parse_listing,
     probe_job,
     probe_marks,
     probed_resource,
     read_attempt,
+    usable_interfaces,
 )
 from gpukube.cluster.proof.verify import nodes_of
 from gpukube.core.jsontree import text
@@ -71,7 +74,7 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One probe: its pool, namespace, image, time limit, and time limit while stuck."""
+    """One probe: its pool, namespace, image, time limits (while stuck, too), and resource of the fast network."""
 
     desired: Desired
     session: Session
@@ -80,6 +83,7 @@ class _Task:
     image: str
     limit_s: float
     patience_s: float
+    fabric: str
 
     @property
     def kube(self) -> Kube:
@@ -115,6 +119,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
         image=image,
         limit_s=limit_s,
         patience_s=patience_s,
+        fabric=_free_fabric(desired, session.kube()) if desired.fabric else "",
     )
     _require_permissions(task)
     task.report(f"probing: a pod requests one {resource}")
@@ -143,6 +148,15 @@ def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing
     return "every device is in use, and a probe would start a node; add --probe-scale-up"
 
 
+def _free_fabric(desired: Desired, kube: Kube) -> str:
+    marks = {OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
+    found = (
+        free_fabric(desired, [node], {node.name: kube.pods("", node=node.name)})
+        for node in nodes_of(desired, kube.nodes(marks))
+    )
+    return next(filter(None, found), "")
+
+
 def _require_permissions(task: _Task) -> None:
     missing = [
         f"{verb} {resource}"
@@ -163,7 +177,7 @@ def _require_permissions(task: _Task) -> None:
 @contextmanager
 def _running(task: _Task) -> Iterator[str]:
     """Create the Job, yield its name, and delete it at the end, along with those that killed runs left."""
-    made = probe_job(task.desired, task.namespace, secrets.token_hex(3), task.image)
+    made = probe_job(task.desired, task.namespace, secrets.token_hex(3), task.image, task.fabric)
     name = text(made, "metadata", "name")
     try:
         created = task.kube.create_object(JOBS, made)
@@ -231,6 +245,8 @@ def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...], proof: PoolPr
     listed = parse_listing(output)
     if attempt.phase == "Succeeded":
         findings = judge_output(task.desired, attempt.node, listed)
+        if task.fabric:
+            findings += judge_interfaces(attempt.node, task.fabric, output)
     else:
         findings = (judge_attempt(task.desired, attempt, task.namespace, proof),)
     if findings:
@@ -244,6 +260,8 @@ def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...], proof: PoolPr
             findings=findings,
         )
     message = f"a pod with one {resource} on {attempt.node} sees {listed[-1].name} ({listed[-1].uuid})"
+    if task.fabric:
+        message += f", and with one {task.fabric} {', '.join(usable_interfaces(output))}"
     return Probe(
         status="passed", message=message, resource=resource, image=task.image, node=attempt.node, output=output
     )

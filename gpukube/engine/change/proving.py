@@ -23,9 +23,9 @@ from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import AccessError, ClusterError, GpukubeError, WaitTimeout, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from gpukube.cluster.proof.outcome import PoolProof
+    from gpukube.cluster.proof.outcome import PoolProof, ProofStatus
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed
     from gpukube.engine.plan.prepare import Prepared
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
     from gpukube.errors import Finding
 
-GOOD = ("proven", "empty", "unmanaged")
+GOOD: Final[tuple[ProofStatus, ...]] = ("proven", "empty", "unmanaged")
+_ENOUGH: Final[tuple[ProofStatus, ...]] = (*GOOD, "no-fabric")
+"""Statuses with which a change is complete: what its fast network lacks, gpukube does not install."""
 _LOGS: Final = 3
 """Maximum number of logs read per pool, as nodes of one pool usually fail alike."""
 _LINES: Final = 50
@@ -55,8 +57,8 @@ def prove(desired: Desired, session: Session, run: Run, *, apart_from: Observed 
         Stopped: The run was stopped.
     """
     limit_s = min(run.pace.verify_s, run.pace.timeout_s)
-    proof = _wait_for_proof(desired, session, run, limit_s, apart_from)
-    if proof.status in GOOD:
+    proof = _wait_for_proof(desired, session, run, limit_s, apart_from, enough=_ENOUGH)
+    if proof.status in _ENOUGH:
         return proof
     if proof.status == "waiting" and limit_s < run.pace.verify_s:
         message = f"timed out: {summarise(proof)}"
@@ -120,7 +122,7 @@ def _verify_pool(
     target = desired.target
     try:
         proof = _wait_for_proof(desired, session, run, run.pace.timeout_s, replaced)
-        if probing and proof.status in GOOD:
+        if probing and proof.status in _ENOUGH:
             proof = _probe(desired, proof, session, run, probing)
     except GpukubeError as error:
         return PoolReport(target.pool, target.name, "failed", "could not be read", error=error)
@@ -154,8 +156,14 @@ def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeErr
     return ClusterReport(session.cluster, pools, error=error)
 
 
-def _wait_for_proof(
-    desired: Desired, session: Session, run: Run, limit_s: float, apart_from: Observed | None = None
+def _wait_for_proof(  # noqa: PLR0913 - the wait, and what ends it
+    desired: Desired,
+    session: Session,
+    run: Run,
+    limit_s: float,
+    apart_from: Observed | None = None,
+    *,
+    enough: Collection[ProofStatus] = GOOD,
 ) -> PoolProof:
     """Read until the nodes match, stay broken, or the limit; return the last result.
 
@@ -179,7 +187,7 @@ def _wait_for_proof(
         over = now >= end or (is_bad and bad.seconds >= run.pace.settle_s)
         if isinstance(seen, GpukubeError) and over:
             raise seen
-        if proof is not None and not isinstance(seen, GpukubeError) and (over or proof.status in GOOD):
+        if proof is not None and not isinstance(seen, GpukubeError) and (over or proof.status in enough):
             return _with_logs(desired, proof, seen, session)
         run.report("verify", summarise(proof) if proof else str(seen), key, pool)
         run.clock.wait(min(run.pace.poll_s, max(0.0, end - now)))
@@ -214,21 +222,27 @@ def summarise(proof: PoolProof) -> str:
     """Summarize in one line what the nodes advertise, or which step is missing."""
     nodes = f"{proof.nodes_seen} node{'' if proof.nodes_seen == 1 else 's'}"
     if proof.status == "proven":
-        devices = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
-        return f"{devices} verified on {nodes}"
+        return f"{_devices(proof)} verified on {nodes}"
     if proof.status == "unmanaged":
-        seen = ", ".join(f"{name}: {count}" for name, count in proof.total.items())
+        seen = _devices(proof)
         return f"not managed: your own plugin advertises {seen} on {nodes}" if seen else f"{NOT_MANAGED} ({nodes})"
     if proof.status == "empty":
         stuck = next((finding.seen for finding in proof.findings if code_of_step("node") == finding.code), "")
         return f"no nodes now (autoscaling allows 0); {stuck or 'the cluster is ready for them'}"
+    if proof.status == "no-fabric":
+        there = f"{_devices(proof)} verified on {nodes}" if proof.nodes_seen else "no nodes now"
+        return f"{there}; {proof.fabric_findings[0].seen}"
     step = proof.missing_step
     return f"{step.where}: {step.seen}" if step else f"{nodes}, no devices yet"
 
 
+def _devices(proof: PoolProof) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in proof.total.items())
+
+
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
     """Turn what is missing into an error whose diagnostics name the steps, the most relevant first."""
-    real = [finding for finding in proof.all_findings if finding.severity != "hint"]
+    real = [finding for finding in proof.all_findings if finding.severity != "hint"] or proof.fabric_findings
     first = proof.missing_step
     ordered = sorted(real, key=lambda finding: finding is not first)
     if not ordered:

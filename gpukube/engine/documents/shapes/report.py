@@ -84,9 +84,10 @@ class NodeProof(TypedDict):
 class Proof(TypedDict):
     """State of the live nodes of a pool."""
 
-    status: Literal["proven", "waiting", "broken", "empty", "unmanaged"]
+    status: Literal["proven", "waiting", "broken", "empty", "unmanaged", "no-fabric"]
     """empty: no nodes, within bounds, in a cluster that is ready for them; unmanaged: the nodes are as declared, and no
-    device is expected, because the spec leaves the device plugin to others."""
+    device is expected, because the spec leaves the device plugin to others; no-fabric: pods cannot use the
+    fast network of the spec until something is installed, the rest is as declared."""
     summary: str
     """One line."""
     expected: dict[str, list[int]]

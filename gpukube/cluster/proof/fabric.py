@@ -1,0 +1,143 @@
+"""Counts what nodes have besides GPUs: devices of the fast network, and huge pages.
+
+In scope: a declared pool, its live nodes, and one snapshot -> findings; pure. Out of scope: what provides the network
+in a cluster (state.fabric), and GPUs (counts).
+
+gpukube does not install the network's parts, so a missing one is not a failure of the pool: its GPUs are proven, and
+the result says what is missing. A part that runs and advertises too few devices is a failure like a missing GPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.proof.outcome import Check, missing
+from gpukube.cluster.state.fabric import (
+    TWICE,
+    allocators,
+    nodes_place,
+    one_allocator,
+    part_states,
+    remedy,
+    why_not_there,
+)
+from gpukube.cluster.state.reach import live_place
+from gpukube.core.hugepages import hugepages_of, pages_text
+from gpukube.core.jsontree import number
+from gpukube.workload.quantity import parse_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.fabric import Fabric
+    from gpukube.core.values import Desired
+    from gpukube.errors import Finding
+
+_WITHOUT: Final = "its GPUs work; pods that request the network stay Pending, others communicate over TCP"
+
+
+def fabric_devices(fabric: Fabric, node: NodeView) -> dict[str, int]:
+    """Return a node's allocatable devices of a fast network, by name; none of them 0."""
+    found = {name: number(node.allocatable, name) for name in sorted(node.allocatable) if fabric.covers(name)}
+    return {name: count for name, count in found.items() if count}
+
+
+def counted(desired: Desired, node: NodeView) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the expected and the allocatable devices of the fast network of a node, for its result.
+
+    Names that only the cluster knows count as they are, if they are enough.
+    """
+    fabric = desired.fabric
+    if fabric is None:
+        return {}, {}
+    devices = fabric_devices(fabric, node)
+    if sum(devices.values()) >= fabric.count:
+        return devices, devices
+    return {fabric.resource: fabric.count}, {fabric.resource: 0, **devices}
+
+
+def fabric_findings(desired: Desired, nodes: Sequence[NodeView], seen: Snapshot) -> Iterator[Finding]:
+    """Find what of a pool's fast network does not run on its nodes, or would not on future ones; one per part."""
+    fabric = desired.fabric
+    if fabric is None:
+        return
+    places = [live_place(node) for node in nodes if node.ready] or [nodes_place(desired)]
+    reported = set()
+    for node, place in zip([*(node for node in nodes if node.ready), None], places, strict=False):
+        short = node is None or _lacks(fabric, node, seen)
+        for index, state in enumerate(part_states(fabric, place, seen.daemonsets)):
+            # The right count proves that something advertises the devices, whatever its name.
+            needed = short or not any(part.advertises for part in state.choices)
+            if index in reported or state.landing or not needed:
+                continue
+            reported.add(index)
+            what = f"{fabric.title} is not available to pods: {why_not_there(state)}"
+            where = node.name if node else desired.target.where.source
+            yield missing(where, "fabric", "hint", what, _WITHOUT, remedy(state, place.taints))
+
+
+def _lacks(fabric: Fabric, node: NodeView, seen: Snapshot) -> bool:
+    drivers = {part.driver for choices in fabric.parts for part in choices if part.driver}
+    if any((driver, node.name) in seen.slices for driver in drivers):
+        return False
+    return sum(fabric_devices(fabric, node).values()) < fabric.count
+
+
+def node_fabric_findings(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Finding]:
+    """Compare a node's huge pages and devices of the fast network with the spec; its GPUs are as promised."""
+    yield from _hugepages(desired, node)
+    fabric = desired.fabric
+    if fabric is None:
+        return
+    states = part_states(fabric, live_place(node), seen.daemonsets)
+    for state in states:
+        if twice := allocators(state):
+            yield missing(node.name, "fabric", "error", twice, TWICE, one_allocator(state))
+    if not _lacks(fabric, node, seen):
+        return
+    devices = fabric_devices(fabric, node)
+    named = f" ({', '.join(devices)})" if devices and fabric.resource not in devices else ""
+    what = f"{fabric.resource} is {sum(devices.values())}{named}, not {fabric.count}"
+    if all(state.landing for state in states):
+        fix = f"kubectl describe node {node.name}"
+        yield missing(node.name, "fabric", "warning", what, fabric.short, fix)
+    else:  # fabric_findings has the reason
+        yield missing(node.name, "fabric", "hint", what)
+
+
+def _hugepages(desired: Desired, node: NodeView) -> Iterator[Finding]:
+    declared = hugepages_of(desired.target)
+    for name, size in _lacking_pages(declared, node):
+        what = f"{name} is {pages_text(_bytes(node, name))}, not {pages_text(size)}"
+        means = "the node reserved its huge pages at boot, and had too little free memory, or was created before"
+        yield missing(node.name, "hugepages", "error", what, means, f"drain and replace node {node.name}")
+    fabric = desired.fabric
+    if fabric is None or declared:
+        return
+    for name in fabric.hugepages:
+        if name in node.allocatable and not _bytes(node, name):
+            what = f"{name} is 0; node images usually reserve some for {fabric.title}"
+            means, fix = "pods that request them stay Pending", "write hugepages in the pool"
+            yield missing(node.name, "hugepages", "hint", what, means, fix)
+
+
+def hugepage_checks(desired: Desired, node: NodeView) -> Iterator[Check]:
+    """Compare the huge pages of the spec with those of a node."""
+    for name, size in sorted(hugepages_of(desired.target).items()):
+        has = _bytes(node, name)
+        yield Check(name, pages_text(size), pages_text(has), holds=has >= size)
+
+
+def _lacking_pages(expected: Mapping[str, int], node: NodeView) -> Iterator[tuple[str, int]]:
+    for name, size in sorted(expected.items()):
+        if _bytes(node, name) < size:
+            yield name, size
+
+
+def _bytes(node: NodeView, name: str) -> int:
+    try:
+        return int(parse_quantity(node.allocatable.get(name, "0")))
+    except ValueError:
+        return 0

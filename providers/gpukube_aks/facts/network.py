@@ -1,0 +1,59 @@
+"""InfiniBand as pods use it: the resources, and what provides them. Data and one function.
+
+Sources: Azure/aks-rdma-infiniband (docs, configs/nicclusterpolicy); Mellanox/network-operator manifests (labels,
+selectors, tolerations of the DaemonSets).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.fabric import Fabric, FabricPart
+
+if TYPE_CHECKING:
+    from gpukube.core.values import Target
+
+_OWN: Final = "rdma/ib"
+_SHARED: Final = "rdma/shared_ib"
+_SLOTS: Final = 63
+"""Pods that may share the interfaces of a node (configs/nicclusterpolicy/rdma-shared-device-plugin)."""
+_POLICY: Final = "https://github.com/Azure/aks-rdma-infiniband/configs/nicclusterpolicy/sriov-device-plugin"
+RDMA_PLUGIN: Final = FabricPart(
+    title="the RDMA device plugin of NVIDIA's Network Operator",
+    images=("sriov-network-device-plugin", "k8s-rdma-shared-dev-plugin"),
+    install="helm upgrade --install network-operator network-operator --repo https://helm.ngc.nvidia.com/nvidia "
+    "--version v26.4.0 --namespace network-operator --create-namespace --reset-then-reuse-values "
+    "--set-json 'node-feature-discovery.worker.tolerations={tolerations}' && kubectl label namespace network-operator "
+    f"pod-security.kubernetes.io/enforce=privileged --overwrite && kubectl apply --kustomize {_POLICY} && kubectl patch "
+    'nicclusterpolicy nic-cluster-policy --type merge --patch \'{"spec":{"tolerations":{tolerations}}}\'',
+    advertises=True,
+)
+"""Two plugins, one per way to use the interfaces; the policy of the Network Operator chooses, and names the resource."""
+PARTS: Final = (RDMA_PLUGIN,)
+
+
+def fabric_of(target: Target) -> Fabric | None:
+    """Return the fast network of a pool's nodes; None if it has none."""
+    if not target.high_speed:
+        return None
+    interfaces = _interfaces(target.machine.name, int(target.machine.gpus))
+    return Fabric(
+        title="InfiniBand",
+        resource="rdma/*",
+        count=interfaces,
+        request=_OWN,
+        names={_OWN: interfaces, _SHARED: _SLOTS},
+        parts=(PARTS,),
+        short="the driver of the Network Operator (ofedDriver) is not ready on the node, or its policy selects other "
+        "interfaces",
+        locks_memory=True,
+    )
+
+
+def _interfaces(size: str, gpus: int) -> int:
+    """Return the InfiniBand interfaces of a machine: one per GPU since the A100, one in all before.
+
+    Source:
+        docs: virtual-machines/sizes/gpu-accelerated, the ND and NC series.
+    """
+    return gpus if "ND" in size and not size.startswith("Standard_ND40rs") else 1
