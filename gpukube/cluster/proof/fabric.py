@@ -86,7 +86,7 @@ def _lacks(fabric: Fabric, node: NodeView, seen: Snapshot) -> bool:
 
 
 def node_fabric_findings(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Finding]:
-    """Compare a node's huge pages and devices of the fast network with the spec; its GPUs are as promised."""
+    """Compare a node's huge pages and devices of the fast network with the spec, once its GPUs match."""
     yield from _hugepages(desired, node)
     fabric = desired.fabric
     if fabric is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fabric import Fabric, FabricPart
+from gpukube_aks.facts.fabric import has_infiniband, infiniband_nics
 
 if TYPE_CHECKING:
     from gpukube.core.values import Target
@@ -24,19 +25,20 @@ RDMA_PLUGIN: Final = FabricPart(
     install="helm upgrade --install network-operator network-operator --repo https://helm.ngc.nvidia.com/nvidia "
     "--version v26.4.0 --namespace network-operator --create-namespace --reset-then-reuse-values "
     "--set-json 'node-feature-discovery.worker.tolerations={tolerations}' && kubectl label namespace network-operator "
-    f"pod-security.kubernetes.io/enforce=privileged --overwrite && kubectl apply --kustomize {_POLICY} && kubectl patch "
-    'nicclusterpolicy nic-cluster-policy --type merge --patch \'{"spec":{"tolerations":{tolerations}}}\'',
+    f"pod-security.kubernetes.io/enforce=privileged --overwrite && kubectl apply --kustomize {_POLICY} && kubectl "
+    'patch nicclusterpolicy nic-cluster-policy --type merge --patch \'{"spec":{"tolerations":{tolerations}}}\'',
     advertises=True,
 )
-"""Two plugins, one per way to use the interfaces; the policy of the Network Operator chooses, and names the resource."""
+"""Two plugins, one per way to use the interfaces; the Network Operator's policy chooses one, and names the resource."""
 PARTS: Final = (RDMA_PLUGIN,)
 
 
 def fabric_of(target: Target) -> Fabric | None:
     """Return the fast network of a pool's nodes; None if it has none."""
-    if not target.high_speed:
+    size = target.machine.name
+    if not target.high_speed or not has_infiniband(size):
         return None
-    interfaces = _interfaces(target.machine.name, int(target.machine.gpus))
+    interfaces = max(infiniband_nics(size), 1)
     return Fabric(
         title="InfiniBand",
         resource="rdma/*",
@@ -48,12 +50,3 @@ def fabric_of(target: Target) -> Fabric | None:
         "interfaces",
         locks_memory=True,
     )
-
-
-def _interfaces(size: str, gpus: int) -> int:
-    """Return the InfiniBand interfaces of a machine: one per GPU since the A100, one in all before.
-
-    Source:
-        docs: virtual-machines/sizes/gpu-accelerated, the ND and NC series.
-    """
-    return gpus if "ND" in size and not size.startswith("Standard_ND40rs") else 1

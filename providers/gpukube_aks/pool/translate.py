@@ -17,6 +17,7 @@ from gpukube.core.binding import Draft, body, desired_fields
 from gpukube.core.fields import known
 from gpukube.core.jsontree import merged
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube_aks.facts.network import fabric_of
 from gpukube_aks.pool.fields import BINDINGS, PUT
 from gpukube_aks.pool.marks import FORM
 from gpukube_aks.pool.native import flatten_native
@@ -57,6 +58,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         effective_taints=(*sent.taints, *((SPOT_TAINT,) if target.capacity.type == "spot" else ())),
         create=Request("aks", CREATE, params),
         copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
+        fabric=fabric_of(target),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fabric import Fabric, FabricPart
+from gpukube_eks.facts.fabric import efa_cards
 
 if TYPE_CHECKING:
     from gpukube.core.values import Target
@@ -40,14 +41,10 @@ _HUGEPAGES: Final = 5128 * (2 << 20)
 (bottlerocket-os/bottlerocket-core-kit#141; awslabs/amazon-eks-ami#2367, an image that lost them)."""
 
 
-def fabric_of(target: Target, interfaces: int) -> Fabric | None:
-    """Return the fast network of a pool's nodes; None if it has none.
-
-    Args:
-        target: The pool.
-        interfaces: Number of EFA interfaces of a node.
-    """
-    if not target.high_speed:
+def fabric_of(target: Target) -> Fabric | None:
+    """Return the fast network of a pool's nodes; None if it has none."""
+    interfaces = len(efa_cards(target.machine))
+    if not target.high_speed or not interfaces:
         return None
     return Fabric(
         title="EFA",

@@ -20,6 +20,7 @@ from gpukube.core.fields import known
 from gpukube.core.jsontree import tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.facts.images import is_bottlerocket, require_image
+from gpukube_eks.facts.network import fabric_of
 from gpukube_eks.pool.bottlerocket import sharing_fields
 from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
 from gpukube_eks.pool.marks import FORM
@@ -77,6 +78,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         effective_taints=target.taints,
         create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": _body(draft)}),
         copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
+        fabric=fabric_of(target),
     )
 
 

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fabric import Fabric, FabricPart
 from gpukube.core.jsontree import text
+from gpukube_gke.facts.fabric import fabric_of as network_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube.core.values import Target
 
 _MANIFESTS: Final = "https://raw.githubusercontent.com/GoogleCloudPlatform/container-engine-accelerators/master"
@@ -28,6 +31,7 @@ TCPX: Final = _installer("nccl-tcpx-installer", "gpudirect-tcpx/nccl-tcpx-instal
 TCPXO: Final = _installer("nccl-tcpxo-installer", "gpudirect-tcpxo/nccl-tcpxo-installer.yaml", _INJECTOR)
 RDMA: Final = _installer("nccl-rdma-installer", "gpudirect-rdma/nccl-rdma-installer.yaml")
 RDMA_A4X: Final = _installer("nccl-rdma-installer", "gpudirect-rdma/nccl-rdma-installer-a4x.yaml")
+RDMA_A4X_MAX: Final = _installer("nccl-rdma-installer", "gpudirect-rdma/nccl-rdma-installer-a4x-max.yaml")
 DRANET: Final = FabricPart(
     title="GKE's networking-dra-driver",
     apps=("networking-dra-driver",),
@@ -35,14 +39,15 @@ DRANET: Final = FabricPart(
     driver="dra.net",
 )
 PARTS: Final = (TCPX, TCPXO, RDMA, DRANET)
-_FAMILIES: Final[tuple[tuple[str, str, int, FabricPart], ...]] = (
-    ("a3-highgpu-8g", "GPUDirect-TCPX", 4, TCPX),
-    ("a3-megagpu-", "GPUDirect-TCPXO", 8, TCPXO),
-    ("a3-ultragpu-", "GPUDirect-RDMA", 8, RDMA),
-    ("a4-", "GPUDirect-RDMA", 8, RDMA),
-    ("a4x-highgpu-", "GPUDirect-RDMA", 4, RDMA_A4X),
-)
-"""Beginning of a machine type, its network, interfaces for GPUs, and the installer of its NCCL plugin."""
+_INSTALLERS: Final[Mapping[str, FabricPart]] = {
+    "a3-highgpu": TCPX,
+    "a3-megagpu": TCPXO,
+    "a3-ultragpu": RDMA,
+    "a4-highgpu": RDMA,
+    "a4x-highgpu": RDMA_A4X,
+    "a4x-maxgpu": RDMA_A4X_MAX,
+}
+"""Machine family -> the installer of its NCCL plugin."""
 
 
 def fabric_of(target: Target) -> Fabric | None:
@@ -51,15 +56,15 @@ def fabric_of(target: Target) -> Fabric | None:
     The networks of pods have the names of the cluster's Network objects. With the accelerator network profile, GKE's
     DRA driver allocates the interfaces instead.
     """
-    row = next((row for row in _FAMILIES if target.machine.name.startswith(row[0])), None)
-    if not target.high_speed or row is None:
+    found = network_of(target.machine.name)
+    if not target.high_speed or found is None:
         return None
-    _, title, interfaces, installer = row
+    installer = _INSTALLERS["-".join(target.machine.name.split("-")[:2])]
     by_claims = bool(text(target.native, "networkConfig", "acceleratorNetworkProfile"))
     return Fabric(
-        title=title,
+        title=found.kind,
         resource="networking.gke.io.networks/*",
-        count=interfaces,
+        count=found.interfaces,
         parts=((installer,), (DRANET,)) if by_claims else ((installer,),),
         short="an additional network of the pool has no Network object: kubectl get networks.networking.gke.io",
         setup="claim the interfaces with a ResourceClaimTemplate of a DeviceClass of the cluster"

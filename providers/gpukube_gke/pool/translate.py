@@ -20,6 +20,7 @@ from gpukube.core.fields import known
 from gpukube.core.jsontree import at, merged, tree
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
+from gpukube_gke.facts.network import fabric_of
 from gpukube_gke.facts.places import cluster_name, pool_name
 from gpukube_gke.pool.fields import (
     ARM_TAINT,
@@ -88,6 +89,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         create=Request("gke", CREATE, params),
         copy=marks_of(target),
         copy_is_fixed=True,
+        fabric=fabric_of(target),
     )
 
 

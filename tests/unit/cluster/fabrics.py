@@ -27,9 +27,9 @@ CRITICAL = {"key": "CriticalAddonsOnly", "operator": "Exists"}
 TYPES = ("p4d.24xlarge", "p5.48xlarge", "p5en.48xlarge")
 
 
-def on_eks(machine: str = "p5.48xlarge", interfaces: int = 32, **changes: object) -> Desired:
+def on_eks(machine: str = "p5.48xlarge", **changes: object) -> Desired:
     made = _moved(EKS, machine, **changes)
-    return replace(made, fabric=efa(made.target, interfaces))
+    return replace(made, fabric=efa(made.target))
 
 
 def on_gke(machine: str = "a3-megagpu-8g", **changes: object) -> Desired:
@@ -38,12 +38,12 @@ def on_gke(machine: str = "a3-megagpu-8g", **changes: object) -> Desired:
 
 
 def on_aks(machine: str = "Standard_ND96isr_H100_v5", **changes: object) -> Desired:
-    made = desire(machine=machine, high_speed=True, **changes)
+    made = desire(machine=machine, high_speed=True, **changes)  # type: ignore[arg-type]  # test data
     return replace(made, fabric=infiniband(made.target))
 
 
 def _moved(cluster: ClusterRef, machine: str, **changes: object) -> Desired:
-    made = desire(high_speed=True, **changes)
+    made = desire(high_speed=True, **changes)  # type: ignore[arg-type]  # test data
     target: Target = replace(made.target, cluster=cluster, machine=require_machine(cluster.provider, machine))
     return replace(made, target=target, promise=promise_of(target))
 

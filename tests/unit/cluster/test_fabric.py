@@ -76,7 +76,7 @@ MISSING = {
         "helm upgrade --install efa aws-efa-k8s-device-plugin",
     ),
     "a plugin whose list of types is older than the machine": (
-        on_eks("p6-b200.48xlarge", 8),
+        on_eks("p6-b200.48xlarge"),
         (efa_plugin(GPU_TOLERATED),),
         "node affinity needs node.kubernetes.io/instance-type In [p4d.24xlarge,",
         "helm upgrade --install efa aws-efa-k8s-device-plugin",
@@ -91,7 +91,7 @@ MISSING = {
         ),
     ),
     "eksctl's manifest with its old list": (
-        on_eks("p6-b200.48xlarge", 8),
+        on_eks("p6-b200.48xlarge"),
         (efa_manifest(),),
         "node affinity needs",
         "kubectl delete daemonset aws-efa-k8s-device-plugin-daemonset --namespace kube-system && helm upgrade",
