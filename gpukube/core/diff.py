@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
 
 CLOSED_GROUPS = frozenset(
-    {"labels", "taints", "nodes", "sharing", "capacity", "deletionProtection", "devicePlugin", "driver"}
+    {
+        "capacity",
+        "deletionProtection",
+        "devicePlugin",
+        "driver",
+        "instanceTypes",
+        "labels",
+        "network",
+        "nodes",
+        "sharing",
+        "taints",
+    }
 )
 """First steps of closed groups: an undeclared live field is removed.
 

@@ -136,7 +136,19 @@ def _taint_data(taint: Taint) -> dict[str, str]:
     return {key: value for key, value in data.items() if value}
 
 
-_ORDER: Final = ("name", "clusters", "instanceType", "gpu", "nodes", "capacity", "sharing", "zones", "disk", "image")
+_ORDER: Final = (
+    "name",
+    "clusters",
+    "instanceType",
+    "instanceTypes",
+    "gpu",
+    "nodes",
+    "capacity",
+    "sharing",
+    "zones",
+    "disk",
+    "image",
+)
 
 
 def _ordered(data: Mapping[str, object]) -> dict[str, object]:

@@ -257,6 +257,11 @@ class Target:
     confidential: bool = False
 
     @property
+    def all_machines(self) -> tuple[Machine, ...]:
+        """Its instance types, in the order of the spec."""
+        return self.machines or (self.machine,)
+
+    @property
     def where(self) -> Where:
         """The pool as a resource, "train-aks/a100mig"."""
         return Where(f"{self.cluster.key}/{self.pool}")

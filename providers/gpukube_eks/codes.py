@@ -54,6 +54,8 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "eks-autoscaler-version": ("GPK446", "The autoscaler is too old for the pool's tags."),
     "eks-block-only": ("GPK447", "The machine type is available only in Capacity Blocks."),
     "eks-untainted": ("GPK448", "No taint keeps pods without GPUs away from the nodes."),
+    "eks-types-order": ("GPK460", "EKS ignores the order of several instance types for Spot."),
+    "eks-types-reserved": ("GPK461", "A pool with one reservation has several instance types."),
     "eks-native-managed": ("GPK423", "gpukube sets a native member from the spec."),
     "eks-native-refused": ("GPK424", "A native member cannot be set."),
     "eks-native-unknown": ("GPK425", "A node group has no such member."),

@@ -173,6 +173,7 @@ def _with_native(cloud: str, plain: Pool, path: str, value: object) -> Pool:
 # EKS
 
 _G4: Pool = {"instanceType": "g4dn.xlarge", "nodes": {"count": 1}}
+_TYPES: Pool = {"instanceTypes": ["g4dn.xlarge", "g4dn.2xlarge"], "nodes": {"count": 1}}
 _ROCKET: Pool = {**_G4, "image": "bottlerocket"}
 _ROCKET_CUT: Pool = {
     "instanceType": "p5.4xlarge",
@@ -218,6 +219,8 @@ _EKS = [
     ),
     Edit(_G4, {"instanceType": "g4dn.2xlarge"}, {"instanceType": R}),
     Edit(_G4, {"instanceType": None, "gpu": {"model": "T4", "count": 1}}, {}),
+    Edit(_TYPES, {"instanceTypes": ["g4dn.xlarge", "g4dn.4xlarge"]}, {"instanceTypes": R}),
+    Edit(_TYPES, {"instanceTypes": None, "instanceType": "g4dn.xlarge"}, {"instanceTypes": R}),
     Edit(_G4, {"image": "al2023"}, {}),
     Edit(_G4, {"image": "bottlerocket"}, {"image": R, ADVERTISER: D, CONFIG: D, PRESENT: I, OPERANDS: I}),
     Edit(_ROCKET, {"image": None}, {"image": R, ADVERTISER: I, CONFIG: D, PRESENT: I, OPERANDS: I}),

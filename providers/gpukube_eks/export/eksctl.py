@@ -68,7 +68,7 @@ def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
     rocket = is_bottlerocket(text(group, "amiType"))
     found: dict[str, object] = {
         "name": pool.name,
-        "instanceType": pool.desired.target.machine.name,
+        **_types(group, data),
         "amiFamily": "Bottlerocket" if rocket else "AmazonLinux2023",
         "releaseVersion": group.get("releaseVersion"),
         "minSize": sizes.get("minSize"),
@@ -98,6 +98,11 @@ def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
     if pool.desired.target.tags:
         losses.note(f"{pool.name}: tags: eksctl's own launch template decides whether machines and disks get them")
     return {key: value for key, value in found.items() if value not in (None, [], {})}
+
+
+def _types(group: Mapping[str, object], data: Mapping[str, object]) -> dict[str, object]:
+    types = strings(group, "instanceTypes") or (text(data, "InstanceType"),)
+    return {"instanceTypes": list(types)} if len(types) > 1 else {"instanceType": types[0]}
 
 
 def _bought(data: Mapping[str, object]) -> dict[str, object]:

@@ -103,7 +103,7 @@ def _node_pool(pool: ExportedPool, losses: Losses) -> dict[str, object]:
 
 def _requirements(target: Target) -> list[dict[str, object]]:
     wanted = {
-        "node.kubernetes.io/instance-type": [target.machine.name],
+        "node.kubernetes.io/instance-type": [machine.name for machine in target.all_machines],
         "karpenter.sh/capacity-type": [target.capacity.type],
         "topology.kubernetes.io/zone": sorted(target.zones),
     }

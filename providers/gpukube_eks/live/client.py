@@ -265,19 +265,24 @@ class EksCloud:
     def _kept_subnets(self, target: Target, same: Answer) -> tuple[str, ...]:
         """Return the subnets of an existing group; () if it is recreated and they are not suitable."""
         kept, zones = strings(same, "subnets"), set(target.zones)
-        stays = target.machine.name in strings(same, "instanceTypes") and same.get("status") != "CREATE_FAILED"
+        types = {machine.name for machine in target.all_machines}
+        stays = types <= {*strings(same, "instanceTypes")} and same.get("status") != "CREATE_FAILED"
         if not kept or (stays and not zones):
             return kept
         there = set(self._region.zones(kept).values())
         if zones:
             return kept if there == zones else ()
-        return kept if there <= set(self._region.offering_zones(target.machine.name)) else ()
+        return kept if there <= self._offering_zones(target) else ()
 
     def _choose_subnets(self, target: Target, groups: Sequence[Answer]) -> tuple[str, ...]:
         network = tree((self._native or self._read_cluster()), "resourcesVpcConfig")
         sets, listed = [strings(group, "subnets") for group in groups], strings(network, "subnetIds")
         known = self._region.subnets([*listed, *(name for one in sets for name in one)])
-        return choose_subnets(target, sets, listed, known, self._region.offering_zones(target.machine.name))
+        return choose_subnets(target, sets, listed, known, self._offering_zones(target))
+
+    def _offering_zones(self, target: Target) -> set[str]:
+        """Return the zones that offer one of the types: EC2 skips the others there."""
+        return {zone for machine in target.all_machines for zone in self._region.offering_zones(machine.name)}
 
     def _reserved(self, target: Target, same: Answer, native: Sequence[str]) -> Target:
         """Set the pool's zone to that of its reservation; check the reservation before machines use it.

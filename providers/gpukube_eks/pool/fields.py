@@ -273,9 +273,16 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         wire=("instanceTypes",),
         get=lambda draft: draft.target.machine.name,
         # For a block EKS accepts it only in the launch template (docs: eks/capacity-blocks-mng).
-        write=lambda draft: None if is_block(draft.target.capacity) else [draft.target.machine.name],
+        write=lambda draft: None if is_block(draft.target.capacity) else [m.name for m in draft.target.all_machines],
         read=lambda live: instance_type_of(live.group, live.data) or None,
         effect=Effect("replace", "the instance type can be set only at creation", _TERRAFORM),
+    ),
+    Binding(
+        path=paths.INSTANCE_TYPES,
+        get=lambda draft: tuple(machine.name for machine in draft.target.machines[1:]) or None,
+        read=lambda live: strings(live.group, "instanceTypes")[1:] or None,
+        effect=Effect("replace", "the instance types and their order can be set only at creation", _TERRAFORM),
+        ability=_EXACT,
     ),
     Binding(
         path=paths.IMAGE,
@@ -460,7 +467,6 @@ _NOT_SET: Final = dict.fromkeys(
         "disk.throughput",
         "disk.encrypted",
         "disk.kmsKey",
-        "instanceTypes",
         "network.highSpeed",
         "placement.compact",
         "placement.named",

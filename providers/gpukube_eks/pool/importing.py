@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath, label
+from gpukube.core.jsontree import strings
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.facts.images import DEFAULT_IMAGE, IMAGES
 from gpukube_eks.pool.renewing import RELEASE
@@ -54,6 +55,8 @@ def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
         found[paths.MAX_SURGE] = 1  # EKS chooses how many
     if _OVERRIDES in found:
         found[_OVERRIDES] = json.loads(str(found[_OVERRIDES]))
+    if others := found.get(paths.INSTANCE_TYPES):
+        found[paths.INSTANCE_TYPES] = (found.pop(paths.INSTANCE_TYPE), *strings(others))
     machine = find_machine("eks", observed.instance_type)
     if machine and found.get(label(ACCELERATOR_LABEL)) == accelerator_name(machine):
         del found[label(ACCELERATOR_LABEL)]  # gpukube sets it

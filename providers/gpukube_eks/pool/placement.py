@@ -98,7 +98,7 @@ def choose_subnets(
         groups: Subnets of each other group of the cluster.
         listed: Subnets of the cluster itself.
         known: Subnet id -> subnet, for all of them.
-        offered: Zones that offer the instance type.
+        offered: Zones that offer one of the instance types.
 
     Raises:
         SpecError: No subnet is left, or the cluster's groups leave several choices.
@@ -107,7 +107,7 @@ def choose_subnets(
     desired = set(target.zones) or zones
     if missing := sorted(set(target.zones) - zones):
         raise SpecError(
-            f"{target.machine.name} is not offered in {', '.join(missing)}",
+            f"{_types(target)} {'are' if len(target.machines) > 1 else 'is'} not offered in {', '.join(missing)}",
             where=target.locator.at("zones"),
             fix=f"write zones of {', '.join(sorted(zones))}" if zones else "choose another instance type or region",
             code="zone-not-offered",
@@ -186,6 +186,10 @@ def reserved_zone(target: Target, live: Mapping[str, object], native: Collection
     return zone
 
 
+def _types(target: Target) -> str:
+    return " or ".join(machine.name for machine in target.all_machines)
+
+
 def _within(names: Iterable[str], known: Mapping[str, Subnet], zones: set[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name in known and known[name].zone in zones))
 
@@ -220,7 +224,7 @@ def _none_left(
         )
     else:
         message = (
-            f"the cluster has no subnet in a zone that offers {target.machine.name}: it has subnets in "
+            f"the cluster has no subnet in a zone that offers {_types(target)}: it has subnets in "
             f"{', '.join(zones) or 'no zone'}; zones that offer it: {', '.join(sorted(offered)) or 'none'}"
         )
     where = target.locator.at("zones" if uncovered else "eks.subnets")

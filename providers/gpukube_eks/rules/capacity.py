@@ -57,14 +57,39 @@ def _block_only(target: Target) -> Iterator[Finding]:
 
 
 def _scarce_spot(target: Target) -> Iterator[Finding]:
-    if target.capacity.type == "spot" and target.machine.gpus >= _SCARCE:
+    if target.capacity.type == "spot" and target.machine.gpus >= _SCARCE and len(target.machines) <= 1:
         yield Finding(
             "eks-spot-scarce",
             target.locator.at("capacity.type"),
             f"Spot machines of one scarce type, {target.machine.name}, are often interrupted",
-            fix="add a pool of another type, or write capacity.type: reserved",
-            why="AWS recommends several types for Spot (docs: eks/managed-node-groups); a pool of gpukube has one",
+            fix="write instanceTypes with other types of the same GPUs, add a pool of another type, or write "
+            "capacity.type: reserved",
+            why="AWS recommends several types for Spot (docs: eks/managed-node-groups)",
             severity="hint",
+        )
+
+
+def _types(target: Target) -> Iterator[Finding]:
+    reservation, where = target.capacity.reservation, target.locator.at("instanceTypes")
+    if len(target.machines) <= 1:
+        return
+    if target.capacity.type == "spot":
+        yield Finding(
+            "eks-types-order",
+            where,
+            "EKS ignores the order of instanceTypes for Spot: it starts the types with the most spare capacity at a "
+            "low price",
+            fix="accept it, or write one type",
+            why="docs: eks/managed-node-groups, allocation strategy; the cluster autoscaler uses the first type",
+            severity="hint",
+        )
+    elif reservation and reservation.id.startswith("cr-"):
+        yield Finding(
+            "eks-types-reserved",
+            where,
+            f"instanceTypes has {len(target.machines)} types, but reservation {reservation.id} is for one",
+            fix="write instanceType with the reservation's type, or the ARN of a resource group of reservations",
+            why="machines of other types cannot start from it (EC2 CapacityReservation.InstanceType)",
         )
 
 
@@ -167,6 +192,7 @@ CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _spot,
     _block_only,
     _scarce_spot,
+    _types,
     _reserved_region,
     _reserved_zones,
     _block,

@@ -50,26 +50,28 @@ _NEED_580: Final[Mapping[str, str]] = {"B300-269GB": "580.82.07", "RTXPRO6000-96
 
 
 def _image(target: Target) -> Iterator[Finding]:
-    where, image, machine = target.locator.at("image"), target.image, target.machine
+    where, image = target.locator.at("image"), target.image
     if image and image not in SYSTEMS:
         message = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
         yield Finding("eks-image", where, message, fix=_suggest_image(image), why=_why_not(image))
-    elif family_of(machine.name) in _DRIVER_595:
-        yield Finding(
-            "eks-image-machine",
-            target.locator.at("instanceType"),
-            f"no EKS image has a driver for the GPUs of {machine.name}",
-            fix="choose another instance type",
-            why="they need driver 595, but the images have 580 (awslabs/amazon-eks-ami, g7-ami)",
-        )
-    elif find_image(image, machine) is None:
-        yield Finding(
-            "eks-image-machine",
-            where,
-            f"{image or 'al2023'} has no image with the NVIDIA driver for {machine.name}",
-            fix="choose another instance type" + (", or image: al2023" if find_image("", machine) else ""),
-            why="EKS rejects other combinations (eksctl-io/eksctl#7754)",
-        )
+        return
+    for index, machine in enumerate(target.all_machines):
+        if family_of(machine.name) in _DRIVER_595:
+            yield Finding(
+                "eks-image-machine",
+                target.locator.at(f"instanceTypes[{index}]" if target.machines else "instanceType"),
+                f"no EKS image has a driver for the GPUs of {machine.name}",
+                fix="choose another instance type",
+                why="they need driver 595, but the images have 580 (awslabs/amazon-eks-ami, g7-ami)",
+            )
+        elif find_image(image, machine) is None:
+            yield Finding(
+                "eks-image-machine",
+                where,
+                f"{image or 'al2023'} has no image with the NVIDIA driver for {machine.name}",
+                fix="choose another instance type" + (", or image: al2023" if find_image("", machine) else ""),
+                why="EKS rejects other combinations (eksctl-io/eksctl#7754)",
+            )
 
 
 def _why_not(image: str) -> str:
@@ -231,13 +233,13 @@ def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Findin
 
 
 def _pods(target: Target) -> Iterator[Finding]:
-    pods, vcpus = target.max_pods, target.machine.vcpus
-    most = _FEW_PODS if vcpus is not None and vcpus < _MANY_VCPUS else _MANY_PODS
+    pods, smallest = target.max_pods, min(target.all_machines, key=lambda machine: machine.vcpus or _MANY_VCPUS)
+    most = _FEW_PODS if smallest.vcpus is not None and smallest.vcpus < _MANY_VCPUS else _MANY_PODS
     if pods is not None and pods > most:
         yield Finding(
             "eks-max-pods",
             target.locator.at("maxPodsPerNode"),
-            f"maxPodsPerNode is {pods}, but a managed node of {target.machine.name} allows at most {most}",
+            f"maxPodsPerNode is {pods}, but a managed node of {smallest.name} allows at most {most}",
             fix=f"write {most} or less",
             why=f"{_FEW_PODS} below {_MANY_VCPUS} vCPUs and {_MANY_PODS} above (awsdocs/amazon-eks-user-guide#663)",
             severity="warning",
