@@ -260,6 +260,18 @@ def _reboot(target: Target) -> Iterator[Finding]:
         )
 
 
+def _coherent(target: Target) -> Iterator[Finding]:
+    if target.sharing.mig and family_of(target.machine.name) == "p6e-gb200":
+        yield Finding(
+            "eks-mig-coherent",
+            target.locator.at("sharing.mig"),
+            f"nodes of {target.machine.name} start with coherent driver memory (CDMM), which excludes MIG",
+            fix="remove sharing.mig, or choose another machine",
+            why="the images have it since v20251103 (docs: eks/ml-eks-nvidia-ultraserver)",
+            severity="warning",
+        )
+
+
 IMAGE_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _image,
     _disk,
@@ -270,4 +282,5 @@ IMAGE_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _release,
     _pods,
     _reboot,
+    _coherent,
 )
