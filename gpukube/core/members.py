@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from gpukube.core.fields import FieldPath
     from gpukube.core.jsontree import Tree
 
 Kind: TypeAlias = Literal["field", "native", "server", "unsupported"]
@@ -31,7 +32,8 @@ class Member:
             the service makes it, or it identifies the pool; "unsupported": no spec can say it.
         spec: The field of the spec ("disk.iops", "gke.config.metadata"); "" for others.
         reason: Why it is not supported, as a clause; "" for others.
-        defaults: What the service fills in for a pool made without it; an empty value always counts as a default.
+        defaults: What the service fills in for a pool made without it; an empty value counts as a default too, except
+            that of a key of a map.
     """
 
     kind: Kind
@@ -76,21 +78,35 @@ def chosen_members(live: Tree, members: Members, cloud: str) -> tuple[Chosen, ..
     return tuple(_chosen(live, (), members, cloud))
 
 
-def lost_members(chosen: tuple[Chosen, ...], create: Tree) -> tuple[Chosen, ...]:
-    """Return the chosen members that a create request does not set, to whatever value."""
-    return tuple(one for one in chosen if not _is_set(create, one.wire))
+def lost_members(chosen: tuple[Chosen, ...], create: Tree, changed: Iterable[FieldPath] = ()) -> tuple[Chosen, ...]:
+    """Return the chosen members that a new pool would not have, although nobody asked for that.
+
+    Args:
+        chosen: The chosen members of a live pool.
+        create: The object of the create request; a member that it sets, to whatever value, is not lost.
+        changed: Fields that differ between the spec and the live pool. The plan shows them, so they are not lost.
+    """
+    shown = tuple(map(str, changed))
+    return tuple(one for one in chosen if not _is_set(create, one.wire) and not _is_shown(one.path, shown))
+
+
+def _is_shown(path: str, shown: tuple[str, ...]) -> bool:
+    """Return whether a field, its message, or a part of it is among the changed fields."""
+    return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in shown)
 
 
 def _chosen(node: Tree, above: tuple[str, ...], members: Members, cloud: str) -> Iterator[Chosen]:
     for key, value in node.items():
         wire = (*above, key)
         name = ".".join(wire)
-        member = members.get(name) or members.get(".".join((*above, ANY_KEY)))
+        keyed = members.get(".".join((*above, ANY_KEY)))
+        member = members.get(name) or keyed
         if member is None and isinstance(value, Mapping) and value:
             yield from _chosen(value, wire, members, cloud)
             continue
         member = member or Member("unsupported", reason="this version of gpukube does not know it")
-        if member.kind != "server" and value not in (*_NOTHING, *member.defaults):
+        unset = (None,) if keyed else _NOTHING  # the empty value of a label is a choice
+        if member.kind != "server" and value not in (*unset, *member.defaults):
             path = member.spec.replace(ANY_KEY, key) or f"{cloud}.{name}"
             yield Chosen(path, wire, member.kind, value, member.reason)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpukube.core.fields import FieldPath
 from gpukube.core.members import Chosen, Member, chosen_members, lost_members
 
 MEMBERS = {
@@ -28,7 +29,7 @@ def chosen(**live: object) -> list[tuple[str, object]]:
         ({"disk": {"size": 200}}, [("disk.sizeGiB", 200)]),
         ({"repair": True}, []),
         ({"repair": False}, [("nimbus.repair", False)]),
-        ({"labels": {"team": "a", "x": ""}}, [("labels[team]", "a")]),
+        ({"labels": {"team": "a", "x": ""}}, [("labels[team]", "a"), ("labels[x]", "")]),
         ({"sandbox": {"type": "GVISOR"}}, [("nimbus.sandbox", {"type": "GVISOR"})]),
         ({"brand": {"new": 1}}, [("nimbus.brand.new", 1)]),
         ({"brand": {}, "disk": {}, "sandbox": None}, []),
@@ -53,3 +54,19 @@ def test_create_request_when_it_lacks_a_chosen_member_then_it_is_lost() -> None:
     create = {"disk": {"size": 50}, "labels": {"team": "c"}}
     found = lost_members(chosen_members(live, MEMBERS, "nimbus"), create)
     assert [one.path for one in found] == ["nimbus.repair", "labels[env]"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ("labels[env]", ["nimbus.repair"]),
+        ("labels[en]", ["nimbus.repair", "labels[env]"]),
+        ("nimbus", ["labels[env]"]),
+        ("nimbus.repair.after", ["labels[env]"]),
+        ("nimbus.rep", ["nimbus.repair", "labels[env]"]),
+    ],
+)
+def test_member_when_the_plan_shows_its_change_then_it_is_not_lost(changed: str, expected: list[str]) -> None:
+    chosen = chosen_members({"repair": False, "labels": {"env": "b"}}, MEMBERS, "nimbus")
+    found = lost_members(chosen, {}, [FieldPath.parse(changed)])
+    assert [one.path for one in found] == expected
