@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from gpukube.gpu.machines import Machine, find_machine, machines
+from gpukube.gpu.refreshed import Offer, Stock, lay_over
 from gpukube_eks.facts.fabric import FABRICS, efa_cards, efa_interfaces
 
 Row = tuple[int, int, str]
@@ -181,6 +182,13 @@ def test_builders_when_card_0_has_no_efa_then_their_rule_fails_and_ours_does_not
     """eksctl-io/eksctl#8685: counting cards puts an EFA interface on card 0 of p6-b300, which takes none."""
     by_rule = [card for card, _, _ in _by_rule(FABRICS["p6-b300.48xlarge"].cards)]
     assert by_rule == [0, *efa_cards(named("p6-b300.48xlarge"))]
+
+
+@pytest.mark.parametrize("cards", [(0, 1, 2), (1, 2), ()])
+def test_interfaces_when_only_a_refresh_knows_the_type_then_those_of_its_cards(cards: tuple[int, ...]) -> None:
+    stock = Stock("eks", "us-east-1", "2026-12-24T08:00:00Z", (Offer("p9.48xlarge", "H200", 8, efa_cards=cards),))
+    machine = next(entry.machine for entry in lay_over((stock,)) if entry.machine.name == "p9.48xlarge")
+    assert [interface.card for interface in efa_interfaces(machine) if interface.kind == "efa-only"] == list(cards)
 
 
 def test_interfaces_when_there_is_no_efa_then_none() -> None:
