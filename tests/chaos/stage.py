@@ -161,6 +161,14 @@ class Started:
         assert self._forge.wait_for_end(self.pid), f"still running: {self.said}"
         return Ended(self._forge.codes[self.pid], self._out.read_text(), self._err.read_text())
 
+    def freeze(self) -> None:
+        """SIGSTOP the process: it waits for as long as others need."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it continue."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def kill(self, *, with_children: bool) -> None:
         """SIGKILL the process, or it and all it started, as the end of a machine would."""
         doomed = [self.pid, *(descendants(self.pid) if with_children else ())]

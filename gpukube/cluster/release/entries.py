@@ -1,19 +1,19 @@
 """Config entries when several runs change one release concurrently: those that a plan drops, and those others added.
 
-In scope: pure functions on the entries of revisions. Out of scope: which entries pools need (shared_values).
+In scope: the entries of revisions, without calls. Out of scope: which entries pools need (shared_values).
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.release.shared_values import put
 from gpukube.core.jsontree import tree
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.names import ReleaseKind
@@ -25,13 +25,34 @@ def dropped_entries(plan: ReleasePlan) -> frozenset[str]:
     return frozenset(tree(plan.old_values, *plan.kind.entries).keys() - set(plan.keys))
 
 
-def unseen_entries(other: Release, plan: ReleasePlan) -> Release:
-    """Return another run's revision with only the entries that the plan did not know: their pools do not exist yet.
+@dataclass(slots=True)
+class Overwritten:
+    """What other runs did to the entries while this run upgraded the release, collected over its attempts.
 
-    Entries that the plan knew and dropped do not come back because another run kept them.
+    Helm has no compare-and-set, so an upgrade can overwrite a revision that its plan did not know. The next plan then
+    adds what that revision added, and drops what it dropped: this run only carried it along.
+
+    Attributes:
+        dropped: Entries that this run or an overwritten revision dropped.
+        revisions: Overwritten revisions, each with only the entries that this run's plan did not know: their pools do
+            not exist yet.
     """
-    known = tree(plan.old_values, *plan.kind.entries).keys()
-    return with_entries(other, plan.kind, tree(other.values, *plan.kind.entries).keys() - known)
+
+    dropped: frozenset[str]
+    revisions: tuple[Release, ...] = ()
+
+    def add(self, plan: ReleasePlan, missed: Sequence[Release]) -> None:
+        """Add the revisions that one upgrade overwrote, oldest first.
+
+        Args:
+            plan: The plan of that upgrade.
+            missed: The revisions.
+        """
+        path = plan.kind.entries
+        known = tree(plan.old_values, *path).keys()
+        self.revisions += tuple(with_entries(it, plan.kind, tree(it.values, *path).keys() - known) for it in missed)
+        if missed:  # the newest one decides: it may have restored what one before it dropped
+            self.dropped |= known - tree(missed[-1].values, *path).keys()
 
 
 def with_entries(release: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:

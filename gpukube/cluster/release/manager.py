@@ -145,7 +145,7 @@ def apply_release(
         manager: Changes the release.
         kube: Its cluster.
         plan: The plan shown to the user.
-        replan: Plans again from the current cluster; gets the revisions that were overwritten unseen.
+        replan: Plans again from the current cluster; gets the revisions that the last change overwrote unseen.
 
     Returns:
         Helm's last answer; None if there was nothing to do.
@@ -157,10 +157,8 @@ def apply_release(
     """
     answer: HelmAnswer | None = None
     taken = [item for item in plan.leaves if item.kind is None]
-    for attempt in range(_ATTEMPTS):
-        if plan.action == "conflict":
-            raise Conflict.of(plan.diagnostics, plan.reason)
-        if plan.action not in ("install", "upgrade"):
+    for attempt in range(1, _ATTEMPTS + 1):
+        if not _is_due(plan):
             return answer
         if any(outgoing.there for outgoing in plan.leaves):
             manager.rehearse(plan)
@@ -169,7 +167,7 @@ def apply_release(
         try:
             answer = manager.install_or_upgrade(plan, plan.revision)
         except Conflict:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == _ATTEMPTS:
                 raise
             # Another run was faster between the read and Helm: nothing was written, so read and plan again.
             plan = replace(replan(()), contested=plan.contested)
@@ -182,7 +180,7 @@ def apply_release(
             for outgoing in taken:
                 forget_release(kube, outgoing)
             return answer
-        if is_open and attempt == _ATTEMPTS - 1:
+        if is_open and attempt == _ATTEMPTS:
             raise HelmError(
                 f"Helm changed the release but could not record it, {_ATTEMPTS} times",
                 where=plan.kind.address,
@@ -190,6 +188,13 @@ def apply_release(
                 code="release-open",
             )
         plan = replan(missed)
+    if _is_due(plan):
+        raise Conflict(
+            f"other runs changed the release during each of {_ATTEMPTS} upgrades",
+            where=plan.kind.address,
+            fix="run again: the last upgrade may have overwritten config entries of another run",
+            code="release-moved",
+        )
     return answer
 
 
@@ -279,15 +284,12 @@ class ReleaseManager:
         """
         kube = self._cluster.kube
         live = self._live(plan.kind)
-        found = live.revision if live else 0
-        if found != expected_revision:
-            raise Conflict(
-                f"the release is at revision {found}, but the plan was made from {expected_revision}",
-                where=plan.kind.address,
-                fix="run again to start from the current release",
-                code="release-moved",
-            )
+        if (found := live.revision if live else 0) != expected_revision:
+            raise _moved(plan.kind, found, expected_revision)
         live = self._repaired(live, plan.kind)
+        # While this run waited for another one, that one or a third may have changed the release again.
+        if live and live.revision > expected_revision:
+            raise _moved(plan.kind, live.revision, expected_revision)
         kube.ensure_namespace(plan.namespace, NAMESPACE_LABELS)
         manager = self._engine.field_manager
         if live and (plan.drift or plan.contested or (manager and plan.appliers - {manager})):
@@ -449,6 +451,22 @@ class ReleaseManager:
             return (self._clock.now() - since).total_seconds()
         except (ValueError, TypeError):
             return math.inf
+
+
+def _is_due(plan: ReleasePlan) -> bool:
+    """Return whether the plan changes the release; raise Conflict if nothing may be done."""
+    if plan.action == "conflict":
+        raise Conflict.of(plan.diagnostics, plan.reason)
+    return plan.action in ("install", "upgrade")
+
+
+def _moved(kind: ReleaseKind, found: int, expected: int) -> Conflict:
+    return Conflict(
+        f"the release is at revision {found}, but the plan was made from {expected}",
+        where=kind.address,
+        fix="run again to start from the current release",
+        code="release-moved",
+    )
 
 
 def _trial_of(plan: ReleasePlan) -> ReleasePlan:

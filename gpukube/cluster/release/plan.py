@@ -43,7 +43,7 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.release.migration import OutgoingRelease
@@ -196,6 +196,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     *,
     live_pools: Sequence[Observed] = (),
     retire: bool = False,
+    dropped: Collection[str] = (),
     missed: Sequence[Release] = (),
     chart_version: str = "",
     migrate: bool = False,
@@ -210,6 +211,8 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
         retire: Drop gpukube's entries that no declared pool needs and no live pool or node names, even if no pool of
             this spec is served. By default nothing is dropped: another spec may have added an entry whose pool does not
             exist yet.
+        dropped: Entries that this run or a concurrent one has dropped: they are not carried along, unless a pool or
+            a node names them by now.
         missed: Revisions that this run's upgrade overwrote unseen; their entries are restored.
         chart_version: Chart version that the user requests; "" for gpukube's, or the live one's if that is newer.
         migrate: Whether gpukube's other release may be uninstalled for this one; its entries are kept.
@@ -230,7 +233,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     as_it_is = partial(
         ReleasePlan, values=live_values, old_values=live_values, revision=live.revision if live else 0, kind=kind
     )
-    if not served and not (retire and is_there(live)):
+    if not served and not ((retire or dropped or missed) and is_there(live)):
         reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
         return as_it_is(action="none", reason=reason)
 
@@ -247,6 +250,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
         by_others=_named_keys(seen, live_pools, except_pools=pools),
         bundle_nfd=find_nfd(seen, [(item.namespace, item.name) for item in adopt]) is None,
         retire=retire,
+        dropped=frozenset(dropped),
         missed=(*_entries_of(leaves, seen, kind), *(release.values for release in (*kept, *missed))),
         moves=live is not None and live.chart_version != version,
         version=version,
@@ -305,21 +309,29 @@ def _entries_of(leaves: Sequence[OutgoingRelease], seen: Snapshot, kind: Release
 
 
 def _plan_retirement(live: Release, context: ReleaseContext, kind: ReleaseKind) -> ReleasePlan:
-    """Plan to drop entries from a release that serves no pool of this spec; keep the rest.
+    """Plan to drop entries from a release that serves no pool of this spec, and to restore overwritten ones.
 
     A release whose last change was interrupted is changed even without an entry to drop: its record already has the new
     values, but its objects may be the old ones.
     """
-    dropped = unneeded_entries(context, kind.entries)
+    unneeded = unneeded_entries(context, kind.entries)
+    older = [tree(source, *kind.entries) for source in (*context.missed, context.live)]
+    entries = {key: entry for source in older for key, entry in source.items() if key not in unneeded}
+    dropped, lost = sorted(older[-1].keys() - entries.keys()), sorted(entries.keys() - older[-1].keys())
     values = copy.deepcopy(dict(context.live))
-    put(values, kind.entries, {key: entry for key, entry in tree(values, *kind.entries).items() if key not in dropped})
-    reasons = [_describe_dropped(sorted(dropped)), f"its last change ended as {live.status}" if live.pending else ""]
+    if dropped or lost:
+        put(values, kind.entries, entries)
+    reasons = [
+        _describe_dropped(dropped),
+        f"restores {', '.join(lost)}, which another run added" if lost else "",
+        f"its last change ended as {live.status}" if live.pending else "",
+    ]
     return ReleasePlan(
         action="upgrade" if any(reasons) else "none",
         reason="; ".join(filter(None, reasons)) or "no pool of this spec changes it",
-        values=values if dropped else context.live,
+        values=values,
         old_values=context.live,
-        changes=value_changes(context.live, values) if dropped else (),
+        changes=value_changes(context.live, values),
         revision=live.revision,
         pending=live.status if live.pending else "",
         version=live.chart_version,

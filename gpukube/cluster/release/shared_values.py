@@ -42,6 +42,7 @@ class ReleaseContext:
         by_others: Those of them that pools outside the request name: the requested ones are about to change theirs.
         bundle_nfd: Whether the chart installs NFD.
         retire: Whether to drop gpukube's entries that no pool and no node names.
+        dropped: Entries that this run or a concurrent one has dropped; a pool or node that names one brings it back.
         missed: Values of revisions that were overwritten unseen.
         moves: Whether a live release changes to another version of its chart.
         version: Version of the chart; "" if unknown.
@@ -53,6 +54,7 @@ class ReleaseContext:
     by_others: frozenset[str] = frozenset()
     bundle_nfd: bool = True
     retire: bool = False
+    dropped: frozenset[str] = frozenset()
     missed: tuple[Mapping[str, object], ...] = ()
     moves: bool = False
     version: str = ""
@@ -70,14 +72,14 @@ def merged_entries(pools: Sequence[Desired], context: ReleaseContext, path: tupl
     """Return the entries that these pools need, the default one, and others' existing ones, sorted by key."""
     configs = [UNSHARED, *(plugin_config(pool.target.sharing) for pool in pools)]
     entries = {config_key(config): render_config(config).strip() for config in configs}
-    dropped = unneeded_entries(context, path, entries) if context.retire else frozenset()
+    dropped = unneeded_entries(context, path, entries)
     older = [texts(source, *path) for source in (*context.missed, context.live)]
     carried = {key: entry for source in older for key, entry in source.items() if key not in dropped}
     return dict(sorted((carried | entries).items()))
 
 
 def unneeded_entries(context: ReleaseContext, path: tuple[str, ...], needed: Iterable[str] = ()) -> frozenset[str]:
-    """Return live gpukube entries that no pool and no node names; never the default one.
+    """Return the gpukube entries to drop, which no pool and no node names; never the default one.
 
     Args:
         context: The live release, what names entries, and revisions overwritten unseen: the run that wrote one may be
@@ -85,8 +87,10 @@ def unneeded_entries(context: ReleaseContext, path: tuple[str, ...], needed: Ite
         path: Path of the entries in the values.
         needed: Entries that declared pools need.
     """
-    kept = {DEFAULT_KEY, *needed, *context.named, *(key for source in context.missed for key in texts(source, *path))}
-    return frozenset(key for key in texts(context.live, *path) if _OF_OURS.fullmatch(key) and key not in kept)
+    candidates = set(context.dropped)
+    if context.retire:
+        candidates |= texts(context.live, *path).keys() - {key for one in context.missed for key in texts(one, *path)}
+    return frozenset(filter(_OF_OURS.fullmatch, candidates - {DEFAULT_KEY, *needed, *context.named}))
 
 
 def cover_taints(

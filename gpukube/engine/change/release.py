@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.releases import release_history
 from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
-from gpukube.cluster.release.entries import dropped_entries, unseen_entries, with_entries
+from gpukube.cluster.release.entries import Overwritten, dropped_entries, with_entries
 from gpukube.cluster.release.manager import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.quota import quota_shortage
@@ -185,30 +185,36 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
     trial = manager.dry_run(release, desired)
     release = replace(release, contested=trial.contested)
 
-    def replan(missed: Sequence[Release], *, retire: bool = False) -> ReleasePlan:
-        return plan_release(
-            desired,
-            look(kube),
-            live_pools=session.cloud.pools(),
-            retire=retire,
-            missed=missed,
-            chart_version=run.chart_version,
-            adopt=release.adopted,
-        )
+    plans = [release]
+    overwritten = Overwritten(dropped_entries(release))
 
-    def replan_after(missed: Sequence[Release]) -> ReleasePlan:
+    def replan(missed: Sequence[Release]) -> ReleasePlan:
         run.report("release", "changed by somebody else: planning again", key)
-        if not dropped_entries(release):
-            return replan(missed)
-        others = [*missed, *release_history(kube, release.name, release.namespace)[-1:]]
-        return replan([unseen_entries(item, release) for item in others], retire=True)
+        overwritten.add(plans[-1], missed)
+        return replan_now()
+
+    def replan_now() -> ReleasePlan:
+        plans.append(
+            plan_release(
+                desired,
+                look(kube),
+                live_pools=session.cloud.pools(),
+                dropped=overwritten.dropped,
+                missed=overwritten.revisions,
+                chart_version=run.chart_version,
+                adopt=release.adopted,
+            )
+        )
+        return plans[-1]
 
     run.report("release", f"{release.action}s {release.chart} {release.version} with {manager.version()}", key)
-    answer = apply_release(manager, kube, release, replan_after)
-    if back := _dropped_too_early(release, session):
+    answer = apply_release(manager, kube, release, replan)
+    if back := _dropped_too_early(overwritten.dropped.difference(plans[-1].keys), session):
         run.report("release", f"restoring {', '.join(sorted(back))}, which a pool uses now", key)
-        before = [r for r in release_history(kube, release.name, release.namespace) if r.revision == release.revision]
-        answer = apply_release(manager, kube, replan([with_entries(r, release.kind, back) for r in before]), replan)
+        bases = {item.revision for item in plans}
+        before = [item for item in release_history(kube, release.name, release.namespace) if item.revision in bases]
+        overwritten.revisions += tuple(with_entries(item, release.kind, back) for item in before)
+        answer = apply_release(manager, kube, replan_now(), replan)
     revision = answer.revision if answer else release.revision
     done = f"release: {release.chart} {release.version}, revision {revision}"
     return f"{done}; {_outdated_types(trial.other_types, release, run)}" if trial.other_types else done
@@ -256,12 +262,11 @@ def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> Non
         )
 
 
-def _dropped_too_early(release: ReleasePlan, session: Session) -> frozenset[str]:
+def _dropped_too_early(dropped: frozenset[str], session: Session) -> frozenset[str]:
     """List dropped entries that a live pool names: another run used one between this run's read and the end of Helm."""
-    dropped = dropped_entries(release)
     if not dropped:
         return frozenset()
-    return frozenset(dropped & {pool.labels.get(CONFIG_LABEL, "") for pool in session.cloud.pools()})
+    return dropped & {pool.labels.get(CONFIG_LABEL, "") for pool in session.cloud.pools()}
 
 
 def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str) -> None:

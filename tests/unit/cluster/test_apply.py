@@ -43,6 +43,7 @@ class FakeCluster:
 
     revisions: list[Mapping[str, object]] = field(default_factory=list)
     sneak: list[Mapping[str, object]] = field(default_factory=list)
+    sneaks_on: bool = False
     refuse: int = 0
     open_ends: int = 0
     pending: bool = False
@@ -59,7 +60,7 @@ class FakeCluster:
         if self.pending:  # repaired: the record that was never closed goes
             self.revisions.pop()
         self.revisions += self.sneak  # after the check, before the write
-        self.sneak = []
+        self.sneak = self.sneak if self.sneaks_on else []
         self.revisions.append(plan.values)
         self.written.append(plan)
         self.pending = self.open_ends > 0
@@ -158,6 +159,15 @@ def test_apply_when_others_never_stop_then_conflict() -> None:
     with pytest.raises(Conflict):
         run(fake, fresh(fake))
     assert fake.written == []
+
+
+def test_apply_when_others_are_overwritten_unseen_each_time_then_conflict() -> None:
+    fake = FakeCluster(sneak=[THEIRS], sneaks_on=True)
+    stale = fresh(fake)
+    with pytest.raises(Conflict, match="during each of 4 upgrades") as caught:
+        apply_release(fake, cast("Kube", fake), stale, lambda _missed: replace(stale, revision=len(fake.revisions)))
+    assert caught.value.diagnostics[0].code == "release-moved"
+    assert len(fake.written) == 4
 
 
 def test_apply_when_helm_could_not_close_its_record_then_changed_again() -> None:

@@ -153,12 +153,18 @@ def engine(request: pytest.FixtureRequest, environ: dict[str, str]) -> Engine:
 @pytest.fixture
 def keep(live: Live, kube: LightKube, engine: Engine, charts: ChartSource) -> Iterator[Callable[..., ReleaseManager]]:
     """Make keepers of the cluster's release that pause for a moment only."""
-    clock = Clock(pause=lambda seconds: time.sleep(min(seconds, MOMENT_S)))
     made: list[ReleaseManager] = []
 
-    def make(access: KubeAccess | None = None, source: ChartSource | None = None) -> ReleaseManager:
+    def pause_briefly(seconds: float) -> None:
+        time.sleep(min(seconds, MOMENT_S))
+
+    def make(
+        access: KubeAccess | None = None,
+        source: ChartSource | None = None,
+        pause: Callable[[float], None] = pause_briefly,
+    ) -> ReleaseManager:
         cluster = Cluster(lambda: access or live.access(), kube)
-        made.append(ReleaseManager(cluster, engine, source or charts, clock))
+        made.append(ReleaseManager(cluster, engine, source or charts, Clock(pause=pause)))
         return made[-1]
 
     yield make

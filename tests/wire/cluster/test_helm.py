@@ -8,6 +8,7 @@ import gzip
 import json
 import tempfile
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,13 +149,16 @@ def test_apply_when_another_run_was_faster_then_merged_and_both_are_served(
     assert {CUT.ownership.config_key, SHARED.ownership.config_key} <= set(look(kube).config_map or {})
 
 
-def put_pending(live: Live, release: Release, revision: int, status: str) -> None:
+_LONG_AGO = "2020-01-01T00:00:00.000000000Z"
+
+
+def put_pending(live: Live, release: Release, revision: int, status: str, since: str = _LONG_AGO) -> None:
     """Leave the record that a Helm run leaves which is killed in the middle."""
     record = {
         "name": release.name,
         "namespace": release.namespace,
         "version": revision,
-        "info": {"status": status, "first_deployed": _LONG_AGO, "last_deployed": _LONG_AGO},
+        "info": {"status": status, "first_deployed": since, "last_deployed": since},
         "chart": {"metadata": {"name": release.chart, "version": release.chart_version, "apiVersion": "v2"}},
         "config": dict(release.values),
         "manifest": release.manifest,
@@ -165,9 +169,6 @@ def put_pending(live: Live, release: Release, revision: int, status: str) -> Non
     config = KubeConfig.from_dict(json.loads(live.access().kubeconfig))
     with Client(config, trust_env=False) as client:
         client.create(Secret(metadata=meta, type="helm.sh/release.v1", data={"release": packed}))
-
-
-_LONG_AGO = "2020-01-01T00:00:00.000000000Z"
 
 
 @pytest.mark.turns(2)
@@ -197,6 +198,24 @@ def test_install_when_the_first_one_was_cut_off_then_repaired(
     keeper.dry_run(plan)
     assert keeper.install_or_upgrade(plan, plan.revision).revision == 1
     assert newest_of(kube).status == "deployed"
+
+
+def test_upgrade_when_the_release_moves_while_it_waits_for_another_run_then_conflict_and_nothing_changes(
+    keep: Callable[..., ReleaseManager], kube: LightKube, live: Live
+) -> None:
+    def end_of_the_other(_seconds: float) -> None:
+        """Close the record that is waited for, and change the release once more."""
+        kube.delete_secret(NAMESPACE, secret_name(RELEASE_NAME, 2))
+        for _ in range(2):
+            other.install_or_upgrade(FRESH, newest_of(kube).revision)
+
+    other = keep()
+    other.install_or_upgrade(FRESH, 0)
+    put_pending(live, newest_of(kube), 2, "pending-upgrade", since=datetime.now(UTC).isoformat())
+    plan = plan_release([CUT, SHARED], look(kube))
+    with pytest.raises(Conflict, match="revision 3, but the plan was made from 2"):
+        keep(pause=end_of_the_other).install_or_upgrade(plan, 2)
+    assert (newest_of(kube).revision, newest_of(kube).values) == (3, FRESH.values)
 
 
 def test_uninstall_when_there_then_gone_and_again_is_fine(keeper: ReleaseManager, kube: LightKube, live: Live) -> None:
