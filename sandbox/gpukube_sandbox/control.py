@@ -100,6 +100,7 @@ def control_routes(
         ("POST", "things", control.declare),
         ("POST", "upgrade", control.upgrade),
         ("GET", "kubeconfig", control.kubeconfig),
+        ("GET", "sysctls", control.sysctls),
         ("GET", "requests", control.requests),
         ("POST", "faults", control.add_fault),
         ("GET", "faults", control.list_faults),
@@ -403,6 +404,14 @@ class _Control:
         changes = dict(_items(body, "set"))
         await tamper_pool(clusters[0], str(body["pool"]), changes, delete=bool(body.get("delete")))
         return {}
+
+    async def sysctls(self, request: Request) -> Json:
+        """Handle `?cluster=NAME`: the kernel parameters of the nodes, which no API of Kubernetes shows."""
+        name, world = request.query_params.get("cluster", ""), self._world
+        kubes = [cluster.kube for cluster in _clusters_named(world, name)]
+        kubes += [cluster.kube for cluster in named_eks(world.eks, name)]
+        kubes += [cluster.kube for cluster in world.gke.named(name)]
+        return {node: dict(found) for kube in kubes for node, found in kube.sysctls().items()}
 
     async def deny(self, request: Request) -> Json:
         """Handle `{cluster, denied: [[verb, resource], ...]}`: replace the accesses that RBAC denies in the cluster."""

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from gpukube_sandbox.guard import child_environment
 from gpukube_sandbox.state import SandboxInfo, is_running, load_info, locked, remove_credentials, remove_info
@@ -388,6 +388,11 @@ def clear_faults(info: SandboxInfo) -> None:
 def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, **properties: object) -> None:
     """Change a pool out of band: delete it, or set wire properties without any check."""
     call(info, "POST", "tamper", {"cluster": cluster, "pool": pool, "delete": delete, "set": properties})
+
+
+def sysctls(info: SandboxInfo, cluster: str) -> Json:
+    """Return the kernel parameters that were set on each node of a cluster."""
+    return call(info, "GET", f"sysctls?cluster={quote(cluster)}")
 
 
 def upgrade_cluster(info: SandboxInfo, cluster: str, *, kubernetes_version: str = "", images: str = "") -> None:

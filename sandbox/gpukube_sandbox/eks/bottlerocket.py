@@ -1,7 +1,7 @@
 """User data of a node group's launch template: MIME for Amazon Linux, TOML settings for Bottlerocket.
 
-In scope: parsing it, EKS's errors about its form, and the effect of Bottlerocket's settings on GPUs. Out of scope:
-the node's lifecycle (`kube`).
+In scope: its form, EKS's errors about that, and the effect of Bottlerocket's settings on GPUs. Out of scope: its effect
+on kubelet, kernel, and disks (`userdata`), the node's lifecycle (`kube`).
 
 Sources: docs: eks/launch-templates (forms, unsupported TOML); bottlerocket-os/bottlerocket-project-website
 data/settings kubelet-device-plugins.toml (1.25 time-slicing, 1.34 MIG, 1.54 MPS); bottlerocket documentation of each.
@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import email
 import re
 import tomllib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-import yaml
 
 from gpukube_sandbox.kube.nodes.hardware import find_model
 from gpukube_sandbox.kube.nodes.pluginconfig import Sharing
@@ -90,28 +87,6 @@ def check_form(text: str, system: str) -> None:
     head = text.lstrip().lower()
     if not ("mime-version:" in head and "content-type: multipart/" in head):
         raise UserDataError("User data was not in the MIME multipart format.")
-
-
-def read_pods(text: str, system: str) -> int:
-    """Return the kubelet's configured maximum of pods; 0 if it is not set.
-
-    Args:
-        text: User data that EKS can merge; "" for none.
-        system: al2023, al2 or bottlerocket.
-
-    Source:
-        bottlerocket-os/bottlerocket-project-website data/settings kubernetes.toml (max-pods);
-        awslabs/amazon-eks-ami nodeadm/doc/api.md (kubelet.config), whose parts are merged; the last value wins.
-    """
-    if system == "bottlerocket":
-        found = _below(tomllib.loads(text), "settings", "kubernetes").get("max-pods") if text else None
-        return found if isinstance(found, int) else 0
-    pods = 0
-    for part in email.message_from_string(text).walk():
-        if part.get_content_type() == "application/node.eks.aws":
-            for document in yaml.safe_load_all(str(part.get_payload())):
-                pods = int(str(_below(document, "spec", "kubelet", "config").get("maxPods", pods)))
-    return pods
 
 
 def read_settings(text: str, model: str) -> GpuSettings:

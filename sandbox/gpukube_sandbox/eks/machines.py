@@ -10,11 +10,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_pods, read_settings
+from gpukube_sandbox.eks.bottlerocket import GpuSettings, UserDataError, decoded, read_settings
+from gpukube_sandbox.eks.cards import disks_of, efa_count
 from gpukube_sandbox.eks.groups import Instance, image_of
 from gpukube_sandbox.eks.instances import POD_ADDRESSES
 from gpukube_sandbox.eks.keys import EFFECTS, labels_kubelet_rejects, labels_of
-from gpukube_sandbox.eks.wire.answers import objects_in, strings_in
+from gpukube_sandbox.eks.userdata import Setup, read_setup
+from gpukube_sandbox.eks.wire.answers import objects_in, strings_in, whole
+from gpukube_sandbox.kube.nodes.settings import NodeSettings
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec
 
@@ -33,6 +36,9 @@ _SYSTEMS = {
     "custom": "Amazon Linux 2023.9.20260714",
 }
 _FEW_PODS, _MANY_PODS, _MANY_VCPUS = 110, 250, 30
+_RAID10_DISKS = 4
+_EFA_PAGES, _PAGES_PER_CPU = 5128, 110
+_GB, _GIB = 10**9, 2**30
 _ARCH = {"x86_64": "amd64", "arm64": "arm64"}
 
 
@@ -72,12 +78,17 @@ def cannot_join(cluster: EksCluster, group: NodeGroup) -> str:
     wrong = labels_kubelet_rejects(labels_of(group.members))
     if wrong:
         return f"kubelet refuses labels {', '.join(wrong)}"
-    if group.image.has_plugin:
-        try:
+    try:
+        setup = read_setup(_user_data(group), group.image.system)
+        if group.image.has_plugin:
             read_settings(_user_data(group), group.types[0].gpu)
-        except UserDataError as error:
-            return str(error)
-    return ""
+    except UserDataError as error:
+        return str(error)
+    disks = disks_of(group.types[0])
+    if setup.raid == "RAID10" and disks and disks.count < _RAID10_DISKS:
+        return f"localStorage RAID10 needs {_RAID10_DISKS} disks; {group.types[0].name} has {disks.count}"
+    wrong = labels_kubelet_rejects(setup.labels)
+    return f"kubelet refuses labels {', '.join(wrong)}" if wrong else ""
 
 
 def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: str, boot_s: float) -> NodeShape:
@@ -96,19 +107,24 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
     area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
     name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the last digits make it unique here
     group.instances[name] = Instance(instance, f"{cluster.region}{zone}", kind.name)
-    labels = node_labels(group) | {
-        "topology.kubernetes.io/region": cluster.region,
-        "failure-domain.beta.kubernetes.io/region": cluster.region,
-        "failure-domain.beta.kubernetes.io/zone": f"{cluster.region}{zone}",
-        "topology.kubernetes.io/zone": f"{cluster.region}{zone}",
-        "k8s.io/cloud-provider-aws": cluster.digest("cloud-provider"),
-    }
+    setup = _setup(group)
+    labels = (
+        setup.labels
+        | node_labels(group)
+        | {
+            "topology.kubernetes.io/region": cluster.region,
+            "failure-domain.beta.kubernetes.io/region": cluster.region,
+            "failure-domain.beta.kubernetes.io/zone": f"{cluster.region}{zone}",
+            "topology.kubernetes.io/zone": f"{cluster.region}{zone}",
+            "k8s.io/cloud-provider-aws": cluster.digest("cloud-provider"),
+        }
+    )
     return NodeShape(
         name=name,
         pool=group.name,
         machine=kind.name,
         labels=labels,
-        taints=node_taints(group.members),
+        taints=(*node_taints(group.members), *map(Taint.parse, setup.taints)),
         cpu=kind.vcpus,
         memory_gib=kind.memory_gib,
         gpu=_gpu_shape(group, kind),
@@ -116,23 +132,66 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         provider_id=f"aws:///{cluster.region}{zone}/{instance}",
         os_image=_system(group),
         runtime="containerd://2.1.4",
-        max_pods=_max_pods(group, kind),
+        max_pods=_max_pods(setup, kind),
         zone=f"{cluster.region}{zone}",
         arch=_ARCH[kind.arch],
         kubelet=_kubelet(cluster, group),
         kernel="6.12.40-64.114.amzn2023" if group.image.system == "al2023" else "6.12.37",
+        settings=NodeSettings(setup.kubelet, setup.sysctls, {**_efa_pages(group, kind), **setup.hugepages}),
+        storage_gib=_storage_gib(group, kind, setup),
+        fabric={"efa": efa_count(group.data)} if efa_count(group.data) else {},
     )
 
 
-def _max_pods(group: NodeGroup, kind: InstanceType) -> int:
+def _max_pods(setup: Setup, kind: InstanceType) -> int:
     """Return the user data's maximum of pods, or the maximum by addresses; at most a managed group's maximum.
 
     Source:
         awsdocs/amazon-eks-user-guide#663: 110 below 30 vCPUs, 250 otherwise.
     """
     maximum = _FEW_PODS if kind.vcpus < _MANY_VCPUS else _MANY_PODS
-    configured = read_pods(_user_data(group), group.image.system)
-    return min(configured or POD_ADDRESSES.get(kind.name, maximum), maximum)
+    configured = setup.kubelet.get("maxPods")
+    return min(configured if isinstance(configured, int) else POD_ADDRESSES.get(kind.name, maximum), maximum)
+
+
+def _setup(group: NodeGroup) -> Setup:
+    """Return what the user data makes of a node; nothing if no node starts with it."""
+    try:
+        return read_setup(_user_data(group), group.image.system)
+    except UserDataError:
+        return Setup()
+
+
+def _efa_pages(group: NodeGroup, kind: InstanceType) -> dict[str, int]:
+    """Return the huge pages that the image preallocates for EFA interfaces.
+
+    Source:
+        awslabs/awsome-distributed-training (the EFA installer's, on AL2023's accelerated images);
+        bottlerocket-os/bottlerocket-core-kit sources/corndog (by CPU).
+    """
+    if not efa_count(group.data):
+        return {}
+    if group.image.system == "bottlerocket":
+        return {"2Mi": _PAGES_PER_CPU * kind.vcpus}
+    return {"2Mi": _EFA_PAGES} if group.image.has_driver else {}
+
+
+def _storage_gib(group: NodeGroup, kind: InstanceType, setup: Setup) -> float:
+    """Return the size of the disk with images and pods: joined local disks, or the template's volume; 0 if unknown.
+
+    Source:
+        awslabs/amazon-eks-ami templates/al2023/runtime/bin/setup-local-disks (mirrored disks count half; a machine
+        without disks keeps its volume); docs: eks/launch-templates (Bottlerocket's data are on /dev/xvdb).
+    """
+    disks = disks_of(kind)
+    if setup.raid and disks:
+        return disks.count * disks.gb * _GB / _GIB / (2 if setup.raid == "RAID10" else 1)
+    device = "/dev/xvdb" if group.image.system == "bottlerocket" else "/dev/xvda"
+    for mapping in objects_in((group.data or {}).get("BlockDeviceMappings")):
+        ebs = mapping.get("Ebs")
+        if mapping.get("DeviceName") == device and isinstance(ebs, dict) and ebs.get("VolumeSize"):
+            return float(whole(ebs["VolumeSize"]))
+    return 0.0
 
 
 def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:

@@ -29,6 +29,7 @@ from gpukube_sandbox.kube.kuberay.controller import KubeRay
 from gpukube_sandbox.kube.nodes import registration as nodes
 from gpukube_sandbox.kube.nodes.kubelet import Kubelets
 from gpukube_sandbox.kube.nodes.machines import Machine
+from gpukube_sandbox.kube.nodes.settings import configz
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.nodes.smi import can_run, listing
 from gpukube_sandbox.kube.store.objectapi import StoreApi
@@ -37,7 +38,7 @@ from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN
 from gpukube_sandbox.kube.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from gpukube_sandbox.clock import Clock
@@ -255,6 +256,15 @@ class KubeCluster:
     def log_lines(self, pod_uid: str, container: str) -> list[str]:
         """Return what a container has written so far."""
         return self._logs.get((pod_uid, container), [])
+
+    def kubelet_config(self, node: str) -> JsonObject | None:
+        """Return the configuration that a node's kubelet serves; None if no kubelet runs there."""
+        machine = self._kubelets.machines.get(node)
+        return configz(machine.shape.settings, machine.shape.max_pods) if machine and machine.up else None
+
+    def sysctls(self) -> dict[str, Mapping[str, str]]:
+        """Return the kernel parameters that were set on each machine."""
+        return {name: machine.shape.settings.sysctls for name, machine in self._kubelets.machines.items()}
 
     def gpus_of(self, pod: JsonObject, container: str, command: str) -> list[str] | None:
         """Return the output lines of `nvidia-smi -L` in a container; None if the command does not find the program."""

@@ -33,6 +33,10 @@ _ANSWERS = frozenset(
 _NAME_AND_PART = 2
 
 
+CONFIGZ = "proxy/configz"
+"""The only path of a kubelet that can be read through the API server here; its subresource is `proxy`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The resource that a path names.
@@ -78,6 +82,8 @@ def parse_target(parts: list[str], kinds: Mapping[tuple[str, str], Kind]) -> Tar
     if kind is None or kind.version != version:
         raise problems.no_such_path()
     name, part = (rest[1] if len(rest) > 1 else ""), "/".join(rest[2:])
+    if (kind.plural, part) == ("nodes", CONFIGZ):
+        return Target(kind, namespace, name, CONFIGZ.partition("/")[0])
     if (kind.plural, part.partition("/")[0]) in NOT_EMULATED_PARTS:
         raise problems.not_emulated(f"{kind.plural}/{part}")
     if part and part not in kind.subresources:

@@ -88,6 +88,8 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
         raise problems.not_allowed()
     if target.part in execution.STREAMS:
         execution.refuse(cluster, request.query_params, target)
+    if target.part == "proxy":
+        return _configz(cluster, request, target)
     if target.part == "log":
         return await _log(cluster, request, target)
     if target.part == "eviction":
@@ -102,6 +104,17 @@ async def serve(cluster: KubeCluster, request: Request, target: Target) -> Respo
     if target.part == "scale":
         return JSONResponse(await _scale(cluster, request, target))
     return JSONResponse(await _status(cluster, request, target))
+
+
+def _configz(cluster: KubeCluster, request: Request, target: Target) -> Response:
+    """Return the configuration of a node's kubelet."""
+    if request.method != "GET":
+        raise problems.not_allowed()
+    cluster.store.get(target.kind, "", target.name)
+    found = cluster.kubelet_config(target.name)
+    if found is None:  # the message of a kube-apiserver whose kubelet does not answer
+        raise problems.unavailable(f"error trying to reach service: dial tcp: lookup {target.name}: no such host")
+    return JSONResponse(found)
 
 
 async def _status(cluster: KubeCluster, request: Request, target: Target) -> JsonObject:

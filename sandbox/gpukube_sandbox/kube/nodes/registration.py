@@ -25,19 +25,22 @@ _RESERVED_ABOVE = 0.045
 _LARGE_GIB = 128
 """Memory above which kernel and kubelet reserve a smaller share: each cloud reserves in decreasing steps."""
 _RESERVED_MILLICPU = 100
+_DISK_KI, _PERCENT_FREE = 129886128, 90
+"""File system of a disk of 128 GB, and the share of a disk that the kubelet gives to pods (evictionHard)."""
 
 
 def node_object(shape: NodeShape, kubelet_version: str, now: str) -> JsonObject:
     """Return the Node that a kubelet registers: not ready, with the pool's labels and taints, no GPU resources."""
     digest = hashlib.sha256(shape.name.encode()).digest()
-    ki = int(shape.memory_gib * 1024 * 1024)
+    ki, disk_ki = int(shape.memory_gib * 1024 * 1024), int(shape.storage_gib * 1024 * 1024) or _DISK_KI
     free = {
         "cpu": f"{shape.cpu * 1000 - _RESERVED_MILLICPU}m",
-        "memory": f"{int(ki - _reserved_ki(ki))}Ki",
-        "ephemeral-storage": "119703055367",
+        "memory": f"{int(ki - _reserved_ki(ki)) - shape.settings.page_ki}Ki",
+        "ephemeral-storage": str(disk_ki * 1024 * _PERCENT_FREE // 100),
         "pods": str(shape.max_pods),
+        **shape.settings.page_memory(),
     }
-    capacity = free | {"cpu": str(shape.cpu), "memory": f"{ki}Ki", "ephemeral-storage": "129886128Ki"}
+    capacity = free | {"cpu": str(shape.cpu), "memory": f"{ki}Ki", "ephemeral-storage": f"{disk_ki}Ki"}
     taints = [{"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {}) for t in shape.taints]
     return {
         "metadata": {

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from gpukube_sandbox.kube.nodes.settings import NodeSettings
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -88,6 +90,10 @@ class NodeShape:
         gpu: Its GPUs, if any.
         boot_s: Sandbox seconds from `add_node` to registration.
         kubelet: Version of its kubelet, without the "v"; "" for the cluster's version.
+        settings: Settings of its kubelet and kernel.
+        storage_gib: Size of the disk with images, logs, and emptyDir volumes; 0 for the usual one.
+        fabric: Kind of its network devices ("efa", "infiniband") -> their number.
+        networks: Additional networks: VPC and subnet of each (GKE).
     """
 
     name: str
@@ -107,3 +113,7 @@ class NodeShape:
     arch: str = "amd64"
     kernel: str = "6.8.0-88-generic"
     kubelet: str = ""
+    settings: NodeSettings = field(default_factory=NodeSettings)
+    storage_gib: float = 0.0
+    fabric: Mapping[str, int] = field(default_factory=dict)
+    networks: tuple[tuple[str, str], ...] = ()

@@ -77,6 +77,11 @@ def not_emulated(plural: str, group: str = "", why: str = "") -> ApiProblem:
     return ApiProblem(501, "NotImplemented", message, {"kind": plural} | ({"group": group} if group else {}))
 
 
+def unavailable(message: str) -> ApiProblem:
+    """Return 503 ServiceUnavailable: what the API server asks for the response does not answer."""
+    return ApiProblem(503, "ServiceUnavailable", message)
+
+
 def not_allowed() -> ApiProblem:
     """405: the resource does not allow this method."""
     message = "the server does not allow this method on the requested resource"
