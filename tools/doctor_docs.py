@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor.checks import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import clouds, configs, fabric, mig, nodes, placement, plugins, releases, tools, workloads
 from gpukube.doctor.checks import components as parts
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ FAMILIES: Final[Mapping[str, Sequence[Check]]] = {
     "Helm releases": releases.CHECKS,
     "Pods that request GPUs": workloads.CHECKS,
     "Nodes": nodes.CHECKS,
+    "The network between GPUs": fabric.CHECKS,
 }
 """All checks but those of one cloud alone, by heading, in the order of the registry."""
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gpukube.core.fabric import FabricPart
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginDaemonSet:
@@ -103,6 +105,7 @@ class InClusterFacts:
         plugin: Its device plugin; None if it runs none as a DaemonSet.
         driver_app: Value of the label k8s-app of its driver installer; "" if there is none.
         node_plugins: Device plugins on its nodes.
+        fabric_parts: What the fast networks of its nodes need in a cluster, whoever installs it.
         scaler: What must run in a cluster so that its autoscaled pools scale; None if the cloud scales them itself.
         subject: RBAC subject of an identity of the cloud.
     """
@@ -115,5 +118,6 @@ class InClusterFacts:
     plugin: PluginDaemonSet | None = None
     driver_app: str = ""
     node_plugins: tuple[NodePlugin, ...] = ()
+    fabric_parts: tuple[FabricPart, ...] = ()
     scaler: Scaler | None = None
     subject: KubeSubject = KubeSubject()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.views import devices_of
 from gpukube.cluster.state.advertisers import node_plugin_evidence
-from gpukube.cluster.state.components import role_of
+from gpukube.cluster.state.components import is_plugin_image, role_of
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.jsontree import items, text, tree
 from gpukube.core.values import OWNER_LABEL
@@ -41,7 +41,6 @@ _DRA_DRIVER: Final = "gpu.nvidia.com"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
 _NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
-_PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
 _PARTS: Final[Mapping[Role, Part]] = {
     "plugin": "plugin",
     "cloud-plugin": "plugin",
@@ -67,7 +66,7 @@ def part_of(workload: WorkloadView) -> Part | None:
         if role := role_of(workload):
             return _PARTS.get(role)
         # A plugin with a custom name and command.
-        return "plugin" if any(name in image for image in workload.images for name in _PLUGIN_IMAGES) else None
+        return "plugin" if any(map(is_plugin_image, workload.images)) else None
     words = {word.rsplit("/")[-1] for container in workload.containers for word in container.command[:1]}
     return next((part for name, part in _DEPLOYED if name in words or workload.name.endswith(name)), None)
 

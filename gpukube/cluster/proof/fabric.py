@@ -87,16 +87,19 @@ def _lacks(fabric: Fabric, node: NodeView, seen: Snapshot) -> bool:
 
 def node_fabric_findings(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Finding]:
     """Compare a node's huge pages and devices of the fast network with the spec, once its GPUs match."""
-    yield from _hugepages(desired, node)
-    fabric = desired.fabric
-    if fabric is None:
-        return
-    states = part_states(fabric, live_place(node), seen.daemonsets)
-    for state in states:
+    yield from hugepage_findings(desired, node)
+    yield from short_findings(desired, node, seen)
+    for state in part_states(desired.fabric, live_place(node), seen.daemonsets) if desired.fabric else ():
         if twice := allocators(state):
             yield missing(node.name, "fabric", "error", twice, TWICE, one_allocator(state))
-    if not _lacks(fabric, node, seen):
+
+
+def short_findings(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Finding]:
+    """Count a node's devices of the fast network: a hint if what provides them does not run there."""
+    fabric = desired.fabric
+    if fabric is None or not _lacks(fabric, node, seen):
         return
+    states = part_states(fabric, live_place(node), seen.daemonsets)
     devices = fabric_devices(fabric, node)
     named = f" ({', '.join(devices)})" if devices and fabric.resource not in devices else ""
     what = f"{fabric.resource} is {sum(devices.values())}{named}, not {fabric.count}"
@@ -107,7 +110,8 @@ def node_fabric_findings(desired: Desired, node: NodeView, seen: Snapshot) -> It
         yield missing(node.name, "fabric", "hint", what)
 
 
-def _hugepages(desired: Desired, node: NodeView) -> Iterator[Finding]:
+def hugepage_findings(desired: Desired, node: NodeView) -> Iterator[Finding]:
+    """Compare a node's huge pages with the spec; a hint if the image lost those that the network usually has."""
     declared = hugepages_of(desired.target)
     for name, size in _lacking_pages(declared, node):
         what = f"{name} is {pages_text(_bytes(node, name))}, not {pages_text(size)}"

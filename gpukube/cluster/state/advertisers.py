@@ -14,6 +14,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.state.components import is_plugin_image
 from gpukube.cluster.state.reach import FEATURE_LABELS, coming_place, may_appear
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -32,7 +33,6 @@ _PLUGIN_CHART: Final = "nvidia-device-plugin"
 _DRA_CHARTS: Final = ("dra-driver-nvidia-gpu-", "nvidia-dra-driver-gpu-")
 _DRA_DRIVER: Final = "gpu.nvidia.com"
 _OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
-_PLUGIN_IMAGES: Final = ("k8s-device-plugin", "nvidia-gpu-device-plugin")
 _NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 _DEPLOYS_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
 """Label that excludes a node from the GPU Operator's plugin (NVIDIA/gpu-operator v26.7.0
@@ -112,7 +112,7 @@ def _has_app(app: str, daemonset: WorkloadView) -> str:
 
 
 def _unknown_plugin(daemonset: WorkloadView) -> str:
-    images = [image for image in daemonset.images if any(name in image for name in _PLUGIN_IMAGES)]
+    images = [image for image in daemonset.images if is_plugin_image(image)]
     return f"image {images[0]}" if images else ""
 
 

@@ -100,6 +100,9 @@ def _rows() -> tuple[_Row, ...]:
 
 _TITLES: Final = {row.role: row.title for row in _ROWS}
 _PLUGIN_IMAGE: Final = "k8s-device-plugin"
+_PLUGIN_IMAGES: Final = (_PLUGIN_IMAGE, "nvidia-gpu-device-plugin")
+_OTHERS_IMAGES: Final = ("aws-efa-k8s-device-plugin", "rocm/k8s-device-plugin")
+"""Plugins of other devices whose images have a similar name: EFA interfaces, AMD GPUs."""
 _PUBLISHES_FROM: Final = (0, 19)
 _APP_LABELS: Final = ("app", "k8s-app", "name")
 
@@ -118,7 +121,13 @@ def role_of(workload: WorkloadView) -> Role | None:
     for row in _rows():
         if not (programs.isdisjoint(row.programs) and apps.isdisjoint(row.apps)) or workload.name.endswith(row.names):
             return row.role
-    return "plugin" if any(_PLUGIN_IMAGE in image for image in workload.images) and not programs else None
+    known = any(is_plugin_image(image, _PLUGIN_IMAGE) for image in workload.images)
+    return "plugin" if known and not programs else None
+
+
+def is_plugin_image(image: str, *names: str) -> bool:
+    """Return whether an image is a device plugin for NVIDIA GPUs, by default NVIDIA's or GKE's."""
+    return any(name in image for name in names or _PLUGIN_IMAGES) and not any(name in image for name in _OTHERS_IMAGES)
 
 
 def publishes_itself(gfd: WorkloadView) -> bool:

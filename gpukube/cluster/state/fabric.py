@@ -70,10 +70,11 @@ def nodes_place(pool: Desired) -> Place:
 def part_states(fabric: Fabric, place: Place, daemonsets: Iterable[WorkloadView]) -> tuple[PartState, ...]:
     """Return what of a fast network's parts runs at a place."""
     everything = tuple(daemonsets)
-    return tuple(_state(choices, place, everything) for choices in fabric.parts)
+    return tuple(part_state(choices, place, everything) for choices in fabric.parts)
 
 
-def _state(choices: tuple[FabricPart, ...], place: Place, daemonsets: Sequence[WorkloadView]) -> PartState:
+def part_state(choices: tuple[FabricPart, ...], place: Place, daemonsets: Sequence[WorkloadView]) -> PartState:
+    """Return which of some parts run at a place."""
     there = tuple((part, item) for part in choices for item in daemonsets if is_part(part, item))
     reasons = [(part, item, _misfits(item, place)) for part, item in there]
     stuck = [found for found in reasons if found[2]]
@@ -223,18 +224,16 @@ def one_allocator(state: PartState) -> str:
     return f"remove one of them: {command} --namespace {item.namespace}"
 
 
-def mounting_all(fabric: Fabric, place: Place, daemonsets: Iterable[WorkloadView]) -> Iterator[WorkloadView]:
-    """Yield NVIDIA plugins at a place that mount all RDMA devices of the node into each container with a GPU.
+def is_mounting_all(item: WorkloadView) -> bool:
+    """Return whether a plugin of NVIDIA mounts all RDMA devices of a node into each container with a GPU.
 
     Source:
         NVIDIA/k8s-device-plugin v0.19.0 to v0.19.2 cmd/nvidia-device-plugin/main.go: mofed-enabled is true by default;
         0.19.3 reverted it (#1837).
     """
-    if not any(part.advertises for choices in fabric.parts for part in choices):
-        return
-    for item in daemonsets:
-        for container in item.containers if role_of(item) == "plugin" and not _misfits(item, place) else ():
-            off = container.env.get(_MOFED, "").lower() == "false" or "--mofed-enabled=false" in container.command
-            if _MOUNTS_ALL.search(container.image) and not off:
-                yield item
-                break
+    return role_of(item) == "plugin" and any(
+        _MOUNTS_ALL.search(container.image)
+        and container.env.get(_MOFED, "").lower() != "false"
+        and "--mofed-enabled=false" not in container.command
+        for container in item.containers
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor.checks import clouds, configs, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import clouds, configs, fabric, mig, nodes, placement, plugins, releases, tools, workloads
 from gpukube.doctor.checks import components as parts
 
 if TYPE_CHECKING:
@@ -24,5 +24,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     *releases.CHECKS,
     *workloads.CHECKS,
     *nodes.CHECKS,
+    *fabric.CHECKS,
 )
 """Each id occurs once; docs/doctor.md lists them."""

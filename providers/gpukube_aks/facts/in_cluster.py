@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, KubeSubject, NodePlugin
+from gpukube_aks.facts.network import PARTS
 
 _UNHEALTHY: Final = "UnhealthyNvidiaDevicePlugin"
 
 IN_CLUSTER: Final = InClusterFacts(
+    fabric_parts=PARTS,
     pool_label="kubernetes.azure.com/agentpool",
     gpu_labels={"kubernetes.azure.com/accelerator": "nvidia", "accelerator": "nvidia"},
     label_domains=("kubernetes.azure.com/",),

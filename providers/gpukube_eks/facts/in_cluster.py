@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, KubeSubject, NodePlugin, Scaler
+from gpukube_eks.facts.network import PARTS
 
 _ENTRY: Final = (
     "aws eks create-access-entry --cluster-name {name} --region {region} --principal-arn IDENTITY "
     "--kubernetes-groups gpukube-{level}"
 )
 IN_CLUSTER: Final = InClusterFacts(
+    fabric_parts=PARTS,
     pool_label="eks.amazonaws.com/nodegroup",
     label_domains=("eks.amazonaws.com/", "alpha.eksctl.io/"),
     node_plugins=(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from gpukube.core.in_cluster import InClusterFacts, KubeSubject, PluginDaemonSet
+from gpukube_gke.facts.network import PARTS
 
 IN_CLUSTER: Final = InClusterFacts(
+    fabric_parts=PARTS,
     pool_label="cloud.google.com/gke-nodepool",
     gpu_labels={"cloud.google.com/gke-accelerator": ""},
     label_domains=("cloud.google.com/",),

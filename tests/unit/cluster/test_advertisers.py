@@ -11,6 +11,7 @@ from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Ownership
 from tests.unit.cluster.builders import (
@@ -317,3 +318,13 @@ def test_find_when_the_operator_serves_then_other_plugins_are_rivals_as_ever() -
     assert [(item.kind, item.lands_on) for item in find_advertisers(seen, [OPERATED])] == [
         ("static-manifest", (OPERATED.target.where.source,))
     ]
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["123.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20", "rocm/k8s-device-plugin:1.31"],
+)
+def test_find_advertisers_when_a_plugin_is_for_other_devices_then_it_is_none(image: str) -> None:
+    other = daemonset("some-plugin", containers=(container(image),), placement=GPU_TOLERATED)
+    assert find_advertisers(Snapshot(daemonsets=(other,)), [POOL]) == ()
+    assert role_of(other) is None

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from gpukube.cluster.kube.views import ConditionView, Placement
+from gpukube.core.fields import HIGH_SPEED
 from gpukube.core.values import Taint
 from tests.builders import make_observed
 from tests.unit.cluster.builders import SINGLE, desire
+from tests.unit.cluster.fabrics import EFA, instance_types, on_eks
 from tests.unit.doctor.patients import (
     CPU_NODE,
     ENTRIES,
@@ -40,6 +42,7 @@ from tests.unit.doctor.patients import (
 )
 
 if TYPE_CHECKING:
+    from gpukube.cluster.kube.views import NodeView
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 CONFIG = "nvidia.com/device-plugin.config"
@@ -779,7 +782,65 @@ CASES |= {
     ),
 }
 
+EFA_POOL = on_eks()
+EFA_NODE = node(
+    "gpu-1",
+    {**GPU_LABELS, **EFA_POOL.labels, "node.kubernetes.io/instance-type": "p5.48xlarge"},
+    {"nvidia.com/gpu": 8, EFA: 32},
+)
+UNCONNECTED = replace(EFA_NODE, allocatable={"nvidia.com/gpu": "8"})
+TYPES = instance_types("p4d.24xlarge", "p5.48xlarge")
+EFA_PLUGIN = daemonset(
+    "efa-aws-efa-k8s-device-plugin",
+    "/efa-k8s-device-plugin",
+    "kube-system",
+    {"app.kubernetes.io/instance": "efa"},
+    image="602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20",
+    affinity=TYPES,
+)
+INTOLERANT = changed(EFA_PLUGIN, tolerations=[{"key": "CriticalAddonsOnly", "operator": "Exists"}])
+DRANET = daemonset(
+    "aws-dranet", "/dranet", "kube-system", {"app": "aws-dranet"}, image="eks/dranet:v1.2.0-eksbuild.2", affinity=TYPES
+)
+MOUNTING = changed(
+    PLUGIN,
+    containers=[
+        {**PLUGIN["spec"]["template"]["spec"]["containers"][0], "image": "nvcr.io/nvidia/k8s-device-plugin:v0.19.1"}
+    ],
+)
+
+
+def with_efa(node: NodeView, *daemonsets: Body, plugin: Body = PLUGIN, declared: bool = True) -> Evidence:
+    """Make a cluster with one pool whose spec requests the fast network, or that somebody else created with it."""
+    live = make_observed(EFA_POOL, name="p5", labels={}, fields={HIGH_SPEED: True})
+    others = relabelled(node, **dict.fromkeys(EFA_POOL.labels, None), **{"eks.amazonaws.com/nodegroup": "p5"})
+    return patient(
+        node if declared else others,
+        daemonsets=(plugin, GFD, NFD_WORKER, *daemonsets),
+        entries={**ENTRIES, EFA_POOL.ownership.config_key: "version: v1"} if declared else None,
+        desired=(EFA_POOL,) if declared else (),
+        live=() if declared else (live,),
+    )
+
+
+CASES |= {
+    "nothing provides EFA": ("fabric-missing", with_efa(UNCONNECTED)),
+    "the EFA plugin does not tolerate the GPU taint": ("fabric-missing", with_efa(UNCONNECTED, INTOLERANT)),
+    "the EFA plugin does not tolerate the taint of a pool of others": (
+        "fabric-unplaced",
+        with_efa(UNCONNECTED, INTOLERANT, declared=False),
+    ),
+    "EFA by a plugin and by DRA": ("fabric-twice", with_efa(EFA_NODE, EFA_PLUGIN, DRANET)),
+    "a plugin that mounts all RDMA devices": ("fabric-mounted", with_efa(EFA_NODE, EFA_PLUGIN, plugin=MOUNTING)),
+    "an EFA interface is missing": (
+        "fabric-short",
+        with_efa(replace(EFA_NODE, allocatable={**EFA_NODE.allocatable, EFA: "31"}), EFA_PLUGIN),
+    ),
+}
+
 HEALTHY: dict[str, Evidence] = {
+    "EFA": with_efa(EFA_NODE, EFA_PLUGIN),
+    "EFA of others": with_efa(EFA_NODE, EFA_PLUGIN, declared=False),
     "operator gone, its label left": patient(relabelled(GPU_NODE, **{"nvidia.com/mig.config": "all-disabled"})),
     "whole GPUs before the first cut": patient(
         relabelled(

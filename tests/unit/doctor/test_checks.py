@@ -13,7 +13,7 @@ from gpukube.core.faults import LabelNode, Reconcile, Restart
 from gpukube.core.values import OWNER_LABEL
 from gpukube.doctor.check import examine
 from gpukube.doctor.checks import components as parts
-from gpukube.doctor.checks import configs, mig, nodes, placement, plugins, releases, workloads
+from gpukube.doctor.checks import configs, fabric, mig, nodes, placement, plugins, releases, workloads
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire
 from tests.unit.doctor.cases import CASES, CONFIG, HEALTHY, OTHERS, UNCOUNTED
@@ -41,6 +41,7 @@ INSIDE = (
     *releases.CHECKS,
     *workloads.CHECKS,
     *nodes.CHECKS,
+    *fabric.CHECKS,
 )
 
 
