@@ -535,7 +535,7 @@ def _clusters_named(world: World, name: str) -> list[Cluster]:
     return [
         cluster
         for cluster in world.aks.clusters.values()
-        if name.lower() in {"", cluster.name.lower(), cluster.id.lower()}
+        if name.lower() in {"", cluster.name.lower(), cluster.id.lower(), cluster.address.lower()}
     ]
 
 

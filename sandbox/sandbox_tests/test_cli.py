@@ -93,6 +93,9 @@ def test_deny_upgrade_and_reset_when_run_then_the_sandbox_has_done_it(run: Run, 
     wrong = "error: kubernetesVersion is 'latest'; write a version such as 1.35 or 1.35.1"
     assert (code, told.splitlines()[0]) == (4, wrong)
     assert run("upgrade", "train", "--kubernetes-version", "1.35.0")[0] == 0
+    for address in (TRAIN, "aks:11111111-2222-3333-4444-555555555555/ml/batch", "gke:ml-prod/us-central1/serve"):
+        assert run("up", "--cluster", address)[0] == 0
+        assert run("upgrade", address, "--kubernetes-version", "1.35.0")[0] == 0
     assert run("reset")[:2] == (0, "all clusters deleted\n")
     assert run("status")[1].startswith("no clusters; gpukube-sandbox up --cluster creates one")
 

@@ -83,6 +83,11 @@ class Cluster:
         )
 
     @property
+    def address(self) -> str:
+        """Return the address in the form of gpukube's --cluster."""
+        return f"aks:{self.subscription}/{self.group}/{self.name}"
+
+    @property
     def node_group(self) -> str:
         """Return nodeResourceGroup, which contains the scale sets."""
         return f"MC_{self.group}_{self.name}_{self.location}"[:80]

@@ -155,6 +155,11 @@ class EksCluster:
     image_date: str = AL_DATE
 
     @property
+    def address(self) -> str:
+        """Return the address in the form of gpukube's --cluster."""
+        return f"eks:{self.account}/{self.region}/{self.name}"
+
+    @property
     def arn(self) -> str:
         """Return the ARN of the cluster."""
         return f"arn:aws:eks:{self.region}:{self.account}:cluster/{self.name}"

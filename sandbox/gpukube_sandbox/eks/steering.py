@@ -234,8 +234,10 @@ async def cluster_status(cluster: EksCluster) -> Json:
 
 
 def named(service: EksService, name: str) -> list[EksCluster]:
-    """Return clusters by name or ARN; all for ""."""
-    return [cluster for cluster in service.clusters.values() if name in {"", cluster.name, cluster.arn}]
+    """Return clusters by name, ARN, or gpukube's address; all for ""."""
+    return [
+        cluster for cluster in service.clusters.values() if name in {"", cluster.name, cluster.arn, cluster.address}
+    ]
 
 
 def add_context(document: Json, cluster: EksCluster) -> None:

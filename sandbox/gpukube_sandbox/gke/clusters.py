@@ -81,6 +81,11 @@ class Cluster:
         return self.place.cluster
 
     @property
+    def address(self) -> str:
+        """Return the address in the form of gpukube's --cluster."""
+        return f"gke:{self.place.project}/{self.place.location}/{self.name}"
+
+    @property
     def zones(self) -> list[str]:
         """Return the zones of pools that name no zones."""
         location = self.place.location

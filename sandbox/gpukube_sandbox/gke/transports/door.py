@@ -103,8 +103,8 @@ class GkeDoor:
         return [await cluster_status(cluster) for cluster in self.clusters.values()]
 
     def named(self, name: str) -> list[Cluster]:
-        """Return clusters by name or full resource name; all for ""."""
-        return [cluster for cluster in self.clusters.values() if name in {"", cluster.name, cluster.id}]
+        """Return clusters by name, full resource name, or gpukube's address; all for ""."""
+        return [one for one in self.clusters.values() if name in {"", one.name, one.id, one.address}]
 
     def projects(self) -> list[str]:
         """Return the projects with resources here."""
