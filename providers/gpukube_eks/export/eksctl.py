@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.core.jsontree import at, integer, strings, text, texts, tree, trees
+from gpukube.core.fields import MAX_PODS
+from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube_eks.export.request import group_of, template_of
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.fields import read_taint
-from gpukube_eks.pool.nodeadm import read_max_pods
+from gpukube_eks.pool.settings import node_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +87,7 @@ def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
         "taints": [_taint(taint) for taint in trees(group, "taints")],
         "updateConfig": {key: value for key, value in tree(group, "updateConfig").items() if key != "updateStrategy"},
         "nodeRepairConfig": {key: value for key, value in tree(group, "nodeRepairConfig").items() if key in _REPAIR},
-        **_settings(text(data, "UserData"), rocket=rocket),
+        **_settings(pool, text(data, "UserData"), losses, rocket=rocket),
     }
     if at(group, "updateConfig", "updateStrategy") == "MINIMAL":
         losses.note(
@@ -120,14 +121,17 @@ def _taint(native: Mapping[str, object]) -> dict[str, str]:
     return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}
 
 
-def _settings(user_data: str, *, rocket: bool) -> dict[str, object]:
-    """Return Bottlerocket's settings unchanged; for other images the maximum pods, their only setting."""
+def _settings(pool: ExportedPool, user_data: str, losses: Losses, *, rocket: bool) -> dict[str, object]:
+    """Return Bottlerocket's settings unchanged; for other images the maximum pods, the only setting of eksctl's."""
+    target = pool.desired.target
+    if not rocket:
+        if others := [str(path) for path in node_settings(target) if path != MAX_PODS]:
+            losses.note(f"{pool.name}: {', '.join(others)}: write them as NodeConfig under overrideBootstrapCommand")
+        return {"maxPodsPerNode": target.max_pods}
     if not user_data:
         return {}
-    if not rocket:
-        return {"maxPodsPerNode": read_max_pods(user_data)}
     settings = tree(tomllib.loads(base64.b64decode(user_data).decode()), "settings")
     kubernetes = tree(settings, "kubernetes")
-    pods = integer(kubernetes, "max-pods")
-    others = {key: value for key, value in settings.items() if key != "kubernetes"}
-    return {"maxPodsPerNode": pods, "bottlerocket": {"settings": others} if others else None}
+    pods = kubernetes.pop("max-pods", None)
+    settings = {key: value for key, value in (settings | {"kubernetes": kubernetes}).items() if value}
+    return {"maxPodsPerNode": pods, "bottlerocket": {"settings": settings} if settings else None}

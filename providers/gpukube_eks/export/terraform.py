@@ -13,7 +13,8 @@ from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube_eks.export.request import group_of, template_of
-from gpukube_eks.pool.template import TEMPLATE_DATA, tags_of, template_name
+from gpukube_eks.pool.settings import TEMPLATE_DATA
+from gpukube_eks.pool.template import tags_of, template_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """EKS node images that include the NVIDIA driver: amiType by image family and machine.
 
 In scope: the table and lookups in it. Out of scope: what a node with an image advertises (`provider`), image
-settings (`pool.bottlerocket`).
+settings (`userdata.bottlerocket`).
 
 Names: botocore eks/2017-11-01 AMITypes. Instance families: docs: eks/ml-eks-optimized-ami. amiType is always sent:
 without it EKS chooses an image without a driver (HHS/simpler-grants-gov#12404).

@@ -24,6 +24,7 @@ from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
 from gpukube_eks.pool.marks import FORM, copy_tags
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, is_block, read_capacity
+from gpukube_eks.pool.settings import node_settings
 from gpukube_eks.pool.template import template_fields
 from gpukube_eks.pool.upgrades import NO_SURGE, SURGE, update_config, upgrade_fields, upgrade_members
 
@@ -172,6 +173,19 @@ def _disk_size(live: Live) -> object:
     return live.group.get("diskSize") if size is None else size
 
 
+def _settings(draft: GroupDraft, above: str) -> dict[str, object]:
+    return {path.key: value for path, value in node_settings(draft.target).items() if path[0] == above}
+
+
+def _live_settings(live: Live, above: str) -> dict[str, object]:
+    return {path.key: value for path, value in live.template.items() if path[0] == above}
+
+
+def _local_storage(live: Live) -> object:
+    """Return how the machine's disks are used; without a setting they are left to pods."""
+    return live.template.get(paths.LOCAL_STORAGE, "raw" if live.data else None)
+
+
 # Adjusting a row to the values of a change
 
 
@@ -228,8 +242,10 @@ _BOUND: Final = Effect(
     UPDATE_CONFIG,
 )
 _NEW_DISK: Final = Effect("disruptive", _ROLL, _TEMPLATES, UPDATE_VERSION)
+_NEW_USER_DATA: Final = Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION)
 _EXACT: Final = Ability("exact")
 _NO_FIELD: Final = "EKS has no field for it"
+_BY_USER_DATA: Final = "the launch template's user data"
 _BY_TEMPLATE: Final = "the disk of the pool's launch template"
 
 BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
@@ -352,8 +368,38 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=paths.MAX_PODS,
         get=lambda draft: draft.target.max_pods,
         read=lambda live: live.template.get(paths.MAX_PODS),
-        effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION),
-        ability=Ability("emulated", "the launch template's user data", _NO_FIELD),
+        effect=_NEW_USER_DATA,
+        ability=Ability("emulated", _BY_USER_DATA, _NO_FIELD),
+    ),
+    Binding(
+        path=paths.LOCAL_STORAGE,
+        get=lambda draft: draft.target.local_storage or None,
+        read=_local_storage,
+        effect=_NEW_USER_DATA,
+    ),
+    Binding(
+        path=paths.kubelet("*"),
+        get=lambda draft: _settings(draft, "kubelet"),
+        read=lambda live: _live_settings(live, "kubelet"),
+        effect=_NEW_USER_DATA,
+        ability=Ability("emulated", _BY_USER_DATA, _NO_FIELD),
+        feature="kubelet",
+    ),
+    Binding(
+        path=paths.sysctl("*"),
+        get=lambda draft: _settings(draft, "sysctls"),
+        read=lambda live: _live_settings(live, "sysctls"),
+        effect=_NEW_USER_DATA,
+        ability=Ability("emulated", "a script in the user data; on Bottlerocket its own settings", _NO_FIELD),
+        feature="sysctls",
+    ),
+    Binding(
+        path=paths.hugepages("*"),
+        get=lambda draft: _settings(draft, "hugepages"),
+        read=lambda live: _live_settings(live, "hugepages"),
+        effect=_NEW_USER_DATA,
+        ability=Ability("emulated", "a script in the user data; on Bottlerocket its own settings", _NO_FIELD),
+        feature="hugepages",
     ),
     Binding(
         path=label("*"),
@@ -470,13 +516,6 @@ _NOT_SET: Final = dict.fromkeys(
         "network.highSpeed",
         "placement.compact",
         "placement.named",
-        "localStorage.ephemeral",
-        "localStorage.raw",
-        "kubelet",
-        "kubelet.topologyManagerScope",
-        "kubelet.memoryManagerPolicy",
-        "sysctls",
-        "hugepages",
         "confidential",
     ),
     Ability("missing", reason="gpukube does not set it on EKS"),
@@ -485,6 +524,12 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
         **_NOT_SET,
         **abilities(BINDINGS),
+        "localStorage.ephemeral": Ability(
+            "emulated", "one RAID 0 of the machine's disks, by the launch template's user data", _NO_FIELD
+        ),
+        "localStorage.raw": _EXACT,
+        "kubelet.topologyManagerScope": Ability("emulated", _BY_USER_DATA, _NO_FIELD),
+        "kubelet.memoryManagerPolicy": Ability("emulated", _BY_USER_DATA, _NO_FIELD),
         "nodes.autoscaling": Ability(
             "emulated",
             "bounds of the Auto Scaling group, within which the cluster's own autoscaler changes the size",

@@ -30,6 +30,7 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
     paths.CAPACITY_TYPE: ("on-demand",),
     paths.MAX_UNAVAILABLE: ("1",),
     paths.MAX_SURGE: ("0",),
+    paths.LOCAL_STORAGE: ("raw",),
     FieldPath("eks", "nodeRepairConfig", "enabled"): (False,),
 }
 """Default values of a group."""

@@ -18,7 +18,8 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed
 from gpukube_eks.pool.fields import BINDINGS, Live, instance_type_of, read_taint, written_fields
 from gpukube_eks.pool.marks import FORM, live_place
 from gpukube_eks.pool.native import flatten_native
-from gpukube_eks.pool.template import GROUP_TAG, TEMPLATE_DATA, tags_of
+from gpukube_eks.pool.settings import TEMPLATE_DATA, own_settings
+from gpukube_eks.pool.template import GROUP_TAG, tags_of
 from gpukube_eks.pool.translate import LEFTOVER
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         native={**native, TEMPLATE_DATA: data} if data else native,
         copy=copy,
         copied=FORM.is_copied(tags, place),
-        written=written_fields(FORM.written(tags, place)),
+        written=written_fields(FORM.written(tags, place)) | own_settings(native, data),
     )
 
 

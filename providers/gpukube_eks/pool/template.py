@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import DISK_SIZE, DISK_TYPE, MAX_PODS, FieldPath
-from gpukube.core.jsontree import at, integer, tree, trees
+from gpukube.core.fields import DISK_SIZE, DISK_TYPE, FieldPath
+from gpukube.core.jsontree import at, text, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
-from gpukube_eks.pool.bottlerocket import UNSHARED, read_settings, user_data
-from gpukube_eks.pool.nodeadm import max_pods_data, read_max_pods
 from gpukube_eks.pool.purchase import bought_data
+from gpukube_eks.pool.settings import TEMPLATE_DATA, changed_user_data, user_data
+from gpukube_eks.userdata.merging import is_setting, read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,8 +33,6 @@ CLUSTER_TAG: Final = "gpukube.io/cluster"
 GROUP_TAG: Final = "gpukube.io/nodegroup"
 """Tag of a template: name of the node group it is for."""
 
-TEMPLATE_DATA: Final = "launchTemplateData"
-"""Member of an observed group, in addition to EKS's own: the data of its template's version."""
 DEFAULT_DISK_GIB: Final = 100
 """Default disk size: a few GPU images fill EKS's default of 20 GiB, and pods are evicted (eksctl-io/eksctl#780)."""
 DEFAULT_DISK_TYPE: Final = "gp3"
@@ -80,7 +78,7 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
     if target.tags:
         # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
         data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
-    if settings := _user_data(target, target.max_pods, bottlerocket=image.system == "bottlerocket"):
+    if settings := user_data(target, rocket=image.system == "bottlerocket"):
         data["UserData"] = settings
     return {
         "LaunchTemplateName": template_name(target.cluster.name, target.name),
@@ -96,6 +94,9 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
         target: What is declared.
         observed: The live group, with the data of its template.
         fields: The changed fields.
+
+    Raises:
+        SpecError: The user data of others does not allow a change.
     """
     live = tree(observed.native, TEMPLATE_DATA)
     rocket = is_bottlerocket(str(observed.native.get("amiType")))
@@ -104,9 +105,8 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
         data["BlockDeviceMappings"] = _changed_disks(
             target, trees(live, "BlockDeviceMappings"), _device(bottlerocket=rocket)
         )
-    if any(field.is_below("sharing") or field == MAX_PODS for field in fields):
-        pods = target.max_pods or integer(observed.fields.get(MAX_PODS))
-        data["UserData"] = _user_data(target, pods, bottlerocket=rocket) or UNSHARED
+    if changed := [field for field in fields if field.is_below("sharing") or is_setting(field)]:
+        data["UserData"] = changed_user_data(target, observed, text(live, "UserData"), changed)
     if any(field.is_below("capacity") for field in fields):
         data |= bought_data(target, is_first=False)
     if target.tags:
@@ -132,14 +132,8 @@ def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath
     for device in trees(data, "BlockDeviceMappings"):
         if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
             disk = tree(device, "Ebs")
-    text = str(data.get("UserData") or "")
-    message = read_settings(text) if is_bottlerocket(ami_type) else _node_fields(text)
-    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **message}
-
-
-def _node_fields(text: str) -> dict[FieldPath, object]:
-    pods = read_max_pods(text)
-    return {} if pods is None else {MAX_PODS: pods}
+    settings = read_fields(text(data, "UserData"), rocket=is_bottlerocket(ami_type))
+    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **settings}
 
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:
@@ -158,12 +152,6 @@ def contains(live: object, desired: object) -> bool:
             and all(contains(one, other) for one, other in zip(live, desired, strict=True))
         )
     return live == desired
-
-
-def _user_data(target: Target, pods: int | None, *, bottlerocket: bool) -> str:
-    if bottlerocket:
-        return user_data(target.sharing, target.machine.model, pods)
-    return "" if pods is None else max_pods_data(pods)
 
 
 def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:

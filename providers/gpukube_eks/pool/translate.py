@@ -21,11 +21,11 @@ from gpukube.core.jsontree import tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.facts.images import is_bottlerocket, require_image
 from gpukube_eks.facts.network import fabric_of
-from gpukube_eks.pool.bottlerocket import sharing_fields
 from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
 from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import flatten_native
 from gpukube_eks.pool.template import make_template, template_name
+from gpukube_eks.userdata.bottlerocket import sharing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

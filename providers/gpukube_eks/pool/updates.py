@@ -18,6 +18,8 @@ from gpukube.core.fields import CAPACITY_TYPE, COUNT, LEAST, MOST, FieldPath
 from gpukube.core.values import UpdateRow
 from gpukube_eks.pool.fields import BINDINGS, BLOCK_FIELD, RESERVATION_FIELD, STOPS_FIRST, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.pool.renewing import RELEASE
+from gpukube_eks.pool.settings import describe_kept
+from gpukube_eks.userdata.merging import is_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +66,9 @@ def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | Non
         live: The group, for the number of nodes that its autoscaler chose; None if unknown.
     """
     row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
+    if row is not None and live is not None and (is_setting(change.field) or change.field[0] == "sharing"):
+        kept = describe_kept(live)
+        row = replace(row, sentence=f"{row.sentence}; {kept}") if kept and row.call == UPDATE_VERSION else row
     if row is None:
         why = "the effect of changing this member is not documented"
         return UpdateRow(change.field, "refused", why, "", "botocore eks/2017-11-01")

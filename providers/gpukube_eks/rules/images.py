@@ -1,7 +1,7 @@
 """Rules for images, releases, versions, and disks: what EKS rejects, and what their settings do not support.
 
 In scope: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Out of scope: the tables of images
-(`facts.images`) and of Bottlerocket's settings (`pool.bottlerocket`).
+(`facts.images`) and of Bottlerocket's settings (`userdata.bottlerocket`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image, system_of
-from gpukube_eks.pool.bottlerocket import MIG_MODELS, RELEASES, is_profile
+from gpukube_eks.userdata.bottlerocket import MIG_MODELS, RELEASES, is_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpukube.core.fields import MAX_PODS
-from gpukube.gpu.models import model_named
+from gpukube.gpu.models import GpuModel, model_named
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_eks.pool.bottlerocket import MIG_MODELS, is_profile, read_settings, sharing_fields, user_data
+from gpukube_eks.userdata.bottlerocket import MIG_MODELS, is_profile, read_fields, sharing_fields
+from gpukube_eks.userdata.merging import Ours, new_data
 from tests.builders import by_text
 
 A100 = model_named("A100-40GB")
@@ -20,6 +21,10 @@ A100 = model_named("A100-40GB")
 
 def encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def user_data(sharing: Sharing, model: GpuModel, max_pods: int | None = None) -> str:
+    return new_data(Ours({} if max_pods is None else {MAX_PODS: max_pods}, model, sharing), rocket=True)
 
 
 def settings_of(sharing: Sharing, model: str = "A100-40GB") -> object:
@@ -57,7 +62,7 @@ def test_user_data_when_mps_has_no_request_limit() -> None:
 def test_settings_when_silent_have_bottlerockets_defaults() -> None:
     text = '[settings.kubelet-device-plugins.nvidia]\ndevice-sharing-strategy = "time-slicing"\n'
 
-    assert by_text(read_settings(encode(text))) == {
+    assert by_text(read_fields(encode(text))) == {
         "sharing.timeSlicing.replicas": 2,
         "sharing.timeSlicing.renameByDefault": True,
         "sharing.timeSlicing.failRequestsGreaterThanOne": True,
@@ -66,11 +71,11 @@ def test_settings_when_silent_have_bottlerockets_defaults() -> None:
 
 @pytest.mark.parametrize("text", ["", "#!/bin/sh\necho hello [", "[settings.host]\nname = 'x'\n"])
 def test_settings_when_they_say_nothing_of_gpus_are_empty(text: str) -> None:
-    assert by_text(read_settings(encode(text))) == {}
+    assert by_text(read_fields(encode(text))) == {}
 
 
 def test_settings_when_not_base64_are_empty() -> None:
-    assert read_settings("not base64!") == {}
+    assert read_fields("not base64!") == {}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ CUTS = st.builds(MigCut, st.sampled_from(["1g.5gb", "3g.20gb"]), st.just("single
 def test_settings_when_read_again_are_what_was_wanted(sharing: Sharing, pods: int | None) -> None:
     said = {} if pods is None else {MAX_PODS: pods}
 
-    assert read_settings(user_data(sharing, A100, pods)) == sharing_fields(sharing) | said
+    assert read_fields(user_data(sharing, A100, pods)) == sharing_fields(sharing) | said
 
 
 def test_user_data_when_only_pods_are_limited_is_one_table() -> None:

@@ -8,11 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpukube_eks.pool.nodeadm import max_pods_data, read_max_pods
+from gpukube.core.fields import MAX_PODS
+from gpukube.gpu.models import model_named
+from gpukube.gpu.sharing import Sharing
+from gpukube_eks.userdata.merging import Ours, new_data, read_fields
 
 
 def encode(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+def max_pods_data(pods: int) -> str:
+    return new_data(Ours({MAX_PODS: pods}, model_named("A100-40GB"), Sharing()), rocket=False)
+
+
+def read_max_pods(encoded: str) -> object:
+    return read_fields(encoded, rocket=False).get(MAX_PODS)
 
 
 def mime(*configs: str) -> str:

@@ -1,0 +1,176 @@
+"""Settings of a live group's nodes: changed and carried next to user data of others (finding S1-2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, FieldPath, hugepages, kubelet, sysctl
+from gpukube.core.jsontree import text
+from gpukube.core.values import Change, Observed
+from gpukube.errors import SpecError
+from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.settings import carried
+from gpukube_eks.pool.template import changed_data
+from gpukube_eks.pool.translate import group_of
+from gpukube_eks.pool.updates import find_row
+from tests.unit.gpukube_eks.samples import desired_of, eks_target
+from tests.unit.gpukube_eks.user_data import RAID, ROCKET, SCRIPT, decode, encode, mime
+
+SLICES = FieldPath("sharing", "timeSlicing", "replicas")
+
+
+def live_group(user_data: str, **target: object) -> Observed:
+    made = desired_of(eks_target(**target))  # type: ignore[arg-type]  # test data
+    return observe_group(group_of(made), {"UserData": user_data} if user_data else {"EbsOptimized": True}, {})
+
+
+def test_change_when_e_efa_was_adopted_keeps_raid_and_cpu_manager() -> None:
+    live = live_group(encode(mime(SCRIPT, RAID)))
+
+    data = changed_data(eks_target(max_pods=64), live, {MAX_PODS})
+
+    changed = decode(str(data["UserData"]))
+    assert changed.startswith(mime(SCRIPT, RAID).removesuffix("--//--\n"))
+    fields = observe_group(live.native, data, {}).fields
+    assert (fields[LOCAL_STORAGE], fields[kubelet("cpuManagerPolicy")], fields[MAX_PODS]) == ("ephemeral", "static", 64)
+
+
+def test_change_when_e_br_was_adopted_keeps_labels_and_admin_container() -> None:
+    live = live_group(encode(ROCKET), image="bottlerocket")
+    target = eks_target(image="bottlerocket", sharing=Sharing(None, Slicing("time-slicing", 8)))
+
+    data = changed_data(target, live, {SLICES})
+
+    assert decode(str(data["UserData"])).startswith(ROCKET)
+    assert observe_group(live.native, data, {}).fields[SLICES] == 8
+
+
+def test_plan_when_user_data_of_others_stays_names_its_keys() -> None:
+    live = live_group(encode(mime(SCRIPT, RAID)))
+
+    row = find_row(Change(MAX_PODS, None, 64), (), live)
+
+    assert row.sentence.endswith(
+        "user data of others stays: kubelet.flags: (hidden), kubelet.config.cpuManagerPolicy: static, "
+        "instance.localStorage.strategy: RAID0, text/x-shellscript (32 bytes, sha256:9622a5ec21dfe054); "
+        "text/x-shellscript (32 bytes, sha256:9622a5ec21dfe054) may change what is written here"
+    )
+    assert "hunter2" not in str(row)
+
+
+def test_plan_when_user_data_is_large_says_that_eks_needs_room() -> None:
+    live = live_group(encode(mime(SCRIPT + "x" * 13_000 + "\n")))
+
+    assert (
+        "bytes, and EKS adds its own part: more than 16384 are refused"
+        in find_row(Change(MAX_PODS, None, 64), (), live).sentence
+    )
+
+
+def test_plan_when_only_gpukube_wrote_user_data_says_nothing_of_others() -> None:
+    made = desired_of(eks_target(max_pods=60))
+    data = cast("dict[str, dict[str, object]]", made.create.params)["launchTemplate"]["LaunchTemplateData"]
+    live = observe_group(group_of(made), cast("dict[str, object]", data), {})
+
+    assert "others" not in find_row(Change(MAX_PODS, 60, 64), (), live).sentence
+
+
+def test_change_when_others_set_the_key_is_refused_at_the_field() -> None:
+    live = live_group(encode(mime(RAID)))
+
+    with pytest.raises(SpecError) as caught:
+        changed_data(eks_target(kubelet={"cpuManagerPolicy": "none"}), live, {kubelet("cpuManagerPolicy")})
+
+    (found,) = caught.value.diagnostics
+    assert found.code == "user-data"
+    assert "kubelet.config.cpuManagerPolicy" in found.seen
+    assert found.fix
+
+
+def test_change_when_others_format_the_disks_that_are_to_stay_raw_is_refused() -> None:
+    live = live_group(encode(mime(RAID)))
+    assert live.fields[LOCAL_STORAGE] == "ephemeral"
+
+    with pytest.raises(SpecError, match="localStorage"):
+        changed_data(eks_target(local_storage="raw"), live, {LOCAL_STORAGE})
+
+
+def test_change_when_the_image_is_an_own_one_is_refused() -> None:
+    live = live_group(encode("#!/bin/sh\n"))
+    live = replace(live, native={**live.native, "amiType": "CUSTOM"})
+
+    with pytest.raises(SpecError, match="names an image"):
+        changed_data(eks_target(max_pods=64), live, {MAX_PODS})
+
+
+SETTINGS: dict[str, object] = {
+    "kubelet": {"cpuManagerPolicy": "static", "allowedUnsafeSysctls": ["net.core.somaxconn"]},
+    "sysctls": {"net.core.somaxconn": "4096"},
+    "hugepages": {"2Mi": 5128},
+    "local_storage": "ephemeral",
+}
+
+
+@pytest.mark.parametrize("image", ["", "bottlerocket"])
+def test_settings_when_created_are_read_back_without_a_difference(image: str) -> None:
+    made = desired_of(eks_target(image=image, **SETTINGS))  # type: ignore[arg-type]  # test data
+    data = cast("dict[str, dict[str, object]]", made.create.params)["launchTemplate"]["LaunchTemplateData"]
+
+    live = observe_group(group_of(made), cast("dict[str, object]", data), {})
+
+    above = ("kubelet", "sysctls", "hugepages", "localStorage")
+    declared = {path: value for path, value in made.fields.items() if path[0] in above}
+    assert {path: value for path, value in live.fields.items() if path[0] in above} == declared
+    assert live.written >= {sysctl("net.core.somaxconn"), hugepages("2Mi"), LOCAL_STORAGE}
+
+
+@pytest.mark.parametrize("image", ["", "bottlerocket"])
+def test_setting_when_it_left_the_spec_is_removed_and_the_others_stay(image: str) -> None:
+    made = desired_of(eks_target(image=image, max_pods=60, **SETTINGS))  # type: ignore[arg-type]  # test data
+    data = cast("dict[str, dict[str, object]]", made.create.params)["launchTemplate"]["LaunchTemplateData"]
+    live = observe_group(group_of(made), cast("dict[str, object]", data), {})
+    target = eks_target(image=image, **{**SETTINGS, "sysctls": {}})  # type: ignore[arg-type]  # test data
+
+    changed = changed_data(target, live, {sysctl("net.core.somaxconn")})
+
+    now = observe_group(group_of(made), changed, {}).fields
+    assert sysctl("net.core.somaxconn") not in now
+    assert now == {path: value for path, value in live.fields.items() if path in now}
+    assert {MAX_PODS, kubelet("cpuManagerPolicy"), hugepages("2Mi")} <= now.keys()
+
+
+def test_replacement_when_carried_has_the_user_data_of_others_byte_for_byte() -> None:
+    live = live_group(encode(mime(SCRIPT, RAID)))
+    desired = desired_of(eks_target("p5.48xlarge", max_pods=64))
+
+    made = carried(desired, live)
+
+    data = decode(text(made.create.params, "launchTemplate", "LaunchTemplateData", "UserData"))
+    assert data.startswith(mime(SCRIPT, RAID).removesuffix("--//--\n"))
+    assert "maxPods: 64" in data
+    assert replace(made, create=desired.create) == desired
+
+
+def test_replacement_when_nothing_is_of_others_stays_as_it_is() -> None:
+    desired = desired_of(eks_target("p5.48xlarge", max_pods=64))
+
+    assert carried(desired, live_group("")) is desired
+    own = text(desired.create.params, "launchTemplate", "LaunchTemplateData", "UserData")
+    assert carried(desired, live_group(own)) is desired
+
+
+def test_replacement_when_another_image_family_reads_no_such_user_data_has_none() -> None:
+    desired = desired_of(eks_target(image="bottlerocket"))
+
+    assert carried(desired, live_group(encode(mime(SCRIPT)))) is desired
+
+
+def test_replacement_when_others_set_the_key_is_refused() -> None:
+    live = live_group(encode(mime(RAID)))
+
+    with pytest.raises(SpecError, match="cpuManagerPolicy"):
+        carried(desired_of(eks_target(kubelet={"cpuManagerPolicy": "none"})), live)
