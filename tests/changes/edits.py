@@ -228,6 +228,17 @@ _EKS = [
     Edit({**_G4, "zones": ["us-east-1a", "us-east-1b"]}, {"zones": ["us-east-1b", "us-east-1a"]}, {}),
     Edit({**_G4, "disk": {"sizeGiB": 100}}, {"disk": {"sizeGiB": 200}}, {"disk.sizeGiB": D}),
     Edit({**_G4, "disk": {"sizeGiB": 100, "type": "gp3"}}, {"disk": {"sizeGiB": 100, "type": "gp2"}}, {"disk.type": D}),
+    *(
+        Edit({**_G4, "disk": {name: old}}, {"disk": {name: new}}, {f"disk.{name}": D})
+        for name, old, new in (("iops", 6000, 4000), ("throughput", 500, 250), ("encrypted", True, False))
+    ),
+    Edit(_G4, {"disk": {"kmsKey": "alias/ml"}}, {"disk.kmsKey": D, "disk.encrypted": D}),
+    Edit({**_ROCKET, "disk": {"encrypted": True}}, {"disk": {"encrypted": False}}, {"disk.encrypted": D}),
+    Edit(
+        {**_G4, "disk": {"sizeGiB": 100, "type": "io2", "iops": 5000}},
+        {"disk": {"sizeGiB": 100, "type": "gp3"}},
+        {"disk.type": D},
+    ),
     Edit(_ROCKET, {"sharing": _slices(4)}, {f"{_TS}.replicas": D, **_NOW_THREE, SEEN: I}),
     Edit({**_ROCKET, "sharing": _slices(4)}, {"sharing": _slices(6)}, {f"{_TS}.replicas": D, SEEN: I}),
     Edit({**_ROCKET, "sharing": _slices(4)}, {"sharing": None}, {f"{_TS}.replicas": D, **_NOW_THREE, SEEN: I}),

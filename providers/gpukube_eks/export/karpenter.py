@@ -137,14 +137,17 @@ def _node_class(pool: ExportedPool, owned: str) -> dict[str, object]:
 
 def _device(device: Mapping[str, object]) -> dict[str, object]:
     disk = tree(device, "Ebs")
-    return {
-        "deviceName": device.get("DeviceName"),
-        "ebs": {
-            "volumeSize": f"{disk.get('VolumeSize')}Gi",
-            "volumeType": disk.get("VolumeType"),
-            "deleteOnTermination": disk.get("DeleteOnTermination"),
-        },
+    ebs = {
+        "volumeSize": f"{disk['VolumeSize']}Gi" if "VolumeSize" in disk else None,
+        "volumeType": disk.get("VolumeType"),
+        "iops": disk.get("Iops"),
+        "throughput": disk.get("Throughput"),
+        "encrypted": disk.get("Encrypted"),
+        "kmsKeyID": disk.get("KmsKeyId"),
+        "deleteOnTermination": disk.get("DeleteOnTermination"),
     }
+    kept = {name: value for name, value in ebs.items() if value is not None}
+    return {"deviceName": device.get("DeviceName"), "ebs": kept}
 
 
 def _name(pool: ExportedPool) -> str:

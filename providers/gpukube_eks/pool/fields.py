@@ -22,6 +22,7 @@ from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import integer, strings, text, texts, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
+from gpukube_eks.pool.disks import is_encrypted
 from gpukube_eks.pool.marks import FORM, copy_tags
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, is_block, read_capacity
 from gpukube_eks.pool.settings import node_settings
@@ -29,9 +30,9 @@ from gpukube_eks.pool.template import template_fields
 from gpukube_eks.pool.upgrades import NO_SURGE, SURGE, update_config, upgrade_fields, upgrade_members
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
+    from gpukube.core.values import Change, Disk, TaintEffect, Target, UpdateRow
 
 UPDATE_CONFIG: Final = "update_nodegroup_config"
 UPDATE_VERSION: Final = "update_nodegroup_version"
@@ -248,6 +249,18 @@ _NO_FIELD: Final = "EKS has no field for it"
 _BY_USER_DATA: Final = "the launch template's user data"
 _BY_TEMPLATE: Final = "the disk of the pool's launch template"
 
+
+def _disk_row(path: FieldPath, get: Callable[[Disk], object]) -> Binding[GroupDraft, Live]:
+    """Return the row of a property of the disk in the launch template."""
+    return Binding(
+        path=path,
+        get=lambda draft: get(draft.target.disk),
+        read=lambda live: live.template.get(path),
+        effect=_NEW_DISK,
+        ability=Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
+    )
+
+
 BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     Binding(
         path=paths.COUNT,
@@ -353,13 +366,11 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         ability=Ability("emulated", _BY_TEMPLATE, "EKS accepts the disk only in the launch template"),
         feature="disk.size",
     ),
-    Binding(
-        path=paths.DISK_TYPE,
-        get=lambda draft: draft.target.disk.type,
-        read=lambda live: live.template.get(paths.DISK_TYPE),
-        effect=_NEW_DISK,
-        ability=Ability("emulated", _BY_TEMPLATE, _NO_FIELD),
-    ),
+    _disk_row(paths.DISK_TYPE, lambda disk: disk.type),
+    _disk_row(paths.DISK_IOPS, lambda disk: disk.iops),
+    _disk_row(paths.DISK_THROUGHPUT, lambda disk: disk.throughput),
+    _disk_row(paths.DISK_ENCRYPTED, is_encrypted),
+    _disk_row(paths.DISK_KMS_KEY, lambda disk: disk.kms_key or None),
     Binding(
         path=FieldPath("sharing", "*"),
         effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (Bottlerocket user data)", UPDATE_VERSION),
@@ -509,10 +520,6 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
 
 _NOT_SET: Final = dict.fromkeys(
     (
-        "disk.iops",
-        "disk.throughput",
-        "disk.encrypted",
-        "disk.kmsKey",
         "network.highSpeed",
         "placement.compact",
         "placement.named",

@@ -16,8 +16,8 @@ from gpukube.core.fields import FieldPath, label
 from gpukube.core.jsontree import strings
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.facts.images import DEFAULT_IMAGE, IMAGES
+from gpukube_eks.pool.disks import DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE
 from gpukube_eks.pool.renewing import RELEASE
-from gpukube_eks.pool.template import DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE
 from gpukube_eks.pool.translate import ACCELERATOR_LABEL, accelerator_name
 from gpukube_eks.pool.upgrades import SURGE
 

@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import DISK_SIZE, DISK_TYPE, FieldPath
 from gpukube.core.jsontree import at, text, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.disks import changed_disks, new_disks, read_disk
 from gpukube_eks.pool.purchase import bought_data
 from gpukube_eks.pool.settings import TEMPLATE_DATA, changed_user_data, user_data
 from gpukube_eks.userdata.merging import is_setting, read_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from gpukube.core.jsontree import Tree
+    from gpukube.core.fields import FieldPath
     from gpukube.core.values import Observed, Target
     from gpukube_eks.facts.images import Image
 
@@ -33,9 +33,6 @@ CLUSTER_TAG: Final = "gpukube.io/cluster"
 GROUP_TAG: Final = "gpukube.io/nodegroup"
 """Tag of a template: name of the node group it is for."""
 
-DEFAULT_DISK_GIB: Final = 100
-"""Default disk size: a few GPU images fill EKS's default of 20 GiB, and pods are evicted (eksctl-io/eksctl#780)."""
-DEFAULT_DISK_TYPE: Final = "gp3"
 _HOPS: Final = 2
 """Hop limit: pods are one hop farther from the metadata service than the node (docs: eks/best-practices, IMDS)."""
 _LONGEST_NAME: Final = 128
@@ -63,16 +60,7 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
         GROUP_TAG: target.name,
     }
     data: dict[str, object] = {
-        "BlockDeviceMappings": [
-            {
-                "DeviceName": _device(bottlerocket=image.system == "bottlerocket"),
-                "Ebs": {
-                    "VolumeSize": target.disk.size_gib or DEFAULT_DISK_GIB,
-                    "VolumeType": target.disk.type or DEFAULT_DISK_TYPE,
-                    "DeleteOnTermination": True,
-                },
-            }
-        ],
+        "BlockDeviceMappings": new_disks(target.disk, rocket=image.system == "bottlerocket"),
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
     }
     if target.tags:
@@ -102,9 +90,7 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
     rocket = is_bottlerocket(str(observed.native.get("amiType")))
     data: dict[str, object] = {}
     if any(field.is_below("disk") for field in fields):
-        data["BlockDeviceMappings"] = _changed_disks(
-            target, trees(live, "BlockDeviceMappings"), _device(bottlerocket=rocket)
-        )
+        data["BlockDeviceMappings"] = changed_disks(target.disk, trees(live, "BlockDeviceMappings"), rocket=rocket)
     if changed := [field for field in fields if field.is_below("sharing") or is_setting(field)]:
         data["UserData"] = changed_user_data(target, observed, text(live, "UserData"), changed)
     if any(field.is_below("capacity") for field in fields):
@@ -115,25 +101,10 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
     return data
 
 
-def _changed_disks(target: Target, live: Sequence[Tree], name: str) -> list[dict[str, object]]:
-    """Change the nodes' disk among the live ones; throughput and IOPS depend on its type and are dropped with it."""
-    ours: Tree = next((device for device in live if device.get("DeviceName") == name), {})
-    disk = tree(ours, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
-    if target.disk.type and target.disk.type != disk.get("VolumeType"):
-        disk = {key: value for key, value in disk.items() if key not in ("Iops", "Throughput")}
-        disk["VolumeType"] = target.disk.type
-    disk["VolumeSize"] = target.disk.size_gib or disk.get("VolumeSize") or DEFAULT_DISK_GIB
-    return [{**ours, "DeviceName": name, "Ebs": disk}, *(dict(device) for device in live if device is not ours)]
-
-
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:
-    """Return the comparable fields of a live template's data; None for those that it does not set."""
-    disk: Mapping[str, object] = {}
-    for device in trees(data, "BlockDeviceMappings"):
-        if device.get("DeviceName") == _device(bottlerocket=is_bottlerocket(ami_type)):
-            disk = tree(device, "Ebs")
-    settings = read_fields(text(data, "UserData"), rocket=is_bottlerocket(ami_type))
-    return {DISK_SIZE: disk.get("VolumeSize"), DISK_TYPE: disk.get("VolumeType"), **settings}
+    """Return the comparable fields of a live template's data that it sets."""
+    rocket = is_bottlerocket(ami_type)
+    return {**read_disk(data, rocket=rocket), **read_fields(text(data, "UserData"), rocket=rocket)}
 
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:
@@ -159,11 +130,6 @@ def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[
     found = {str(one.get("ResourceType")): tags_of(one) for one in trees(live, "TagSpecifications")}
     found |= {kind: {**found.get(kind, {}), **tags} for kind in ("instance", "volume")}
     return [_tag(kind, given) for kind, given in sorted(found.items())]
-
-
-def _device(*, bottlerocket: bool) -> str:
-    """Return the disk for images and pods; Bottlerocket has two (terraform-aws-modules/terraform-aws-eks#3180)."""
-    return "/dev/xvdb" if bottlerocket else "/dev/xvda"
 
 
 def _tag(kind: str, tags: Mapping[str, str]) -> dict[str, object]:

@@ -14,11 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core import binding
-from gpukube.core.fields import CAPACITY_TYPE, COUNT, LEAST, MOST, FieldPath
+from gpukube.core.fields import CAPACITY_TYPE, COUNT, DISK_ENCRYPTED, DISK_KMS_KEY, LEAST, MOST, FieldPath
+from gpukube.core.jsontree import tree
 from gpukube.core.values import UpdateRow
+from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.disks import starts_from_snapshot
 from gpukube_eks.pool.fields import BINDINGS, BLOCK_FIELD, RESERVATION_FIELD, STOPS_FIRST, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.pool.renewing import RELEASE
-from gpukube_eks.pool.settings import describe_kept
+from gpukube_eks.pool.settings import TEMPLATE_DATA, describe_kept
 from gpukube_eks.userdata.merging import is_setting
 
 if TYPE_CHECKING:
@@ -80,7 +83,18 @@ def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | Non
         return _bought(change, beside, binding.adjusted(BINDINGS, change, row))
     if change.field == RELEASE:
         return _release(change, row)
+    if change.field in (DISK_ENCRYPTED, DISK_KMS_KEY):
+        return _encryption(live, row)
     return binding.adjusted(BINDINGS, change, row)
+
+
+def _encryption(live: Observed | None, row: UpdateRow) -> UpdateRow:
+    """Reject encryption of a disk that starts from a snapshot (botocore ec2 LaunchTemplateEbsBlockDeviceRequest)."""
+    rocket = is_bottlerocket(str(live.native.get("amiType"))) if live else False
+    if live is None or not starts_from_snapshot(tree(live.native, TEMPLATE_DATA), rocket=rocket):
+        return row
+    sentence = "EC2 accepts no encryption of a disk that starts from a snapshot, like that of the live launch template"
+    return replace(row, kind="refused", sentence=sentence, call="")
 
 
 def _bought(change: Change, beside: Sequence[Change], row: UpdateRow) -> UpdateRow:

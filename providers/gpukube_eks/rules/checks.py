@@ -16,6 +16,7 @@ from gpukube.visible import spell_out_lookalikes
 from gpukube_eks.facts.regions import REGIONS
 from gpukube_eks.pool.native import check_native
 from gpukube_eks.rules.capacity import CAPACITY_CHECKS
+from gpukube_eks.rules.disks import DISK_CHECKS
 from gpukube_eks.rules.images import IMAGE_CHECKS
 from gpukube_eks.rules.labels import KEY_CHECKS
 from gpukube_eks.rules.node_settings import SETTING_CHECKS
@@ -41,7 +42,7 @@ _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node g
 
 def check_target(target: Target) -> list[Finding]:
     """Return everything that EKS would reject, or accept although it cannot work."""
-    checks = (*_CHECKS, *IMAGE_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS, *SETTING_CHECKS)
+    checks = (*_CHECKS, *IMAGE_CHECKS, *DISK_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS, *SETTING_CHECKS)
     return [finding for check in checks for finding in check(target)] + check_native(target)
 
 

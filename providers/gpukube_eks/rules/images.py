@@ -1,4 +1,4 @@
-"""Rules for images, releases, versions, and disks: what EKS rejects, and what their settings do not support.
+"""Rules for images, releases, and versions: what EKS rejects, and what their settings do not support.
 
 In scope: pure checks from a target to diagnostics, listed in `IMAGE_CHECKS`. Out of scope: the tables of images
 (`facts.images`) and of Bottlerocket's settings (`userdata.bottlerocket`).
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-_LEAST_DISK_GIB: Final = 20  # cilium/cilium#43051: smaller than the snapshot of AL2023
-_ENOUGH_GIB: Final = 50
-"""Disk size below which a few GPU images fill the disk (eksctl-io/eksctl#780, awslabs/kubeflow-manifests#782)."""
-_OTHER_DISKS: Final = {
-    "io": "io1 and io2 also need a number of IOPS (EC2 EbsBlockDevice)",
-    "st": "st1 and sc1 cannot be boot volumes (EC2 EbsBlockDevice)",
-    "sc": "st1 and sc1 cannot be boot volumes (EC2 EbsBlockDevice)",
-}
-"""Prefix of an EC2 disk type -> why nodes cannot use it."""
-_MOST_GIB: Final = {"gp3": 65_536, "gp2": 16_384}  # botocore ec2 EbsBlockDevice.VolumeSize
-_DISK_TYPES: Final = tuple(_MOST_GIB)
 _DRIVER_595: Final = frozenset({"g7"})
 """Families whose GPUs need a newer driver than the images include (awslabs/amazon-eks-ami, doc/usage/g7-ami.md)."""
 _GONE: Final[Mapping[str, str]] = dict.fromkeys(
@@ -85,37 +74,6 @@ def _suggest_image(image: str) -> str:
     if found := system_of(image):
         return f"write {found}"
     return f"write {' or '.join(SYSTEMS)}, or leave image out"
-
-
-def _disk(target: Target) -> Iterator[Finding]:
-    size, kind = target.disk.size_gib, target.disk.type
-    if size is not None and size < _LEAST_DISK_GIB and target.image != "bottlerocket":
-        message = f"disk.sizeGiB is {size}, less than the image needs"
-        fix = f"write {_LEAST_DISK_GIB} or more; 100 leaves room for GPU images"
-        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=fix)
-    elif size is not None and size > (most := _MOST_GIB.get(kind or "", max(_MOST_GIB.values()))):
-        message = f"disk.sizeGiB is {size}, more than the maximum of an EBS volume"
-        why = ", ".join(f"{name} has at most {limit:,} GiB" for name, limit in _MOST_GIB.items())
-        yield Finding("eks-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {most} or less", why=why)
-    elif size is not None and size < _ENOUGH_GIB:
-        yield Finding(
-            "eks-disk-small",
-            target.locator.at("disk.sizeGiB"),
-            f"disk.sizeGiB is {size}, enough for only a few GPU images",
-            fix="write 100 or more",
-            why="the kubelet evicts pods when images fill the disk (eksctl-io/eksctl#780)",
-            severity="warning",
-        )
-    if kind is not None and size is None:
-        message = "disk.type needs disk.sizeGiB"
-        fix = "add sizeGiB; 100 leaves room for GPU images"
-        why = "EKS's default of 20 GiB is too small for GPU images"
-        yield Finding("eks-disk-size", target.locator.at("disk"), message, fix=fix, why=why)
-    if kind is not None and kind not in _DISK_TYPES:
-        message = f'disk.type is "{kind}", which gpukube does not support for node disks'
-        why = _OTHER_DISKS.get(kind[:2], "")
-        fix = f"write {' or '.join(_DISK_TYPES)}"
-        yield Finding("eks-disk-type", target.locator.at("disk.type"), message, fix=fix, why=why)
 
 
 def _bottlerocket(target: Target) -> Iterator[Finding]:
@@ -274,7 +232,6 @@ def _coherent(target: Target) -> Iterator[Finding]:
 
 IMAGE_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _image,
-    _disk,
     _bottlerocket,
     _bottlerocket_plugin,
     _bottlerocket_driver,
