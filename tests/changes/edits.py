@@ -232,6 +232,10 @@ _EKS = [
         Edit({**_G4, "disk": {name: old}}, {"disk": {name: new}}, {f"disk.{name}": D})
         for name, old, new in (("iops", 6000, 4000), ("throughput", 500, 250), ("encrypted", True, False))
     ),
+    Edit(_G4, {"localStorage": "ephemeral"}, {"localStorage": D}),
+    Edit(_G4, {"kubelet": {"podPidsLimit": 4096}}, {"kubelet.podPidsLimit": D}),
+    Edit(_ROCKET, {"sysctls": {"net.core.somaxconn": "4096"}}, {"sysctls[net.core.somaxconn]": D}),
+    Edit(_G4, {"hugepages": {"2Mi": 512}}, {"hugepages.2Mi": D}),
     Edit(_G4, {"disk": {"kmsKey": "alias/ml"}}, {"disk.kmsKey": D, "disk.encrypted": D}),
     Edit({**_ROCKET, "disk": {"encrypted": True}}, {"disk": {"encrypted": False}}, {"disk.encrypted": D}),
     Edit(

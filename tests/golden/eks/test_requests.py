@@ -24,6 +24,7 @@ from gpukube.core.resolve import promise_of, resolve_targets
 from gpukube.core.values import Ownership
 from gpukube.spec.loading.load import load_specs
 from gpukube_eks import EksProvider
+from gpukube_eks.pool.purchase import capacity_type
 from gpukube_eks.pool.translate import with_place
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def test_group_when_created_always_says_what_eks_would_choose_otherwise(example:
         (disk,) = cast("list[Mapping[str, Json]]", data["BlockDeviceMappings"])
 
         assert str(group["amiType"]).endswith("_NVIDIA")
-        assert group["capacityType"] == ("CAPACITY_BLOCK" if "capacity-block" in example.stem else "ON_DEMAND")
+        assert group["capacityType"] == capacity_type(desired.target.capacity)
         assert ("InstanceMarketOptions" in data) == (group["capacityType"] == "CAPACITY_BLOCK")
         assert cast("Json", group["scalingConfig"]).keys() == {"minSize", "maxSize", "desiredSize"}
         assert cast("Json", group["launchTemplate"])["name"] == template["LaunchTemplateName"]
