@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from gpukube.core.jsontree import at
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from gpukube.core.fields import FieldPath
     from gpukube.core.jsontree import Tree
@@ -42,9 +44,11 @@ class Member:
     defaults: tuple[object, ...] = ()
 
 
+_UNKNOWN: Final = Member("unsupported", reason="this version of gpukube does not know it")
+
 Members: TypeAlias = Mapping[str, Member]
 """Path of a member by wire names ("config.kubeletConfig.cpuManagerPolicy", "config.labels.*") -> how it is treated. The
-members of a message may be classified together by the path of the message."""
+members of a message that have no entry are treated as the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,45 +79,53 @@ def chosen_members(live: Tree, members: Members, cloud: str) -> tuple[Chosen, ..
         members: The provider's table.
         cloud: Name of the provider, the first step of paths without a field of the spec.
     """
-    return tuple(_chosen(live, (), members, cloud))
+    return tuple(one for one, is_default in _walk(live, (), members, cloud) if not is_default)
 
 
-def lost_members(chosen: tuple[Chosen, ...], create: Tree, changed: Iterable[FieldPath] = ()) -> tuple[Chosen, ...]:
+def set_members(create: Tree, members: Members, cloud: str) -> tuple[Chosen, ...]:
+    """Return the members that a create request sets, also to defaults; arguments as for `chosen_members`."""
+    return tuple(one for one, _ in _walk(create, (), members, cloud))
+
+
+def lost_members(chosen: Iterable[Chosen], create: Tree, declared: Iterable[FieldPath]) -> tuple[Chosen, ...]:
     """Return the chosen members that a new pool would not have, although nobody asked for that.
 
     Args:
         chosen: The chosen members of a live pool.
-        create: The object of the create request; a member that it sets, to whatever value, is not lost.
-        changed: Fields that differ between the spec and the live pool. The plan shows them, so they are not lost.
+        create: The object of the create request.
+        declared: Fields of the declared pool (Desired.fields): what they change is a difference of the spec, which the
+            plan shows. So are the plan's other changes.
     """
-    shown = tuple(map(str, changed))
-    return tuple(one for one in chosen if not _is_set(create, one.wire) and not _is_shown(one.path, shown))
+    fields = tuple(map(str, declared))
+    return tuple(one for one in chosen if not is_declared(one.path, fields) and at(create, *one.wire) != one.value)
 
 
-def _is_shown(path: str, shown: tuple[str, ...]) -> bool:
-    """Return whether a field, its message, or a part of it is among the changed fields."""
-    return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in shown)
+def is_declared(path: str, fields: Collection[str]) -> bool:
+    """Return whether a field, its message, or a part of it is among the texts of fields."""
+    return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in fields)
 
 
-def _chosen(node: Tree, above: tuple[str, ...], members: Members, cloud: str) -> Iterator[Chosen]:
+def _walk(node: Tree, above: tuple[str, ...], members: Members, cloud: str) -> Iterator[tuple[Chosen, bool]]:
     for key, value in node.items():
         wire = (*above, key)
         name = ".".join(wire)
         keyed = members.get(".".join((*above, ANY_KEY)))
         member = members.get(name) or keyed
-        if member is None and isinstance(value, Mapping) and value:
-            yield from _chosen(value, wire, members, cloud)
+        if isinstance(value, Mapping) and value and (member is None or _has_below(members, name)):
+            yield from _walk(value, wire, members, cloud)
             continue
-        member = member or Member("unsupported", reason="this version of gpukube does not know it")
+        member = member or _around(members, above)
         unset = (None,) if keyed else _NOTHING  # the empty value of a label is a choice
-        if member.kind != "server" and value not in (*unset, *member.defaults):
+        if member.kind != "server" and value not in unset:
             path = member.spec.replace(ANY_KEY, key) or f"{cloud}.{name}"
-            yield Chosen(path, wire, member.kind, value, member.reason)
+            yield Chosen(path, wire, member.kind, value, member.reason), value in member.defaults
 
 
-def _is_set(node: object, path: tuple[str, ...]) -> bool:
-    for step in path:
-        if not isinstance(node, Mapping) or step not in node:
-            return False
-        node = node[step]
-    return True
+def _has_below(members: Members, name: str) -> bool:
+    return any(path.startswith(f"{name}.") for path in members)
+
+
+def _around(members: Members, above: tuple[str, ...]) -> Member:
+    """Return the entry of the nearest message around a member that has none."""
+    paths = (".".join(above[:steps]) for steps in range(len(above), 0, -1))
+    return next((members[path] for path in paths if path in members), _UNKNOWN)

@@ -83,6 +83,7 @@ class EksExtras(Extras):
     policies = part(".rules.permissions:write_policies")
     managers = part(".pool.managers:managers_of")
     chosen_fields = part(".pool.importing:chosen_fields")
+    members = part(".pool.members:MEMBERS")
     check_coexistence = part(".rules.coexistence:check_coexistence")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpukube.core.members import is_declared
 from gpukube.errors import Finding, SpecError, Where
 
 if TYPE_CHECKING:
@@ -96,7 +97,11 @@ def _lost(plan: PoolPlan, provider: Provider) -> tuple[Chosen, ...]:
     if members is None or live is None or not replaces or live.state == "deleting" or not live.fields:
         return ()
     new = (plan.replacement and plan.replacement.successor) or plan.desired
-    return members.lost(live, provider.requests.carry(new, live)) if new else ()
+    if new is None:
+        return ()
+    shown = [str(one.change.field) for one in plan.changes]
+    lost = members.lost(live, provider.requests.carry(new, live))
+    return tuple(one for one in lost if not is_declared(one.path, shown))  # those are differences of the spec
 
 
 def _refused(plan: PoolPlan, lost: Sequence[Chosen]) -> Iterator[Finding]:

@@ -48,12 +48,12 @@ def new_disks(disk: Disk, *, rocket: bool) -> list[dict[str, object]]:
         **_performance(disk),
         **_encryption(disk),
     }
-    return _with_system_disk([{"DeviceName": _name(rocket=rocket), "Ebs": ebs}], disk, rocket=rocket)
+    return _with_system_disk([{"DeviceName": disk_device(rocket=rocket), "Ebs": ebs}], disk, rocket=rocket)
 
 
 def changed_disks(disk: Disk, live: Sequence[Tree], *, rocket: bool) -> list[dict[str, object]]:
     """Change the nodes' disk among the live ones; throughput and IOPS depend on its type and are dropped with it."""
-    name = _name(rocket=rocket)
+    name = disk_device(rocket=rocket)
     ours: Tree = next((device for device in live if device.get("DeviceName") == name), {})
     ebs = tree(ours, "Ebs") or {"VolumeType": DEFAULT_DISK_TYPE, "DeleteOnTermination": True}
     if disk.type and disk.type != ebs.get("VolumeType"):
@@ -77,7 +77,7 @@ def starts_from_snapshot(data: Mapping[str, object], *, rocket: bool) -> bool:
 
 
 def _live_disk(data: Mapping[str, object], *, rocket: bool) -> Mapping[str, object]:
-    name = _name(rocket=rocket)
+    name = disk_device(rocket=rocket)
     found = [tree(one, "Ebs") for one in trees(data, "BlockDeviceMappings") if one.get("DeviceName") == name]
     return found[-1] if found else {}
 
@@ -113,6 +113,6 @@ def _encrypted(ebs: Tree, disk: Disk) -> dict[str, object]:
     return {name: value for name, value in found.items() if name != "KmsKeyId" or found.get("Encrypted") is not False}
 
 
-def _name(*, rocket: bool) -> str:
+def disk_device(*, rocket: bool) -> str:
     """Return the disk for images and pods; Bottlerocket has two (terraform-aws-modules/terraform-aws-eks#3180)."""
     return _DATA if rocket else _ROOT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.fields import FieldPath
+from gpukube.core.fields import FieldPath, label
 from gpukube.core.members import Chosen, Member, chosen_members, lost_members
 
 MEMBERS = {
@@ -52,7 +52,8 @@ def test_member_when_no_spec_can_say_it_then_has_a_reason() -> None:
 def test_create_request_when_it_lacks_a_chosen_member_then_it_is_lost() -> None:
     live = {"disk": {"size": 200}, "repair": False, "labels": {"team": "a", "env": "b"}}
     create = {"disk": {"size": 50}, "labels": {"team": "c"}}
-    found = lost_members(chosen_members(live, MEMBERS, "nimbus"), create)
+    chosen = chosen_members(live, MEMBERS, "nimbus")
+    found = lost_members(chosen, create, [FieldPath("disk", "sizeGiB"), label("team")])
     assert [one.path for one in found] == ["nimbus.repair", "labels[env]"]
 
 
@@ -70,3 +71,15 @@ def test_member_when_the_plan_shows_its_change_then_it_is_not_lost(changed: str,
     chosen = chosen_members({"repair": False, "labels": {"env": "b"}}, MEMBERS, "nimbus")
     found = lost_members(chosen, {}, [FieldPath.parse(changed)])
     assert [one.path for one in found] == expected
+
+
+def test_create_request_when_it_has_a_value_that_no_spec_asked_for_then_the_live_one_is_lost() -> None:
+    chosen = chosen_members({"disk": {"size": 200}, "repair": False}, MEMBERS, "nimbus")
+    found = lost_members(chosen, {"disk": {"size": 50}, "repair": False}, [FieldPath("disk", "type")])
+    assert [one.path for one in found] == ["disk.sizeGiB"]
+
+
+def test_message_when_only_parts_of_it_have_entries_then_the_rest_is_treated_as_the_message() -> None:
+    members = {"place": Member("unsupported", reason="no"), "place.group": Member("field", "placement")}
+    found = chosen_members({"place": {"group": "g", "host": "h"}}, members, "nimbus")
+    assert [(one.path, one.reason) for one in found] == [("placement", ""), ("nimbus.place.host", "no")]

@@ -1,0 +1,220 @@
+"""Every member of a node group and of its launch template: what gpukube does with it.
+
+In scope: the table, and which members of a live group a person chose or a new group would lack. Out of scope: the
+rules for the members that a spec may set under `eks:` (native), their effect (updates).
+
+A group is two objects: CreateNodegroupRequest and Nodegroup (botocore eks/2017-11-01), and RequestLaunchTemplateData
+(ec2/2016-11-15). A test compares the table with the installed SDK. Lists of EC2 count by what their items are about:
+disks by device, interfaces by their type, tags by kind and key (`_shape`).
+
+Sources of the defaults: docs: eks/launch-templates, botocore's texts of both shapes; a test compares them with what the
+sandbox fills in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.jsontree import tree, trees
+from gpukube.core.members import Member, chosen_members, is_declared, set_members
+from gpukube.core.values import MARKS, RELEASED_LABEL
+from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.disks import disk_device
+from gpukube_eks.pool.fields import RESOURCE_TAG
+from gpukube_eks.pool.marks import FORM
+from gpukube_eks.pool.native import NATIVE
+from gpukube_eks.pool.settings import TEMPLATE_DATA
+from gpukube_eks.pool.template import tags_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.jsontree import Tree
+    from gpukube.core.members import Chosen, Members
+    from gpukube.core.values import Desired, Observed
+
+_GROUP: Final = "eks"
+_TEMPLATE: Final = "eks.launchTemplate"
+"""First steps of the paths of members that no field of the spec sets."""
+_BY_SERVICE: Final = Member("server")
+
+
+def _field(spec: str, *, default: object = None) -> Member:
+    return Member("field", spec, defaults=(default,))
+
+
+def _native(path: str, *, default: object = None) -> Member:
+    return Member("native", f"eks.{path}", defaults=(default,))
+
+
+def _no(reason: str, *, default: object = None) -> Member:
+    return Member("unsupported", reason=reason, defaults=(default,))
+
+
+_IN_TEMPLATE: Final = "gpukube's groups have it in their launch template"
+_EC2_ONLY: Final = "EC2 has it, and nothing says that EKS accepts it for GPU nodes"
+_MANAGED: Final = "EKS rejects it in the launch template of a node group"
+
+GROUP: Final[Members] = {
+    # Identity, and what the service makes.
+    **dict.fromkeys(
+        (
+            *("clusterName", "nodegroupName", "nodegroupArn", "createdAt", "modifiedAt", "status", "health"),
+            *("resources", "clientRequestToken", "launchTemplate", "releaseVersion"),
+        ),
+        _BY_SERVICE,
+    ),
+    # Fields of the spec.
+    "version": _BY_SERVICE,
+    "scalingConfig": _field("nodes"),
+    "diskSize": _field("disk.sizeGiB", default=20),
+    "instanceTypes": _field("instanceType"),
+    "amiType": _field("image"),
+    "capacityType": _field("capacity.type", default="ON_DEMAND"),
+    "labels.*": _field("labels[*]"),
+    "taints": _field("taints"),
+    "tags.*": _field("tags[*]"),
+    # A replacement is created in the live group's subnets, or in others if those do not offer its machine (placement).
+    "subnets": _BY_SERVICE,
+    # Native fields.
+    "nodeRole": _native("nodeRole"),
+    "updateConfig.maxUnavailable": _field("upgrade.maxUnavailable", default=1),
+    "updateConfig.maxUnavailablePercentage": _field("upgrade.maxUnavailable"),
+    "updateConfig.updateStrategy": _field("upgrade.maxSurge", default="DEFAULT"),
+    "nodeRepairConfig.enabled": _native("nodeRepairConfig.enabled", default=False),
+    **{
+        path: _native(path)
+        for path in NATIVE
+        if path.startswith("nodeRepairConfig.") and path != "nodeRepairConfig.enabled"
+    },
+    # Not supported.
+    "remoteAccess": _no("EKS accepts it only on node groups without a launch template"),
+    "warmPoolConfig": _no("gpukube does not know the cost and devices of stopped GPU machines"),
+}
+"""Members of the group. Its release moves with every update, and its version with the cluster's."""
+
+TEMPLATE: Final[Members] = {
+    "InstanceType": _field("instanceType"),
+    "UserData": _no("it is content of others, which gpukube does not write into a spec"),
+    "Disk.VolumeSize": _field("disk.sizeGiB"),
+    "Disk.VolumeType": _field("disk.type", default="gp2"),
+    "Disk.Iops": _field("disk.iops", default=3000),
+    "Disk.Throughput": _field("disk.throughput", default=125),
+    "Disk.Encrypted": _field("disk.encrypted"),
+    "Disk.KmsKeyId": _field("disk.kmsKey"),
+    "Disk.DeleteOnTermination": _no("gpukube's disks end with their machine", default=True),
+    "Disk.SnapshotId": _no("a snapshot replaces the content of the disk"),
+    "Disk.VolumeInitializationRate": _no("it is for snapshots"),
+    "Disk.EbsCardIndex": _no("every machine has one EBS card that matters"),
+    "BlockDeviceMappings.*": _no("gpukube's nodes have one disk besides the machine's own"),
+    "NetworkInterfaces.efa": _field("network.highSpeed"),
+    "NetworkInterfaces.other": _no("gpukube sets interfaces for network.highSpeed only"),
+    "Placement.GroupName": _field("placement"),
+    "Placement.GroupId": _field("placement"),
+    "Placement": _no("only placement groups are supported"),
+    "InstanceMarketOptions": _field("capacity.reserved.eks.capacityBlock"),
+    "CapacityReservationSpecification.CapacityReservationTarget": _field("capacity.reserved.eks.capacityReservation"),
+    "CapacityReservationSpecification.CapacityReservationPreference": _no(
+        "a pool names its reservation", default="open"
+    ),
+    "TagSpecifications.instance.*": _field("tags[*]"),
+    "TagSpecifications.volume.*": _field("tags[*]"),
+    "TagSpecifications.*": _no("gpukube tags machines and disks"),
+    "SecurityGroupIds": _no("the nodes have the cluster's security group"),
+    "KeyName": _no("gpukube's nodes have no SSH key"),
+    "ImageId": _no("the node image is one of EKS's own"),
+    "MetadataOptions.HttpTokens": _no("gpukube's nodes require tokens"),
+    "MetadataOptions.HttpPutResponseHopLimit": _no("gpukube sets 2, which pods need"),
+    "MetadataOptions.HttpEndpoint": _no("gpukube leaves the metadata service on", default="enabled"),
+    "MetadataOptions.HttpProtocolIpv6": _no("gpukube leaves it at EC2's default", default="disabled"),
+    "MetadataOptions.InstanceMetadataTags": _no("gpukube leaves it at EC2's default", default="disabled"),
+    "Monitoring.Enabled": _no("gpukube leaves it at EC2's default", default=False),
+    "Monitoring.MetricCategoryIds": _no("gpukube leaves it at EC2's default"),
+    "EbsOptimized": _no("every GPU machine is optimized for EBS", default=True),
+    **dict.fromkeys(
+        (
+            *("KernelId", "RamDiskId", "ElasticGpuSpecifications", "ElasticInferenceAccelerators", "SecurityGroups"),
+            *("CreditSpecification", "CpuOptions", "LicenseSpecifications", "EnclaveOptions", "PrivateDnsNameOptions"),
+            *("MaintenanceOptions", "DisableApiTermination", "DisableApiStop", "Operator", "NetworkPerformanceOptions"),
+            "SecondaryInterfaces",
+        ),
+        _no(_EC2_ONLY, default=False),
+    ),
+    **dict.fromkeys(
+        (
+            *("IamInstanceProfile", "InstanceInitiatedShutdownBehavior", "HibernationOptions"),
+            "InstanceRequirements",
+        ),
+        _no(_MANAGED),
+    ),
+}
+"""Members of the launch template's data, lists as `_shape` returns them."""
+
+_OTHERS_MARKS: Final = ("aws:", "alpha.eksctl.io/", "eksctl.cluster.k8s.io/", "eks.amazonaws.com/", "eks:")
+"""Prefixes of labels and tags with which EKS and eksctl mark their groups."""
+
+
+class EksMembers:
+    """Implementation of `gpukube.core.provider_parts.PoolMembers`."""
+
+    def chosen(self, observed: Observed) -> tuple[Chosen, ...]:
+        """Return the chosen members of the group and of its launch template."""
+        native = observed.native
+        group = _group_shape({name: value for name, value in native.items() if name != TEMPLATE_DATA})
+        data = _shape(tree(native, TEMPLATE_DATA), str(native.get("amiType")))
+        return (*chosen_members(group, GROUP, _GROUP), *chosen_members(data, TEMPLATE, _TEMPLATE))
+
+    def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
+        """Return the chosen members that the creation sets neither in the group nor in the launch template.
+
+        By their paths, as in `core.members.lost_members`: a tag or an instance type may be in either object.
+        """
+        params = desired.create.params
+        group = tree(params, "nodegroup")
+        data = _shape(tree(params, "launchTemplate", "LaunchTemplateData"), str(group.get("amiType")))
+        made = (*set_members(_group_shape(group), GROUP, _GROUP), *set_members(data, TEMPLATE, _TEMPLATE))
+        same = {(one.path, str(one.value)) for one in made}
+        fields = tuple(map(str, desired.fields))
+        return tuple(
+            one
+            for one in self.chosen(observed)
+            if not is_declared(one.path, fields) and (one.path, str(one.value)) not in same
+        )
+
+
+def _group_shape(group: Tree) -> dict[str, object]:
+    """Return a group without the marks of gpukube, EKS, and eksctl in its labels and tags."""
+    labels, tags = tree(group, "labels"), tree(group, "tags")
+    own = (*MARKS, RELEASED_LABEL)
+    labels = {key: value for key, value in labels.items() if key not in own and not key.startswith(_OTHERS_MARKS)}
+    tags = {
+        key: value
+        for key, value in tags.items()
+        if not key.startswith((*_OTHERS_MARKS, RESOURCE_TAG)) and not FORM.is_own(key)
+    }
+    return {**group, "labels": labels, "tags": tags}
+
+
+def _shape(data: Tree, ami_type: str) -> dict[str, object]:
+    """Return a template's data with its lists by what their items are about, as in TEMPLATE."""
+    found = dict(data)
+    disks = trees(data, "BlockDeviceMappings")
+    node_disk = disk_device(rocket=is_bottlerocket(ami_type))
+    found["Disk"] = next((tree(disk, "Ebs") for disk in disks if disk.get("DeviceName") == node_disk), {})
+    found["BlockDeviceMappings"] = {
+        str(disk.get("DeviceName")): disk for disk in disks if disk.get("DeviceName") != node_disk
+    }
+    interfaces = trees(data, "NetworkInterfaces")
+    kinds = {"efa" if str(one.get("InterfaceType")).startswith("efa") else "other" for one in interfaces}
+    found["NetworkInterfaces"] = {"efa": interfaces} if "efa" in kinds else {"other": interfaces}
+    found["TagSpecifications"] = {
+        str(one.get("ResourceType")): _foreign(tags_of(one)) for one in trees(data, "TagSpecifications")
+    }
+    return found
+
+
+def _foreign(tags: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in tags.items() if not key.startswith(_OTHERS_MARKS)}
+
+
+MEMBERS: Final = EksMembers()
