@@ -60,6 +60,7 @@ _OPTION_NAMES = {
     "tenant": "tenant",
     "identity": "identity",
     "foreignPlugin": "foreign_plugin",
+    "infiniband": "infiniband",
 }
 
 _CLOUDS = ("aks", "eks", "gke")

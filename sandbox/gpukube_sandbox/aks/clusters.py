@@ -38,6 +38,8 @@ class ClusterOptions:
         tenant: Entra tenant.
         identity: UserAssigned or SystemAssigned.
         foreign_plugin: Whether the static device-plugin manifest of the AKS how-to is already applied.
+        infiniband: Whether the subscription has the feature AKSInfinibandSupport, without which nodes of InfiniBand
+            sizes have no adapter that works (Azure/aks-rdma-infiniband).
     """
 
     disable_local_accounts: bool = False
@@ -46,6 +48,7 @@ class ClusterOptions:
     tenant: str = "00000000-0000-0000-0000-0000000000aa"
     identity: str = "UserAssigned"
     foreign_plugin: bool = False
+    infiniband: bool = True
 
 
 @dataclass(slots=True)

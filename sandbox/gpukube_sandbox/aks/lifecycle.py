@@ -275,7 +275,8 @@ async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> 
 async def _add_machine(cluster: Cluster, pool: Pool, boot_s: float) -> None:
     index = pool.next_index
     pool.next_index += 1
-    place = Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location)
+    has_fabric = cluster.options.infiniband
+    place = Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location, has_fabric=has_fabric)
     shape = node_shape(place, pool.name, pool.properties, index, boot_s)
     pool.nodes.append(shape.name)
     await cluster.kube.add_node(shape)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.aks.keys import labels_of, taints_of
+from gpukube_sandbox.aks.nodesettings import node_settings
 from gpukube_sandbox.aks.sizes import VmSize, find_size, mig_layout
+from gpukube_sandbox.kube.nodes.fabric import INFINIBAND
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec
 
@@ -114,12 +116,14 @@ class Place:
     Attributes:
         cluster: ARM id of the cluster.
         node_group: nodeResourceGroup, which contains the scale sets.
+        has_fabric: Whether InfiniBand adapters work.
     """
 
     cluster: str
     subscription: str
     node_group: str
     location: str
+    has_fabric: bool = True
 
 
 def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: float) -> NodeShape:
@@ -162,6 +166,8 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
         max_pods=int(str(pool["maxPods"])),
         zone=zone,
         kubelet=str(pool["currentOrchestratorVersion"]),
+        settings=node_settings(pool),
+        fabric={INFINIBAND: size.infiniband} if size.infiniband and place.has_fabric else {},
     )
 
 

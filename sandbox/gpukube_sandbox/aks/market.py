@@ -54,7 +54,7 @@ def _sku(size: VmSize, location: str) -> Json:
         "MemoryGB": str(size.memory_gib),
         "CpuArchitectureType": "x64",
         "LowPriorityCapable": "True",
-        "RdmaEnabled": str("r_" in size.name),
+        "RdmaEnabled": str(size.infiniband > 0),
         **({"GPUs": str(size.gpus)} if size.gpus else {}),
     }
     zones = list(size.zones)

@@ -16,6 +16,7 @@ from gpukube_sandbox.aks.answers import Json, aks_error, bad_parameter
 from gpukube_sandbox.aks.keys import check_labels, check_taints
 from gpukube_sandbox.aks.machines import IMAGE_DATE
 from gpukube_sandbox.aks.nodeconfig import check_node_config
+from gpukube_sandbox.aks.profiles import check_profiles
 from gpukube_sandbox.aks.reservations import check_reservation
 from gpukube_sandbox.aks.schema import immutable_fields
 from gpukube_sandbox.aks.sizes import find_size, mig_layout
@@ -411,6 +412,7 @@ _RULES: tuple[Callable[[Json, ClusterFacts], None], ...] = (
     _check_tag_limits,
     _check_os_sku,
     lambda pool, _: check_node_config(pool),
+    lambda pool, _: check_profiles(pool),
     lambda pool, _: check_settings(pool),
     lambda pool, cluster: check_reservation(pool, cluster.identity),
     lambda pool, _: check_labels(pool),

@@ -85,6 +85,18 @@ _SECURITY = (
     ("enableSecureBoot", Field("boolean")),
     ("sshAccess", _choice("LocalUser", "Disabled", "EntraId")),
 )
+_NETWORK = (
+    ("nodePublicIPTags", Field("list")),
+    ("allowedHostPorts", Field("list")),
+    ("applicationSecurityGroups", Field("strings")),
+    ("dranet", Field("object", fields=(("mode", _choice("Unmanaged", "Managed")),), stable="2026-08-01")),
+)
+_LOCAL_DNS = (
+    ("mode", _choice("Preferred", "Required", "Disabled")),
+    ("state", _choice("Enabled", "Disabled")),
+    ("vnetDNSOverrides", Field("object")),
+    ("kubeDNSOverrides", Field("object")),
+)
 _OS_SKUS = (
     "Ubuntu", "Ubuntu2204", "Ubuntu2404", "AzureLinux", "AzureLinux3", "AzureContainerLinux", "CBLMariner",
     "Windows2019", "Windows2022", "Windows2025",
@@ -136,9 +148,9 @@ FIELDS: dict[str, Field] = {
     "powerState": Field("object", fields=(("code", _choice("Running", "Stopped")),)),
     "workloadRuntime": _choice("OCIContainer", "WasmWasi", "KataVmIsolation"),
     "messageOfTheDay": _fixed("string"),
-    "networkProfile": Field("object"),
-    "localDNSProfile": Field("object", stable="2025-08-01"),
-    "artifactStreamingProfile": Field("object", stable="2026-01-01"),
+    "networkProfile": Field("object", fields=_NETWORK),
+    "localDNSProfile": Field("object", stable="2025-08-01", fields=_LOCAL_DNS),
+    "artifactStreamingProfile": Field("object", stable="2026-01-01", fields=(("enabled", Field("boolean")),)),
     "virtualMachinesProfile": Field("object", stable="2025-04-01"),
     "gatewayProfile": Field("object", stable="2025-05-01"),
     "windowsProfile": Field("object"),

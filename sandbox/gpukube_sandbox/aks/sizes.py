@@ -6,6 +6,7 @@ a mistake in one shows.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 SLICES: dict[str, tuple[str, int]] = {
@@ -16,6 +17,7 @@ SLICES: dict[str, tuple[str, int]] = {
     "MIG7g": ("7g", 1),
 }
 """gpuInstanceProfile -> slice and instances per GPU (Azure/AgentBaker, mig-partition.sh)."""
+_RDMA = re.compile(r"Standard_N[CD]\d+[a-z]*r[a-z]*_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,13 @@ class VmSize:
     zones: tuple[str, ...] = ("1", "2", "3")
     local_gib: int | None = None
     restricted: bool = False
+
+    @property
+    def infiniband(self) -> int:
+        """Return the number of InfiniBand adapters of a size with an r: one per GPU, on the oldest one in all."""
+        if not _RDMA.match(self.name):
+            return 0
+        return 1 if self.name == "Standard_ND40rs_v2" else self.gpus
 
 
 _TABLE = (

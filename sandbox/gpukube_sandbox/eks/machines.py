@@ -17,6 +17,7 @@ from gpukube_sandbox.eks.instances import POD_ADDRESSES
 from gpukube_sandbox.eks.keys import EFFECTS, labels_kubelet_rejects, labels_of
 from gpukube_sandbox.eks.userdata import Setup, read_setup
 from gpukube_sandbox.eks.wire.answers import objects_in, strings_in, whole
+from gpukube_sandbox.kube.nodes.fabric import EFA
 from gpukube_sandbox.kube.nodes.settings import NodeSettings
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec
@@ -139,7 +140,7 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         kernel="6.12.40-64.114.amzn2023" if group.image.system == "al2023" else "6.12.37",
         settings=NodeSettings(setup.kubelet, setup.sysctls, {**_efa_pages(group, kind), **setup.hugepages}),
         storage_gib=_storage_gib(group, kind, setup),
-        fabric={"efa": efa_count(group.data)} if efa_count(group.data) else {},
+        fabric={EFA: efa_count(group.data)} if efa_count(group.data) else {},
     )
 
 

@@ -124,6 +124,99 @@ def test_node_when_managed_then_the_host_advertises_without_any_chart(arm: Arm, 
     assert nodes(kube, "managed")[0]["metadata"]["labels"]["kubernetes.azure.com/dcgm-exporter"] == "enabled"
 
 
+SETTINGS: dict[str, Any] = {
+    "kubeletConfig": {
+        "cpuManagerPolicy": "static", "cpuCfsQuota": False, "topologyManagerPolicy": "restricted", "podMaxPids": 4096,
+        "containerLogMaxSizeMB": 50, "containerLogMaxFiles": 4, "imageGcHighThreshold": 80, "imageGcLowThreshold": 70,
+        "allowedUnsafeSysctls": ["net.core.somaxconn"],
+    },
+    "linuxOSConfig": {
+        "transparentHugePageEnabled": "madvise",
+        "sysctls": {"netCoreSomaxconn": 8192, "vmSwappiness": 10, "netIpv4TcpTwReuse": True,
+                    "netIpv4IpLocalPortRange": "32768 60000"},
+    },
+}  # fmt: skip
+
+
+def test_node_when_its_pool_has_settings_then_its_kubelet_and_kernel_have_them(arm: Arm, kube: httpx.Client) -> None:
+    made = arm.create("gpu1", {**T4, **SETTINGS})
+    assert (made["kubeletConfig"], made["linuxOSConfig"]) == (SETTINGS["kubeletConfig"], SETTINGS["linuxOSConfig"])
+    name = nodes(kube, "gpu1")[0]["metadata"]["name"]
+    found = kube.get(f"/api/v1/nodes/{name}/proxy/configz").json()["kubeletconfig"]
+    expected = {
+        "cpuManagerPolicy": "static", "cpuCFSQuota": False, "topologyManagerPolicy": "restricted", "podPidsLimit": 4096,
+        "containerLogMaxSize": "50M", "containerLogMaxFiles": 4, "imageGCHighThresholdPercent": 80,
+        "imageGCLowThresholdPercent": 70, "allowedUnsafeSysctls": ["net.core.somaxconn"],
+    }  # fmt: skip
+    assert expected.items() <= found.items()
+    assert daemon.sysctls(arm.info, NAME)[name] == {
+        "net.core.somaxconn": "8192",
+        "vm.swappiness": "10",
+        "net.ipv4.tcp_tw_reuse": "1",
+        "net.ipv4.ip_local_port_range": "32768\t60000",
+    }
+
+
+PROFILES_OF_POOLS: dict[str, Any] = {
+    "networkProfile": {
+        "allowedHostPorts": [{"portStart": 100, "portEnd": 200, "protocol": "TCP"}],
+        "nodePublicIPTags": [{"ipTagType": "RoutingPreference", "tag": "Internet"}],
+        "dranet": {"mode": "Managed"},
+    },
+    "enableNodePublicIP": True,
+    "localDNSProfile": {"mode": "Required", "vnetDNSOverrides": {".": {"protocol": "ForceTCP"}}},
+    "artifactStreamingProfile": {"enabled": True},
+    "messageOfTheDay": "aGk=",
+}
+
+
+def test_pool_when_it_has_profiles_then_they_are_kept(arm: Arm) -> None:
+    made = arm.create("gpu1", {**T4, **PROFILES_OF_POOLS})
+    assert {key: made[key] for key in PROFILES_OF_POOLS} == PROFILES_OF_POOLS
+
+
+@pytest.mark.parametrize(("registered", "expected"), [(True, "63"), (False, None)])
+def test_node_when_of_an_infiniband_size_then_the_rdma_plugin_finds_adapters_if_the_feature_is_registered(
+    sandbox: SandboxInfo, *, registered: bool, expected: str | None
+) -> None:
+    daemon.add_cluster(sandbox, SUBSCRIPTION, GROUP, NAME, options={"infiniband": registered})
+    config = {"configList": [{"resourceName": "shared_ib", "rdmaHcaMax": 63, "selectors": {"vendors": ["15b3"]}}]}
+    mounted = {"name": "config", "mountPath": "/k8s-rdma-shared-dev-plugin"}
+    image = "nvcr.io/nvidia/mellanox/k8s-rdma-shared-dev-plugin:network-operator-v26.4.0"
+    pods = {
+        "metadata": {"labels": {"app": "rdma"}},
+        "spec": {
+            "containers": [{"name": "rdma", "image": image, "volumeMounts": [mounted]}],
+            "volumes": [{"name": "config", "configMap": {"name": "rdma-devices"}}],
+        },
+    }
+    kinds = {
+        "/api/v1/namespaces/default/configmaps": {
+            "metadata": {"name": "rdma-devices"}, "data": {"config.json": json.dumps(config)},
+        },
+        "/apis/apps/v1/namespaces/default/daemonsets": {
+            "metadata": {"name": "rdma"}, "spec": {"selector": {"matchLabels": {"app": "rdma"}}, "template": pods},
+        },
+    }  # fmt: skip
+    with Arm(sandbox) as arm, kube_client(arm) as kube:
+        arm.create("ib", {"count": 1, "vmSize": "Standard_ND96isr_H100_v5"})
+        for path, body in kinds.items():
+            kube.post(path, json=body).raise_for_status()
+
+        def is_running() -> bool:
+            name = nodes(kube, "ib")[0]["metadata"]["name"]
+            pods = kube.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={name}"}).json()["items"]
+            return any(
+                pod["metadata"]["labels"].get("app") == "rdma" and pod["status"].get("phase") == "Running"
+                for pod in pods
+            )
+
+        wait_for(is_running)
+        if expected:
+            wait_for(lambda: "rdma/shared_ib" in nodes(kube, "ib")[0]["status"]["allocatable"])
+        assert nodes(kube, "ib")[0]["status"]["allocatable"].get("rdma/shared_ib") == expected
+
+
 def test_node_when_the_pool_changes_then_only_the_pools_keys_change(arm: Arm, kube: httpx.Client) -> None:
     made = arm.create("gpu1", {**T4, "nodeLabels": {"old": "1"}, "nodeTaints": ["a=b:NoSchedule"]})
     name = nodes(kube, "gpu1")[0]["metadata"]["name"]

@@ -63,6 +63,41 @@ def upgrade(words: str, source: str, base: Json = T4, **settings: object) -> Row
 
 
 POOLS = {
+    "ports in the wrong order": pool(
+        INVALID,
+        "200-100/TCP must be a range of ports",
+        f"{SDK}PortRange",
+        networkProfile={"allowedHostPorts": [{"portStart": 200, "portEnd": 100, "protocol": "TCP"}]},
+    ),
+    "tags of public addresses that nodes do not have": pool(
+        INVALID,
+        "the nodes have no public IPs",
+        f"{SDK}AgentPoolNetworkProfile",
+        networkProfile={"nodePublicIPTags": [{"ipTagType": "RoutingPreference", "tag": "Internet"}]},
+    ),
+    "artifact streaming on Windows": pool(
+        INVALID,
+        "not supported on Windows",
+        f"{LEARN}aks/artifact-streaming",
+        WINDOWS,
+        artifactStreamingProfile={"enabled": True},
+    ),
+    "artifact streaming with pod sandboxing": pool(
+        INVALID,
+        "not supported with pod sandboxing",
+        f"{LEARN}aks/artifact-streaming",
+        workloadRuntime="KataVmIsolation",
+        artifactStreamingProfile={"enabled": True},
+    ),
+    "a mode of local DNS of nobody": pool(
+        INVALID, "localDNSProfile.mode", f"{SDK}LocalDNSProfile", localDNSProfile={"mode": "Sometimes"}
+    ),
+    "a network setting of nobody": pool(
+        "UnmarshalError",
+        'unknown field "ports"',
+        f"{GITHUB}Azure/azure-rest-api-specs/issues/40740",
+        networkProfile={"ports": []},
+    ),
     "no count": Row(
         INVALID, "properties.count is missing", f"{GITHUB}pulumi/pulumi-azure-native/issues/2943", MIG | {"count": None}
     ),

@@ -112,6 +112,19 @@ def test_group_when_its_interfaces_fit_the_type_then_its_nodes_join(aws: Aws, ca
     assert version["LaunchTemplateVersions"][0]["LaunchTemplateData"]["NetworkInterfaces"] == interfaces
 
 
+def test_node_when_the_plugin_of_efa_runs_then_it_has_as_many_as_its_template(aws: Aws, kube: httpx.Client) -> None:
+    aws.create("gpu", **p5(aws))
+    labels, image = (
+        {"name": "efa"},
+        "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20",
+    )
+    pods = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "efa", "image": image}]}}
+    body = {"metadata": {"name": "efa"}, "spec": {"selector": {"matchLabels": labels}, "template": pods}}
+    kube.post("/apis/apps/v1/namespaces/kube-system/daemonsets", json=body).raise_for_status()
+    wait_for(lambda: nodes(kube, "gpu")[0]["status"]["allocatable"].get("vpc.amazonaws.com/efa") == "32")
+    assert "vpc.amazonaws.com/efa" not in nodes(kube, "system")[0]["status"]["allocatable"]
+
+
 def test_version_when_its_interfaces_do_not_fit_the_type_then_refused(aws: Aws) -> None:
     aws.create("gpu", **p5(aws))
     ec2 = aws.client("ec2")

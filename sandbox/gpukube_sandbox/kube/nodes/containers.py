@@ -34,6 +34,9 @@ Role = Literal[
     "toolkit",
     "driver-validation",
     "toolkit-validation",
+    "efa-plugin",
+    "rdma-shared-plugin",
+    "sriov-plugin",
 ]
 
 _PROGRAMS: dict[str, Role] = {
@@ -54,6 +57,12 @@ _PROGRAMS: dict[str, Role] = {
 INSTALLERS = {"cos-nvidia-installer:fixed": "Container-Optimized OS", "gke-nvidia-installer:fixed": "Ubuntu"}
 """Image of a Google driver installer -> the OS whose nodes contain it; no registry has them
 (GoogleCloudPlatform/container-engine-accelerators, nvidia-driver-installer)."""
+_BY_NAME: dict[str, Role] = {
+    "aws-efa-k8s-device-plugin": "efa-plugin",
+    "k8s-rdma-shared-dev-plugin": "rdma-shared-plugin",
+    "sriov-network-device-plugin": "sriov-plugin",
+}
+"""Name of an image, in any registry and path -> the plugin of a network that it runs."""
 _VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "toolkit-validation": "toolkit-validation"}
 
 
@@ -81,6 +90,9 @@ def role_of(container: JsonObject) -> Role:
 
 def _role_by_image(container: JsonObject) -> Role | None:
     image = str(container.get("image", ""))
+    for name, role in _BY_NAME.items():
+        if f"/{name}:" in f"/{image}:":
+            return role
     if image in INSTALLERS:
         return "google-installer"
     return "plugin" if not container.get("command") and "/k8s-device-plugin" in f"/{image}" else None

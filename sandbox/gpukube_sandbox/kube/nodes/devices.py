@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.podruns import Device, PodRun
     from gpukube_sandbox.kube.store.objects import JsonObject
 
+NVIDIA = "nvidia.com/"
 _MIG = "nvidia.com/mig-"
 _SHARED = ".shared"
 _FAILED = "Allocate failed due to "
@@ -104,6 +105,8 @@ def registered_devices(machine: Machine, name: str) -> list[Device]:
     Under `nvidia.com/gpu`, strategy single registers MIG instances, none registers whole GPUs, and mixed registers the
     GPUs without MIG; the count distinguishes single from none.
     """
+    if not name.startswith(NVIDIA):
+        return [(at, None) for at in range(machine.capacity.get(name, 0))]
     if machine.shape.gpu is None:
         return []
     layouts = devices_of(machine.shape.gpu)

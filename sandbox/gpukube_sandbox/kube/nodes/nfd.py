@@ -25,6 +25,7 @@ NODE_NAME_LABEL = "nfd.node.kubernetes.io/node-name"
 _OWNED = "nfd.node.kubernetes.io/feature-labels"
 _PREFIX = "feature.node.kubernetes.io/"
 _GPU_CLASS, _GPU_VENDOR = "0302", "10de"
+_ADAPTER_CLASS, _ADAPTER_VENDOR = "0207", "15b3"
 _DEFAULT_CLASSES = ("03", "0b40", "12")
 _DEFAULT_FIELDS = ("class", "vendor")
 
@@ -35,21 +36,24 @@ def _load(text: str) -> JsonObject:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def worker_labels(config: str, *, gpu: bool) -> dict[str, str]:
+def worker_labels(config: str, *, gpu: bool, infiniband: bool = False) -> dict[str, str]:
     """Return the labels that a worker detects on a machine.
 
     Args:
         config: Content of nfd-worker.conf; the PCI source's whitelist and label fields determine the label's name.
         gpu: The machine has NVIDIA GPUs, with or without a driver.
+        infiniband: It has InfiniBand adapters.
     """
     found = {f"{_PREFIX}kernel-version.major": "6", f"{_PREFIX}system-os_release.ID": "ubuntu"}
     pci = (_load(config).get("sources") or {}).get("pci") or {}
     classes = [str(item) for item in pci.get("deviceClassWhitelist") or _DEFAULT_CLASSES]
     fields = pci.get("deviceLabelFields") or _DEFAULT_FIELDS
-    if gpu and any(_GPU_CLASS.startswith(item) for item in classes):
-        values = {"class": _GPU_CLASS, "vendor": _GPU_VENDOR, "device": "20b0"}
-        name = "_".join(values[item] for item in ("class", "vendor", "device") if item in fields)
-        found[f"{_PREFIX}pci-{name}.present"] = "true"
+    devices = [(gpu, _GPU_CLASS, _GPU_VENDOR, "20b0"), (infiniband, _ADAPTER_CLASS, _ADAPTER_VENDOR, "101e")]
+    for there, kind, vendor, device in devices:
+        if there and any(kind.startswith(item) for item in classes):
+            values = {"class": kind, "vendor": vendor, "device": device}
+            name = "_".join(values[item] for item in ("class", "vendor", "device") if item in fields)
+            found[f"{_PREFIX}pci-{name}.present"] = "true"
     return found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import arguments_of, env_of
 from gpukube_sandbox.kube.nodes.drivers import DRIVER_ROLES, start_driver_part
+from gpukube_sandbox.kube.nodes.fabric import FABRIC_ROLES, INFINIBAND, start_fabric_plugin
 from gpukube_sandbox.kube.nodes.gfd import feature_labels
 from gpukube_sandbox.kube.nodes.gkeplugin import advertise_gke
 from gpukube_sandbox.kube.nodes.plugin import GPU, advertise
@@ -57,6 +58,8 @@ async def start(process: Process) -> None:
         await nfd.strip(process.api, await process.api.list("nodes"))
     elif role == "nvidia-smi":
         _nvidia_smi(process)
+    elif role in FABRIC_ROLES:
+        await start_fabric_plugin(process)
     elif role in DRIVER_ROLES:
         await start_driver_part(process)
 
@@ -144,8 +147,9 @@ async def _mps(process: Process) -> None:
 
 async def _nfd_worker(process: Process) -> None:
     config = await process.file("/etc/kubernetes/node-feature-discovery/nfd-worker.conf")
-    gpu = process.machine.shape.gpu is not None
-    found = nfd.worker_labels(next(iter(config.values()), ""), gpu=gpu)
+    shape = process.machine.shape
+    adapters = bool(shape.fabric.get(INFINIBAND))
+    found = nfd.worker_labels(next(iter(config.values()), ""), gpu=shape.gpu is not None, infiniband=adapters)
     name = name_of(process.node)
     feature = nfd.node_feature(name, namespace_of(process.pod), name, found, process.pod)
     if not await nfd.publish(process.api, feature):

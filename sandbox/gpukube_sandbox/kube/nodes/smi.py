@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.nodes.containers import env_of
-from gpukube_sandbox.kube.nodes.devices import requested_devices
+from gpukube_sandbox.kube.nodes.devices import NVIDIA, requested_devices
 from gpukube_sandbox.kube.nodes.hardware import find_model
 from gpukube_sandbox.kube.nodes.plugin import devices_of
 
@@ -63,7 +63,7 @@ def _directory(machine: Machine, body: JsonObject) -> str:
     """Return the directory of the driver's programs in a container; "" if it has none."""
     if not machine.has_driver:
         return ""
-    if requested_devices(body):
+    if any(name.startswith(NVIDIA) for name in requested_devices(body)):
         return _BY_RUNTIME if machine.runtimes else _BY_GKE  # GKE's plugin mounts it, not a runtime
     # Bottlerocket's runtime ignores the variable.
     if not machine.runtimes or machine.shape.os_image.startswith("Bottlerocket"):
@@ -83,7 +83,7 @@ def listing(machine: Machine, run: PodRun) -> list[str]:
     if gpu is None:
         return []
     layouts = devices_of(gpu)
-    given = {device for devices in run.held.values() for device in devices}
+    given = {device for name, devices in run.held.items() if name.startswith(NVIDIA) for device in devices}
     if not given:
         given = {(index, None) for index in range(len(layouts))}
     product = _BUS.sub(r"-\1-", find_model(gpu.model).product.replace("-", " "))
