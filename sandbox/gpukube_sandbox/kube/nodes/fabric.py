@@ -57,7 +57,7 @@ async def start_fabric_plugin(process: Process) -> None:
 def _configured(text: str, key: str, role: Role, count: int) -> Iterator[tuple[str, int]]:
     """Yield the resources of a configuration that match the machine's adapters.
 
-    The shared plugin advertises as many slots as it is told, the other one each adapter.
+    The shared plugin advertises as many slots as its configuration says, the other one each adapter.
     """
     try:
         entries: list[JsonObject] = json.loads(text)[key]
