@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import botocore.session
 import pytest
-from botocore.model import StructureShape
+from botocore.model import ListShape, MapShape, StructureShape
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from gpukube.core.members import ANY_KEY
+from gpukube.core.members import ANY_KEY, Member
 from gpukube.core.values import Disk, Upgrade
 from gpukube_eks.pool.members import GROUP, MEMBERS, TEMPLATE
 from gpukube_eks.pool.native import NATIVE
@@ -165,3 +167,53 @@ def test_group_when_its_members_are_in_the_spec_then_nothing_is_lost() -> None:
         "native": native,
     }
     assert lost(observed, **changes) == []
+
+
+def values(shape: Shape, depth: int = 3) -> st.SearchStrategy[object]:
+    """Return values of a botocore shape, never empty."""
+    if isinstance(shape, StructureShape):
+        members = {name: values(member, depth - 1) for name, member in shape.members.items()} if depth else {}
+        return st.fixed_dictionaries({}, optional=members).filter(bool) if members else st.just({"x": "y"})
+    if isinstance(shape, ListShape):
+        return st.lists(values(shape.member, depth - 1), min_size=1, max_size=2)
+    if isinstance(shape, MapShape):
+        return st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.just("v"), min_size=1, max_size=2)
+    kinds: dict[str, st.SearchStrategy[object]] = {
+        "boolean": st.booleans(), "integer": st.integers(1, 9), "timestamp": st.just("2026-11-28T00:00:00Z"),
+    }  # fmt: skip
+    choices = getattr(shape, "enum", None)
+    return kinds.get(shape.type_name, st.sampled_from(choices) if choices else st.just("x"))
+
+
+NAMED = {"BlockDeviceMappings": ("disk.", "eks.launchTemplate.Disk", "eks.launchTemplate.BlockDeviceMappings"),
+         "TagSpecifications": ("tags[", "eks.launchTemplate.TagSpecifications"),
+         "NetworkInterfaces": ("network.highSpeed", "eks.launchTemplate.NetworkInterfaces")}  # fmt: skip
+"""Lists of EC2 -> beginnings of the paths of their items."""
+
+
+@given(data=values(shape("ec2", "RequestLaunchTemplateData")), group=values(shape("eks", "Nodegroup")))
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_group_when_it_has_any_members_then_each_is_chosen_a_default_or_made_by_the_service(
+    data: dict[str, object], group: dict[str, object]
+) -> None:
+    observed = observe_group({**group, "nodegroupName": "a"}, data, {})
+    chosen = MEMBERS.chosen(observed)
+    for members, table, given_values in ((chosen, TEMPLATE, data), (chosen, GROUP, group)):
+        for name, value in given_values.items():
+            below = [one for path, one in table.items() if path == name or path.startswith(f"{name}.")]
+            passive = any(one.kind == "server" for one in below) or any(value in one.defaults for one in below)
+            begins = NAMED.get(
+                name, (f"eks.launchTemplate.{name}", f"eks.{name}", *(one.spec for one in below if one.spec))
+            )
+            found = [one for one in members if name in one.wire or one.path.startswith(begins)]
+            assert found or passive or not leaves_that_count(value, below), name
+    assert all(one in chosen for one in MEMBERS.lost(observed, desired_of(eks_target())))
+
+
+def leaves_that_count(value: object, below: list[Member]) -> bool:
+    """Return whether a value has a leaf that is no default."""
+    if isinstance(value, dict):
+        return any(leaves_that_count(inner, below) for inner in value.values())
+    if isinstance(value, list):
+        return bool(value)
+    return not any(value in one.defaults for one in below)
