@@ -10,6 +10,7 @@ matches any text, ? any character, values are case-sensitive); botocore ec2/2016
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from gpukube_sandbox.eks.templatedata import TAG_SPECIFICATIONS
@@ -47,11 +48,13 @@ def filtered(params: Mapping[str, str], entries: Sequence[Json], known: Mapping[
 
 def fits(text: str, patterns: Sequence[str]) -> bool:
     """Return whether any pattern matches a text."""
-    return any(re.fullmatch(_expression(pattern), text, re.DOTALL) for pattern in patterns)
+    return any(_expression(pattern).fullmatch(text) for pattern in patterns)
 
 
-def _expression(pattern: str) -> str:
-    return "".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern)
+@lru_cache(maxsize=1024)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern once: a call compares it with every resource of the region."""
+    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
 
 
 def _texts(entry: Json, name: str, known: Mapping[str, str]) -> list[str]:
