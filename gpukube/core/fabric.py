@@ -50,6 +50,7 @@ class Fabric:
             configuration chooses them.
         count: Minimum number of devices of a node, of all these names together.
         request: Resource that pods request, if its name is known before the cluster is.
+        about_request: When another resource takes its place; "" if never.
         names: Names that nodes are expected to have -> count.
         parts: What must run on the nodes; of each group any one, the first by default.
         short: Why nodes have fewer devices although all parts run there.
@@ -62,6 +63,7 @@ class Fabric:
     resource: str
     count: int
     request: str = ""
+    about_request: str = ""
     names: Mapping[str, int] = field(default_factory=dict)
     parts: tuple[tuple[FabricPart, ...], ...] = ()
     short: str

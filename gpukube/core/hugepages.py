@@ -13,9 +13,8 @@ SIZES: Final = {"2Mi": 2 << 20, "1Gi": 1 << 30}
 
 
 def pages_text(size: int) -> str:
-    """Return an amount exactly, as kubectl shows it: "10256Mi", "2Gi"."""
-    gib, rest = divmod(size, SIZES["1Gi"])
-    return f"{size >> 20}Mi" if rest or not gib else f"{gib}Gi"
+    """Return an amount exactly: "10256Mi"."""
+    return f"{size >> 20}Mi"
 
 
 def hugepages_of(target: Target) -> dict[str, int]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.core.autoscaler_template import expected_devices
+from gpukube.core.hugepages import hugepages_of
 from gpukube.core.prices import UNPRICED
 from gpukube.gpu.cloud_machines import cloud_machines
 
@@ -26,14 +27,16 @@ class NodeShape:
     """A node without user pods, as the scheduler counts.
 
     Attributes:
-        devices: Extended resource -> count.
+        devices: Extended resource -> count: GPUs, and devices of the fast network.
         cpu: Millicores for pods; None if unknown.
         memory: Bytes for pods; None if unknown.
         pods: Maximum number of pods; None if unknown.
         labels: Labels, except zone and host name.
         taints: All of them.
         others: Bytes of hugepages-* and ephemeral-storage; missing ones are unknown, except hugepages: a node has them
-            only if someone configured them, which no pool of a spec does.
+            only if its pool configures them.
+        unnamed: Prefix of extended resources that the node has under names from the cluster's configuration, such as
+            those of GKE's networks; any number of them counts as there. "" for none.
     """
 
     devices: Mapping[str, int]
@@ -43,6 +46,13 @@ class NodeShape:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     others: Mapping[str, int] = field(default_factory=dict)
+    unnamed: str = ""
+
+    def count(self, name: str) -> int | None:
+        """Return the number of devices with a name; None if only the cluster's configuration knows it."""
+        if name not in self.devices and self.unnamed and name.startswith(self.unnamed):
+            return None
+        return self.devices.get(name, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,11 @@ class PoolOffer:
     price: NodePrice = UNPRICED
 
     @property
+    def gpus(self) -> Mapping[str, int]:
+        """GPUs of a node, or parts of them, without other devices."""
+        return self.desired.promise.per_node
+
+    @property
     def name(self) -> str:
         """Cluster key and pool, "train-aks/a100mig"."""
         return str(self.desired.target.where)
@@ -94,24 +109,27 @@ def make_offers(desireds: Iterable[Desired], provider_of: Callable[[str], Provid
 
 
 def _offer(desired: Desired, provider: Provider) -> PoolOffer:
-    target, facts = desired.target, provider.nodes
+    target, facts, fabric = desired.target, provider.nodes, desired.fabric
     diagnosis = provider.extras.diagnosis
     expected = expected_devices(desired, diagnosis.autoscaler if diagnosis else None)
     room = facts.room(target)
+    pages = {**(fabric.hugepages if fabric else {}), **hugepages_of(target)}
 
     def shape(devices: Mapping[str, int]) -> NodeShape:
         return NodeShape(
             devices=devices,
             cpu=room.cpu if room else None,
-            memory=room.memory if room else None,
+            memory=max(0, room.memory - sum(pages.values())) if room else None,
             pods=room.pods if room else None,
             labels=facts.labels(desired),
             taints=desired.effective_taints,
+            others=pages,
+            unnamed=fabric.resource[:-1] if fabric and fabric.resource.endswith("*") else "",
         )
 
     return PoolOffer(
         desired=desired,
-        real=shape(desired.promise.per_node),
+        real=shape({**desired.promise.per_node, **(fabric.names if fabric else {})}),
         expected=shape(expected),
         tolerates_resources=provider.extras.tolerates_resources,
         selector=facts.selector(desired),

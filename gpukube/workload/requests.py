@@ -17,6 +17,7 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.hugepages import HUGE
 from gpukube.core.jsontree import text, tree, trees
 from gpukube.spec.kubesyntax import explain_key
 from gpukube.workload.quantity import parse_quantity
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EPHEMERAL: Final = "ephemeral-storage"
-HUGE: Final = "hugepages-"
 _POD_LEVEL: Final = re.compile(r"cpu|memory|hugepages-.*")
 _QUOTA: Final = "requests."
 _NONE: Final = Fraction()

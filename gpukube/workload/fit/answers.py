@@ -183,8 +183,10 @@ def _binding(pods: Mapping[Demand, int], node: Node) -> str:
 
 
 def _stranded(of_pod: Mapping[Pod, Demand], node: Node) -> dict[str, int]:
-    """Return the unused devices that no pod of the workloads can use."""
-    left = {name: count for name, count in node.free_devices().items() if count > 0}
+    """Return the unused devices, except those of the fast network, that no pod of the workloads can use."""
+    fabric = node.offer.desired.fabric if node.offer else None
+    free = node.free_devices().items()
+    left = {name: count for name, count in free if count > 0 and not (fabric and fabric.covers(name))}
     return {
         name: count
         for name, count in left.items()

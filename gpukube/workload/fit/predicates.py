@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from gpukube.core.hugepages import HUGE
 from gpukube.core.jsontree import text
 from gpukube.workload.fit.nodes import CORDON
 from gpukube.workload.fit.selectors import matches_term
 from gpukube.workload.quantity import cpu_text, memory_text
-from gpukube.workload.requests import HUGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,9 +71,9 @@ def why_not(pod: Pod, node: Node) -> Obstacle | None:
 
 def may_go(pod: Pod, node: Node) -> bool:
     """Return whether `why_not` finds no reason; the most common one, too few devices, is checked first."""
-    devices, used = node.shape.devices, node.devices
+    shape, used = node.shape, node.devices
     for name, count in pod.request.devices.items():
-        if devices.get(name, 0) - used[name] < count:
+        if (has := shape.count(name)) is not None and has - used[name] < count:
             return False
     return why_not(pod, node) is None
 
@@ -136,7 +136,8 @@ def _room(pod: Pod, node: Node) -> Iterator[Obstacle]:
     if request.memory and node.shape.memory is not None:
         yield from _amount("memory", request.memory, (node.shape.memory, node.memory), memory_text)
     for name, count in request.devices.items():
-        yield from _amount(name, count, (node.shape.devices.get(name, 0), node.devices[name]), str)
+        if (has := node.shape.count(name)) is not None:
+            yield from _amount(name, count, (has, node.devices[name]), str)
     for name, size in request.others.items():
         if name in node.shape.others or name.startswith(HUGE):
             yield from _amount(name, size, (node.shape.others.get(name, 0), node.others[name]), memory_text)

@@ -12,6 +12,7 @@ from gpukube.workload.lint.places import per_node
 from gpukube.workload.lint.rule import Hit, Rules
 from gpukube.workload.lint.views import Pod, RayCluster, mapping
 from gpukube.workload.quantity import cpu_text, memory_text
+from gpukube.workload.requests import is_other
 from gpukube.workload.templates import ENDLESS, read_percent
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def _too_large(pod: Pod, world: World) -> Iterator[Hit]:
         return
     place = max(places.open, key=lambda one: -len(one.short))
     for name, has in place.short.items():
-        write = {"cpu": cpu_text, "memory": memory_text}.get(name, str)
-        needed = {"cpu": pod.request.cpu, "memory": pod.request.memory}.get(name) or pod.request.devices.get(name, 0)
+        write = {"cpu": cpu_text, "memory": memory_text}.get(name, memory_text if is_other(name) else str)
+        amounts = {"cpu": pod.request.cpu, "memory": pod.request.memory, **pod.request.devices, **pod.request.others}
+        needed = amounts.get(name, 0)
         yield Hit(
             where=pod.place_of(name),
             seen=f"the pod requests {write(needed)} {name}, "

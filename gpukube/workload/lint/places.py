@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.hugepages import HUGE
 from gpukube.core.jsontree import text, trees
 from gpukube.core.values import POOL_LABEL
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
@@ -40,7 +41,7 @@ class Place:
     Attributes:
         offer: The pool.
         untolerated: Taints that keep the pod off.
-        lacking: Extended resources that the pool does not have at all.
+        lacking: Extended resources and huge pages that the pool does not have at all.
         short: Resources of which one empty node has too little -> what it has.
     """
 
@@ -117,7 +118,8 @@ def find_places(pod: Pod, offers: Sequence[PoolOffer]) -> Places:
 def per_node(pod: Pod, place: Place) -> int:
     """Return how many of the pods fit an empty node."""
     shape, request = place.offer.real, pod.request
-    counts = [shape.devices.get(name, 0) // count for name, count in request.devices.items() if count]
+    found = ((shape.count(name), count) for name, count in request.devices.items() if count)
+    counts = [has // count for has, count in found if has is not None]
     for has, needed in ((shape.cpu, request.cpu), (shape.memory, request.memory)):
         if has is not None and needed:
             counts.append(has // needed)
@@ -135,15 +137,18 @@ def _place(demand: Demand, offer: PoolOffer) -> Place:
         labels=shape.labels,
         tolerates_resources=offer.tolerates_resources,
     )
-    room = {**shape.devices, "cpu": shape.cpu, "memory": shape.memory}
-    needed = {**request.devices, "cpu": request.cpu, "memory": request.memory}
+    room = {**shape.devices, **shape.others, "cpu": shape.cpu, "memory": shape.memory}
+    needed = {**request.devices, **request.others, "cpu": request.cpu, "memory": request.memory}
     short = {name: has for name, count in needed.items() if (has := room.get(name)) and count > has}
     return Place(
         offer,
         tuple(
             taint for taint in shape.taints if taint.effect != "PreferNoSchedule" and not tolerates(demand, node, taint)
         ),
-        tuple(name for name in request.devices if not shape.devices.get(name)),
+        (
+            *(name for name in request.devices if shape.count(name) == 0),
+            *(name for name in request.others if name.startswith(HUGE) and not shape.others.get(name)),
+        ),
         short,
     )
 

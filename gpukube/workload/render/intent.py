@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from gpukube.core.hugepages import HUGE, SIZES, pages_text
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.refusal import nearest, one_of
 from gpukube.workload.quantity import cpu_text, memory_text, parse_quantity
@@ -29,6 +30,10 @@ _GUESSED_CPU: Final = 1000
 _GUESSED_MEMORY: Final = 4 << 30
 _RAY_INIT: Final = (200, 256 << 20)
 """Requests of the init container that KubeRay adds to each worker (kuberay controllers/ray/common/pod.go)."""
+_JOBS: Final = ("job", "jobset")
+_USED: Final = 5120 << 20
+"""Huge pages that a job uses with all GPUs of a node with EFA (docs: eks/node-efa; awslabs/awsome-distributed-training,
+nccl-tests)."""
 _GIB: Final = 1 << 30
 _MIB: Final = 1 << 20
 
@@ -78,6 +83,8 @@ class Fitted:
         cpu, memory: Per pod, as quantities.
         per_node: Number of pods that fill a node.
         notes: Human-readable notes.
+        fabric: Devices of the fast network per pod, by resource; {} for pods that communicate with no others.
+        hugepages: Huge pages per pod, as a quantity by resource.
     """
 
     intent: Intent
@@ -87,6 +94,8 @@ class Fitted:
     memory: str
     per_node: int
     notes: tuple[str, ...]
+    fabric: Mapping[str, int] = field(default_factory=dict)
+    hugepages: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def capacity(self) -> int:
@@ -142,7 +151,7 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
     notes = [*_check_devices(intent, offer, resource)]
     _check_zero(intent, offer, resource)
     real = offer.real
-    share = _SHARE * intent.gpus / sum(real.devices.values())
+    share = _SHARE * intent.gpus / sum(offer.gpus.values())
     cpu = _quantity("--cpu", intent.cpu, 1000) or _tidy_cpu(real.cpu, share, whole=of_ray)
     memory = _quantity("--memory", intent.memory) or _tidy_memory(real.memory, share)
     if real.cpu is None and not (intent.cpu and intent.memory):
@@ -150,7 +159,8 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
             f"the catalog has no CPU and memory of {offer.desired.target.machine.name}: the requests of a "
             "pod are a guess; write --cpu and --memory"
         )
-    limits = [real.devices[resource] // intent.gpus]
+    fabric = _fabric(intent, offer)
+    limits = [offer.gpus[resource] // intent.gpus, *(offer.real.devices[name] // fabric[name] for name in fabric)]
     least_cpu, least_memory = _RAY_INIT if of_ray else (1, 1)
     for option, requested, room, shown in (
         ("--cpu", max(cpu, least_cpu), real.cpu, cpu_text),
@@ -172,7 +182,9 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
         cpu=intent.cpu or cpu_text(cpu),
         memory=intent.memory or memory_text(memory),
         per_node=min(limits),
-        notes=(*notes, *_about_pods(limits, offer)),
+        notes=(*notes, *_about_pods(limits, offer), *_about_fabric(intent, offer)),
+        fabric=fabric,
+        hugepages=_hugepages(intent, offer) if fabric else {},
     )
 
 
@@ -198,7 +210,7 @@ def _check_counts(intent: Intent) -> None:
 
 
 def _resource(intent: Intent, offer: PoolOffer) -> str:
-    devices = offer.real.devices
+    devices = offer.gpus
     if intent.resource:
         if intent.resource not in devices:
             close = one_of(nearest(intent.resource, devices))
@@ -215,7 +227,7 @@ def _resource(intent: Intent, offer: PoolOffer) -> str:
 
 
 def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]:
-    gpus, has, sharing = intent.gpus, offer.real.devices[resource], offer.desired.target.sharing
+    gpus, has, sharing = intent.gpus, offer.gpus[resource], offer.desired.target.sharing
     if gpus > has:
         refuse(
             "--gpus",
@@ -254,6 +266,41 @@ def _about_pods(limits: list[int], offer: PoolOffer) -> list[str]:
         "cluster's network may allow no more; write maxPodsPerNode in the pool to use all its devices"
     )
     return [text]
+
+
+def _is_connected(intent: Intent) -> bool:
+    """Return whether the pods use the network between GPUs: several GPUs each, or a job of several pods."""
+    return intent.gpus > 1 or (intent.kind in _JOBS and (intent.replicas or 1) > 1)
+
+
+def _fabric(intent: Intent, offer: PoolOffer) -> dict[str, int]:
+    """Return a pod's share of the devices of a node's fast network: as large as its share of the GPUs."""
+    fabric = offer.desired.fabric
+    if fabric is None or not fabric.request or not _is_connected(intent):
+        return {}
+    return {fabric.request: max(1, int(fabric.names[fabric.request] * _part(intent, offer)))}
+
+
+def _hugepages(intent: Intent, offer: PoolOffer) -> dict[str, str]:
+    """Return a pod's share of the huge pages that jobs on such nodes use, if the pool has them."""
+    fabric = offer.desired.fabric
+    found: dict[str, str] = {}
+    for name in fabric.hugepages if fabric else ():
+        page = SIZES[name.removeprefix(HUGE)]
+        size = int(min(_USED, offer.real.others.get(name, 0)) * _part(intent, offer)) // page * page
+        found |= {name: pages_text(size)} if size else {}
+    return found
+
+
+def _part(intent: Intent, offer: PoolOffer) -> float:
+    return intent.gpus / sum(offer.gpus.values())
+
+
+def _about_fabric(intent: Intent, offer: PoolOffer) -> list[str]:
+    fabric = offer.desired.fabric
+    if fabric is None or not fabric.setup or not _is_connected(intent):
+        return []
+    return [f"to use {fabric.title}, {fabric.setup}"]
 
 
 def _check_zero(intent: Intent, offer: PoolOffer, resource: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.hugepages import pages_text
 from gpukube.workload.quantity import cpu_text, memory_text
 from gpukube.workload.render.intent import refuse
 from gpukube.workload.render.pods import metadata, placement
@@ -44,6 +45,7 @@ def render_kueue(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, 
         "cpu": Noted(cpu_text(real.cpu * nodes), f"{whole}, less what cloud and kubelet reserve"),
         "memory": memory_text(real.memory * nodes),
         **{resource: Noted(count * nodes, f"{whole} x {count}") for resource, count in sorted(real.devices.items())},
+        **{name: pages_text(size * nodes) for name, size in real.others.items()},
     }
     flavor = {"name": name, "resources": [{"name": key, "nominalQuota": quota} for key, quota in quotas.items()]}
     placed = placement(fitted)

@@ -93,7 +93,7 @@ def render(intent: Intent, offer: PoolOffer, others: Sequence[PoolOffer] = ()) -
     kind = _KINDS[intent.kind]
     _check_options(intent, kind)
     if not kind.runs and not intent.resource:  # it covers the whole node, so any of its devices will do
-        intent = replace(intent, resource=min(offer.real.devices, default=""))
+        intent = replace(intent, resource=min(offer.gpus, default=""))
     intent = replace(intent, name=intent.name or usual_name(offer.desired.target.pool))
     fitted = fit_intent(intent, offer, of_ray=kind.of_ray)
     documents = kind.make(fitted, (offer, *(other for other in others if other is not offer)))

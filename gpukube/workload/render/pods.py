@@ -36,6 +36,7 @@ def pod_spec(fitted: Fitted, command: Sequence[str], restart: str = "Never") -> 
         "image": fitted.intent.image or CUDA_IMAGE,
         "command": list(fitted.intent.command or command),
         "resources": resources(fitted),
+        **security(fitted),
     }
     volumes: dict[str, object] = {}
     if fitted.intent.gpus > 1:
@@ -63,10 +64,38 @@ def resources(fitted: Fitted, *, limit_cpu: bool = False) -> dict[str, object]:
     }
     cpu = {"cpu": fitted.cpu}
     memory = {"memory": fitted.memory}
+    network = {**fitted.hugepages, **fitted.fabric}
     return {
-        "requests": {**cpu, **memory, fitted.resource: fitted.intent.gpus},
-        "limits": {**(cpu if limit_cpu else {}), **memory, **devices},
+        "requests": {**cpu, **memory, fitted.resource: fitted.intent.gpus, **network},
+        "limits": {**(cpu if limit_cpu else {}), **memory, **devices, **_network(fitted)},
     }
+
+
+def _network(fitted: Fitted) -> dict[str, object]:
+    """Return limits of the fast network and its huge pages, with their reasons."""
+    fabric = fitted.offer.desired.fabric
+    if fabric is None:
+        return {}
+    title = fabric.title
+    pages = {
+        name: Noted(size, f"for the buffers of {title}; in addition to memory")
+        for name, size in fitted.hugepages.items()
+    }
+    named = fabric.about_request
+    devices = {
+        name: Noted(count, f"{title}: its share of the node's {fabric.names[name]}" + (f"; {named}" if named else ""))
+        for name, count in fitted.fabric.items()
+    }
+    return {**pages, **devices}
+
+
+def security(fitted: Fitted) -> dict[str, object]:
+    """Return the container's security context; {} if it needs none."""
+    fabric = fitted.offer.desired.fabric
+    if fabric is None or not fitted.fabric or not fabric.locks_memory:
+        return {}
+    lock = Noted(Flow(capabilities={"add": ["IPC_LOCK"]}), f"{fabric.title} needs memory that is never swapped out")
+    return {"securityContext": lock}
 
 
 def avoid_gpu_nodes(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.workload.render.intent import refuse
-from gpukube.workload.render.pods import avoid_gpu_nodes, metadata, placement, resources
+from gpukube.workload.render.pods import avoid_gpu_nodes, metadata, placement, resources, security
 from gpukube.workload.render.text import Flow, Noted
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def _cluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:
         "name": "ray-worker",
         "image": fitted.intent.image or _WORKER_IMAGE,
         "resources": resources(fitted, limit_cpu=True),
+        **security(fitted),
     }
     return {
         "rayVersion": _ray_version(fitted),

@@ -44,6 +44,7 @@ def fabric_of(target: Target) -> Fabric | None:
         resource="rdma/*",
         count=interfaces,
         request=_OWN,
+        about_request=f"with the Network Operator's shared plugin, write {_SHARED}: 1",
         names={_OWN: interfaces, _SHARED: _SLOTS},
         parts=(PARTS,),
         short="the driver of the Network Operator (ofedDriver) is not ready on the node, or its policy selects other "
