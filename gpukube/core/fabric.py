@@ -57,6 +57,7 @@ class Fabric:
         hugepages: Resource -> bytes that the node image reserves for it unless the spec says otherwise.
         locks_memory: Whether containers need the capability IPC_LOCK.
         setup: What else pods need; "" for nothing.
+        from_zero: What to write so that the autoscaler knows the devices while the pool is empty; "" if nothing helps.
     """
 
     title: str
@@ -70,6 +71,7 @@ class Fabric:
     hugepages: Mapping[str, int] = field(default_factory=dict)
     locks_memory: bool = False
     setup: str = ""
+    from_zero: str = ""
 
     def covers(self, name: str) -> bool:
         """Return whether a resource is one of its devices."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube.core.autoscaler_template import expected_devices
-from gpukube.core.hugepages import hugepages_of
+from gpukube.core.hugepages import HUGE, hugepages_of
 from gpukube.core.prices import UNPRICED
 from gpukube.gpu.cloud_machines import cloud_machines
 
@@ -115,7 +115,7 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
     room = facts.room(target)
     pages = {**(fabric.hugepages if fabric else {}), **hugepages_of(target)}
 
-    def shape(devices: Mapping[str, int]) -> NodeShape:
+    def shape(devices: Mapping[str, int], others: Mapping[str, int]) -> NodeShape:
         return NodeShape(
             devices=devices,
             cpu=room.cpu if room else None,
@@ -123,14 +123,20 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
             pods=room.pods if room else None,
             labels=facts.labels(desired),
             taints=desired.effective_taints,
-            others=pages,
+            others=others,
             unnamed=fabric.resource[:-1] if fabric and fabric.resource.endswith("*") else "",
         )
 
     return PoolOffer(
         desired=desired,
-        real=shape({**desired.promise.per_node, **(fabric.names if fabric else {})}),
-        expected=shape(expected),
+        real=shape({**desired.promise.per_node, **(fabric.names if fabric else {})}, pages),
+        # Its template comes from the machine type, which has no huge pages (kubernetes/autoscaler cloudprovider).
+        expected=shape(
+            {name: count for name, count in expected.items() if not name.startswith(HUGE)},
+            {name: size for name, size in expected.items() if name.startswith(HUGE)}
+            if diagnosis and diagnosis.autoscaler
+            else pages,
+        ),
         tolerates_resources=provider.extras.tolerates_resources,
         selector=facts.selector(desired),
         discovered=desired.ownership.advertiser in ("chart", "operator"),

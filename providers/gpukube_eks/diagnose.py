@@ -54,9 +54,10 @@ def _expected(pool: Observed) -> Mapping[str, int] | None:
     if machine is None:
         return None
     tagged = {
-        path.key: int(str(value))
+        path.key.removeprefix(RESOURCE_TAG): int(str(value))
         for path, value in pool.fields.items()
-        if path.is_below(*RESOURCE_FIELD) and str(value).isdigit()
+        if (path.is_below(*RESOURCE_FIELD) or (path.is_below("tags") and path.key.startswith(RESOURCE_TAG)))
+        and str(value).isdigit()
     }
     return {_GPU: 0 if machine.is_fractional else machine.devices, **tagged}
 

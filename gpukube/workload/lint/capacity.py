@@ -107,7 +107,7 @@ def _blind(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
     if not places or not pod.gpus or not places.fitting:
         return
-    for name, count in pod.gpus.items():
+    for name, count in pod.request.devices.items():
         if all(place.from_zero and place.offer.expected.devices.get(name, 0) < count for place in places.fitting):
             has = places.fitting[0].offer.expected.devices.get(name, 0)
             yield Hit(

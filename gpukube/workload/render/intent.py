@@ -304,14 +304,21 @@ def _about_fabric(intent: Intent, offer: PoolOffer) -> list[str]:
 
 
 def _check_zero(intent: Intent, offer: PoolOffer, resource: str) -> None:
-    nodes, expected = offer.desired.target.nodes, offer.expected.devices.get(resource, 0)
-    if nodes.autoscaled and not nodes.minimum and expected < intent.gpus:
-        refuse(
-            "--gpus",
-            f"while {offer.name} is empty, its autoscaler expects {expected} {resource} of a node, but a pod requests "
-            f"{intent.gpus}: no pod would start the first node",
-            "write nodes.autoscaling.min: 1 in the pool" + (f", or --gpus {expected} or less" if expected else ""),
-        )
+    nodes, fabric = offer.desired.target.nodes, offer.desired.fabric
+    if not nodes.autoscaled or nodes.minimum:
+        return
+    for name, count in {resource: intent.gpus, **_fabric(intent, offer)}.items():
+        expected = offer.expected.devices.get(name, 0)
+        if expected < count:
+            other = f", or --gpus {expected} or less" if expected else ""
+            if name != resource:
+                other = f", or {fabric.from_zero}" if fabric and fabric.from_zero else ""
+            refuse(
+                "--gpus",
+                f"while {offer.name} is empty, its autoscaler expects {expected} {name} of a node, but a pod requests "
+                f"{count}: no pod would start the first node",
+                f"write nodes.autoscaling.min: 1 in the pool{other}",
+            )
 
 
 def _quantity(option: str, text: str, times: int = 1) -> int | None:

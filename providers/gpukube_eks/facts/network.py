@@ -36,6 +36,8 @@ AWS_DRANET: Final = FabricPart(
     driver="dra.net",
 )
 PARTS: Final = (EFA_PLUGIN, AWS_DRANET)
+_TAG: Final = "k8s.io/cluster-autoscaler/node-template/resources/"
+"""Tag of a node group by which the Cluster Autoscaler knows a resource of its nodes (aws_manager.go)."""
 _HUGEPAGES: Final = 5128 * (2 << 20)
 """Bytes that the EFA software of the images reserves: 5,128 pages of 2 MiB, for the buffers of its endpoints
 (bottlerocket-os/bottlerocket-core-kit#141; awslabs/amazon-eks-ami#2367, an image that lost them)."""
@@ -55,4 +57,5 @@ def fabric_of(target: Target) -> Fabric | None:
         parts=(PARTS,),
         short="the node group's launch template has fewer EFA interfaces, or the plugin cannot read them",
         hugepages={"hugepages-2Mi": _HUGEPAGES},
+        from_zero=f'write tags: {{"{_TAG}{RESOURCE}": "{interfaces}", "{_TAG}hugepages-2Mi": "{_HUGEPAGES}"}}',
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.core.jsontree import at, items, texts, tree
+from gpukube.core.jsontree import at, items, text, texts, tree
 from gpukube.core.values import Nodes
+from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.workload.fit.nodes import Node
 from gpukube.workload.fit.pods import read_pod
@@ -15,6 +17,7 @@ from gpukube.workload.fit.predicates import may_go, why_not
 from gpukube.workload.offers import make_offers
 from gpukube.workload.render.intent import Intent
 from gpukube.workload.render.manifests import Rendered, render
+from gpukube_eks.pool.fields import RESOURCE_TAG
 from tests.unit.cluster.builders import desire
 from tests.unit.cluster.fabrics import EFA, on_aks, on_eks, on_gke
 
@@ -67,7 +70,7 @@ def test_make_offers_when_the_spec_has_huge_pages_then_they_replace_those_of_the
     assert pool.real.others == {"hugepages-2Mi": 200 * MIB, "hugepages-1Gi": 2048 * MIB}
 
 
-RENDERED = {
+RENDERED: dict[str, tuple[int, int | None, str, str]] = {
     "a whole node": (8, 2, "32", "5120Mi"),
     "half a node": (4, 2, "16", "2560Mi"),
     "one GPU of a job of several pods": (1, 2, "4", "640Mi"),
@@ -95,7 +98,7 @@ def test_render_when_pods_communicate_with_no_other_then_no_network(kind: str, g
 def test_render_when_the_pool_has_no_fast_network_then_none_is_requested() -> None:
     _, spec = made(PLAIN, gpus=8, replicas=2)
     assert limits(spec).keys() == {"memory", "nvidia.com/gpu"}
-    assert "securityContext" not in items(spec, "containers")[0]
+    assert tree(items(spec, "containers")[0], "securityContext") == {}
 
 
 def test_render_when_there_are_fewer_interfaces_than_gpus_then_they_limit_the_pods_of_a_node() -> None:
@@ -124,13 +127,13 @@ def test_render_when_only_the_cluster_knows_the_names_then_a_note_says_what_to_a
 def test_render_when_a_queue_covers_the_pool_then_its_network_too() -> None:
     found = render(Intent(kind="kueue"), EKS)
     queue = next(one for one in found.documents if one["kind"] == "ClusterQueue")
-    (group,) = items(queue, "spec", "resourceGroups")
-    quotas = {str(item["name"]): item["nominalQuota"] for item in group["flavors"][0]["resources"]}
-    assert quotas[EFA] == 128
+    resources = items(queue, "spec", "resourceGroups", 0, "flavors", 0, "resources")
+    quotas = {text(item, "name"): text(item, "nominalQuota") for item in resources}
+    assert quotas[EFA] == "128"
     assert quotas["hugepages-2Mi"] == "41024Mi"
 
 
-FITS = {
+FITS: dict[str, tuple[PoolOffer, dict[str, object], str]] = {
     "EFA that a node has": (EKS, {"nvidia.com/gpu": 8, EFA: 32}, ""),
     "more EFA than a node has": (EKS, {EFA: 33}, "vpc.amazonaws.com/efa: 33 requested, a node has 32"),
     "EFA on a pool without it": (PLAIN, {EFA: 4}, "the node has no vpc.amazonaws.com/efa"),
@@ -150,11 +153,34 @@ FITS = {
 @pytest.mark.parametrize("case", FITS)
 def test_why_not_when_a_pod_requests_the_network_then_the_pools_nodes_decide(case: str) -> None:
     offer, amounts, reason = FITS[case]
-    limits = {"cpu": "1", "memory": "1Gi", **amounts}
-    pod = read_pod({}, {"containers": [{"name": "main", "resources": {"limits": limits}}]})
-    shape = offer.real
+    requested = {"cpu": "1", "memory": "1Gi", **amounts}
+    pod = read_pod({}, {"containers": [{"name": "main", "resources": {"limits": requested}}]})
+    shape = replace(offer.real, taints=())
     node = Node(name="n", cluster="c", shape=shape, labels={}, tolerates_resources=True, offer=offer)
-    object.__setattr__(shape, "taints", ())
     found = why_not(pod, node)
     assert (found.text if found else "") == reason
     assert may_go(pod, node) is (not reason)
+
+
+ZERO = Nodes(0, 0, 4, autoscaled=True)
+
+
+def test_render_when_the_autoscaler_of_an_empty_pool_does_not_know_efa_then_refused_with_the_tag() -> None:
+    pool = offer_of(on_eks(nodes=ZERO))
+    with pytest.raises(SpecError) as caught:
+        made(pool, gpus=8, replicas=2)
+    (found,) = caught.value.diagnostics
+    assert "its autoscaler expects 0 vpc.amazonaws.com/efa of a node, but a pod requests 32" in found.seen
+    assert f'"{RESOURCE_TAG}{EFA}": "32"' in found.fix
+    assert made(pool, gpus=1)[1]  # which communicates with no other pod
+
+
+def test_expected_when_the_group_has_the_tags_then_an_empty_pool_starts_nodes() -> None:
+    tags = {f"{RESOURCE_TAG}{EFA}": "32", f"{RESOURCE_TAG}hugepages-2Mi": str(10256 * MIB)}
+    pool = on_eks(nodes=ZERO)
+    desired = load_provider("eks").desired(replace(pool.target, tags=tags), pool.ownership, pool.promise)
+    offer = offer_of(desired)
+    assert offer.expected.devices == offer.real.devices
+    assert offer.expected.others == offer.real.others
+    _, spec = made(offer, gpus=8, replicas=2)
+    assert limits(spec)[EFA] == "32"
