@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.rule_ids import rule_id
-from gpukube.workload.lint import capacity, images, placement, ray, resources, sharing
+from gpukube.workload.lint import capacity, images, network, placement, ray, resources, sharing
 
 if TYPE_CHECKING:
     from gpukube.workload.lint.rule import Rule
@@ -17,13 +17,18 @@ if TYPE_CHECKING:
     from gpukube.workload.lint.world import World
     from gpukube.workload.manifests import Manifest
 
-CONTAINER_RULES: Final[tuple[Rule[Pod | Loose], ...]] = (*resources.CONTAINERS, *placement.CONTAINERS)
+CONTAINER_RULES: Final[tuple[Rule[Pod | Loose], ...]] = (
+    *resources.CONTAINERS,
+    *placement.CONTAINERS,
+    *network.CONTAINERS,
+)
 POD_RULES: Final[tuple[Rule[Pod], ...]] = (
     *resources.PODS,
     *placement.PODS,
     *sharing.PODS,
     *images.PODS,
     *capacity.PODS,
+    *network.PODS,
 )
 RAY_RULES: Final[tuple[Rule[RayCluster], ...]] = (*ray.CLUSTERS, *capacity.CLUSTERS)
 OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (*resources.OBJECTS, *ray.OBJECTS)
