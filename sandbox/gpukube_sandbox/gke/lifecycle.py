@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.gke.nodes import next_name, node_shape, retouch_node
 from gpukube_sandbox.gke.pools import count_per_zone
-from gpukube_sandbox.gke.wire.enums import OperationStatus, PoolStatus
-from gpukube_sandbox.kube.draining import drain
+from gpukube_sandbox.gke.wire.enums import BLUE_GREEN, OperationStatus, PoolStatus
+from gpukube_sandbox.kube.draining import cordon, drain
 
 if TYPE_CHECKING:
     from google.cloud import container_v1 as wire
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.operations import Operation
     from gpukube_sandbox.gke.pools import Pool
     from gpukube_sandbox.gke.wire.names import Place
+_SOAK_S = 3600.0
+"""Default of node_pool_soak_duration."""
 
 
 @dataclass(slots=True)
@@ -228,6 +230,9 @@ async def _fail_if_planned(job: Job) -> None:
 
 async def _roll(job: Job) -> None:
     """Replace the machines one by one; without a surge the old one is deleted first."""
+    if job.pool.wire.upgrade_settings.strategy == BLUE_GREEN:
+        await _roll_blue_green(job)
+        return
     surges = job.pool.wire.upgrade_settings.max_surge > 0
     old = [(zone, name) for zone, names in job.pool.nodes.items() for name in names]
     for at, (zone, name) in enumerate(old):
@@ -243,6 +248,35 @@ async def _roll(job: Job) -> None:
             await _drain(job, name)
             await _remove(job, zone, name)
         job.operation.done = (at + 1, len(old))
+    await _grow(job)
+
+
+async def _roll_blue_green(job: Job) -> None:
+    """Create a second set of machines, drain the first in batches, and delete it after a soak.
+
+    Source: docs: kubernetes-engine/concepts/node-pool-upgrade-strategies; BlueGreenSettings in google.container.v1,
+    also for the defaults.
+    """
+    settings = job.pool.wire.upgrade_settings.blue_green_settings
+    policy = settings.standard_rollout_policy
+    old = [(zone, name) for zone, names in job.pool.nodes.items() for name in names]
+    if job.fails():
+        await _fail_if_planned(job)
+    for zone, _ in old:
+        await add_machine(job.cluster, job.pool, job.place, zone, job.pace.boot_s)
+    await job.clock.sleep(job.pace.boot_s)
+    await job.cluster.kube.joined(job.pool.all_nodes())
+    await cordon(job.cluster.kube.api, [name for _, name in old], unschedulable=True)
+    size = policy.batch_node_count or max(1, round(len(old) * (policy.batch_percentage or 1.0)))
+    for start in range(0, len(old), size):
+        for _, name in old[start : start + size]:
+            await _drain(job, name)
+        await job.clock.sleep(policy.batch_soak_duration.total_seconds())
+        job.operation.done = (min(start + size, len(old)), len(old))
+    soak = settings.node_pool_soak_duration.total_seconds() if "node_pool_soak_duration" in settings else _SOAK_S
+    await job.clock.sleep(soak)
+    for zone, name in old:
+        await _remove(job, zone, name)
     await _grow(job)
 
 

@@ -16,6 +16,7 @@ from gpukube_sandbox.gke.addons import SYSTEM, apply_managed_plugin, apply_stati
 from gpukube_sandbox.gke.autoscaling import GkeGroups
 from gpukube_sandbox.gke.clusters import Cluster, ClusterOptions
 from gpukube_sandbox.gke.lifecycle import seed_pool
+from gpukube_sandbox.gke.networks import apply_network_types
 from gpukube_sandbox.gke.pools import Pool, fill_defaults
 from gpukube_sandbox.gke.service import GkeService, cluster_key
 from gpukube_sandbox.gke.versions import full_version, parse_version
@@ -83,6 +84,7 @@ async def make_cluster(
     for name, limit in request.options.gpu_quota.items():
         service.quotas.set(request.project, request.location, name, limit)
     service.clusters[request.key] = cluster
+    await apply_network_types(kube)
     await apply_managed_plugin(kube)
     await apply_system_pods(kube, SYSTEM)
     if request.options.foreign_plugin:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
+from gpukube_sandbox.gke.networks import networks_of
+from gpukube_sandbox.gke.nodesettings import node_settings, storage_gib
 from gpukube_sandbox.gke.pools import accelerator_of, machine_of
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import labels, spec
@@ -80,6 +82,11 @@ def node_labels(pool: wire.NodePool) -> dict[str, str]:
         found["cloud.google.com/gke-preemptible"] = "true"
     if config.flex_start:
         found["cloud.google.com/gke-flex-start"] = "true"
+    if config.confidential_nodes.enabled:
+        kind = config.confidential_nodes.confidential_instance_type
+        found["cloud.google.com/gke-confidential-nodes-instance-type"] = kind.name if int(kind) else "SEV"
+    if pool.network_config.accelerator_network_profile:
+        found["gke.networks.io/accelerator-network-profile"] = pool.network_config.accelerator_network_profile
     return found | _gpu_labels(pool)
 
 
@@ -136,6 +143,9 @@ def node_shape(place: Place, pool: wire.NodePool, name: str, zone: str, boot_s: 
         max_pods=pool.max_pods_constraint.max_pods_per_node,
         zone=zone,
         kubelet=pool.version,
+        settings=node_settings(pool.config),
+        storage_gib=storage_gib(pool),
+        networks=networks_of(pool),
     )
 
 

@@ -27,7 +27,7 @@ from gpukube_sandbox.gke.references import Known, check_account, check_resources
 from gpukube_sandbox.gke.rules.pool import check_autoscaling, check_management, check_pool, check_size
 from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube_sandbox.gke.wire.answers import GoogleError, bad, blocked, missing
-from gpukube_sandbox.gke.wire.enums import Kind, OperationStatus, PoolStatus
+from gpukube_sandbox.gke.wire.enums import BLUE_GREEN, Kind, OperationStatus, PoolStatus
 from gpukube_sandbox.gke.wire.names import Place, is_location, parse_name
 from gpukube_sandbox.throttle import Buckets, Limit
 
@@ -44,7 +44,6 @@ BASE = "https://container.googleapis.com/v1/"
 _GROUPS = "https://www.googleapis.com/compute/v1/"
 _REQUESTS = Limit(5000, 50.0)
 """3,000 requests per minute and project, measured over 100 seconds (docs: kubernetes-engine/quotas)."""
-_BLUE_GREEN = wire.NodePoolUpdateStrategy.BLUE_GREEN
 _LOG = logging.getLogger(__name__)
 
 
@@ -379,7 +378,7 @@ class GkeService:
         if rolls:
             settings = after.upgrade_settings
             # A blue-green upgrade doubles the number of machines.
-            added = sum(count_per_zone(after)) if settings.strategy == _BLUE_GREEN else settings.max_surge
+            added = sum(count_per_zone(after)) if settings.strategy == BLUE_GREEN else settings.max_surge
             surge = min(added, len(pool.all_nodes()))
             failure = failure or self.quotas.late(place, after, surge)
         before, pool.wire = pool.wire, after

@@ -177,6 +177,15 @@ def _change_machine(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) ->
     config.boot_disk.size_gb = config.disk_size_gb
 
 
+def _change_confidential(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
+    """Turn confidential nodes on or off; their type is for creation only (Terraform's provider, ForceNew)."""
+    current, sent = pool.config.confidential_nodes, request.confidential_nodes
+    kind = sent.confidential_instance_type
+    if int(kind) and int(current.confidential_instance_type) and kind != current.confidential_instance_type:
+        raise bad("Confidential instance type cannot be changed.")
+    pool.config.confidential_nodes = sent
+
+
 _CHANGES: dict[str, Callable[[wire.NodePool, wire.UpdateNodePoolRequest], None]] = {
     "labels": _change_labels,
     "taints": _change_taints,
@@ -188,6 +197,7 @@ _CHANGES: dict[str, Callable[[wire.NodePool, wire.UpdateNodePoolRequest], None]]
     "locations": _change_locations,
     "upgrade_settings": _change_upgrade,
     "node_network_config": _change_network,
+    "confidential_nodes": _change_confidential,
 }
 """Group -> function that applies it; any other group is a field of the pool or of the node config, set as sent."""
 _OF_POOL = frozenset({"queued_provisioning", "node_drain_config", "maintenance_policy"})

@@ -182,6 +182,15 @@ class Gke:
             found: bytes = response.read()
         return found
 
+    def post(self, path: str, body: Json) -> None:
+        """Create an object of the cluster."""
+        cluster = self.sdk.get_cluster(name=CLUSTER)
+        context = ssl.create_default_context(cafile=self.info.ca_path)
+        headers = {**signed(self.info), "Content-Type": "application/json"}
+        request = urllib.request.Request(f"https://{cluster.endpoint}{path}", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, context=context):  # noqa: S310 - a loopback address
+            pass
+
     def version(self) -> str:
         """The version of the cluster's objects now, for `counts_since`."""
         found: str = json.loads(self._kube("/api/v1/nodes"))["metadata"]["resourceVersion"]

@@ -11,7 +11,7 @@ import pytest
 
 from gpukube_sandbox.gke.making import GkeRequest
 from gpukube_sandbox.world import World
-from sandbox_tests.gke.clients import CLUSTER, NAME, PROJECT, ZONE, gpu_pool, pool_of, t4_pool
+from sandbox_tests.gke.clients import CLUSTER, NAME, PROJECT, ZONE, gpu_pool, pool_of, shared, t4_pool
 
 if TYPE_CHECKING:
     from sandbox_tests.gke.clients import Json
@@ -20,6 +20,7 @@ REFERENCE = "https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/p
 NODE_CONFIG = "https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig"
 KUBELET = f"{NODE_CONFIG}#NodeKubeletConfig"
 LINUX = f"{NODE_CONFIG}#LinuxNodeConfig"
+CONFIDENTIAL = "https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-confidential-nodes"
 GITHUB = "https://github.com/"
 TERRAFORM = f"{GITHUB}hashicorp/terraform-provider-google/"
 MODULES = f"{GITHUB}terraform-google-modules/"
@@ -276,6 +277,42 @@ POOLS = {
     "an empty batch": blue_green("greater than 0.0", standard_rollout_policy={"batch_percentage": 0}),
     "a drain of eight days": blue_green(
         "between 0 and 7 days", autoscaled_rollout_policy={"wait_for_drain_duration": "691200s"}
+    ),
+    "autoscaled rollout without autoscaling": blue_green(
+        "requires node pool autoscaling", autoscaled_rollout_policy={"wait_for_drain_duration": "3600s"}
+    ),
+    "a soak of eight days": blue_green("Node_pool_soak_duration", node_pool_soak_duration="691200s"),
+    "a negative number of huge pages": t4(
+        "hugepage_size2m: -1; it must be at least 1",
+        f"{NODE_CONFIG}#HugepagesConfig",
+        linux_node_config={"hugepages": {"hugepage_size2m": -1}},
+    ),
+    "confidential nodes with T4": t4(
+        "require TDX on a3-highgpu-1g",
+        CONFIDENTIAL,
+        confidential_nodes={"enabled": True, "confidential_instance_type": "TDX"},
+    ),
+    "confidential nodes that clients share": made(
+        gpu_pool(
+            "p",
+            "a3-highgpu-1g",
+            "nvidia-h100-80gb",
+            1,
+            confidential_nodes={"enabled": True, "confidential_instance_type": "TDX"},
+            gpu_sharing_config=shared("TIME_SHARING", 2),
+        ),
+        "do not support GPU sharing",
+        CONFIDENTIAL,
+    ),
+    "preloaded images without image streaming": t4(
+        "require image streaming",
+        f"{TERRAFORM}blob/main/website/docs/r/container_cluster.html.markdown",
+        secondary_boot_disks=[{"disk_image": "global/images/x", "mode": "CONTAINER_IMAGE_CACHE"}],
+    ),
+    "an accelerator network profile of nobody": made(
+        t4_pool("p") | {"network_config": {"accelerator_network_profile": "fast"}},
+        "allowed is auto",
+        f"{REFERENCE}#NodeNetworkConfig",
     ),
     "queued provisioning with reservations": made(
         t4_pool("p", 0) | {"queued_provisioning": {"enabled": True}},

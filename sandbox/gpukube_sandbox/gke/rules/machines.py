@@ -36,8 +36,10 @@ _PLATFORMS = frozenset(
 """Source: docs: compute/docs/cpu-platforms."""
 _TOO_SMALL = frozenset({"f1-micro"})
 _CLIENTS = range(2, 49)
+_TDX = wire.ConfidentialNodes.ConfidentialInstanceType.TDX
+_CONFIDENTIAL_GPUS = frozenset({"a3-highgpu-1g", "a3-highgpu-1g-nolssd"})
 _LATEST = wire.GPUDriverInstallationConfig.GPUDriverVersion.LATEST
-_LOCAL_DISKS = {
+LOCAL_DISKS = {
     "a2-ultragpu-1g": 1, "a2-ultragpu-2g": 2, "a2-ultragpu-4g": 4, "a2-ultragpu-8g": 8,
     "a3-highgpu-1g": 2, "a3-highgpu-2g": 4, "a3-highgpu-4g": 8, "a3-highgpu-8g": 16, "a3-edgegpu-8g": 16,
     "a3-megagpu-8g": 16, "a3-ultragpu-8g": 32, "a4-highgpu-8g": 32, "a4x-highgpu-4g": 4, "a4x-maxgpu-4g-metal": 4,
@@ -61,6 +63,9 @@ def check_machines(config: wire.NodeConfig, facts: ClusterFacts) -> None:
     _check_boot_disk(config, machine)
     _check_local_disks(config, machine)
     _check_accelerators(config, machine, facts)
+    _check_confidential(config, machine)
+    if config.secondary_boot_disks and not config.gcfs_config.enabled:  # hashicorp/terraform-provider-google, docs
+        raise bad("Secondary boot disks require image streaming (gcfs_config) to be enabled.")
 
 
 def _machine(name: str) -> Machine:
@@ -122,7 +127,7 @@ def _check_local_disks(config: wire.NodeConfig, machine: Machine) -> None:
     count = ephemeral or block or config.local_ssd_count
     if count and machine.family == "e2":
         raise bad(f"[{machine.name}, local-ssd] features are not compatible for creating instance.")
-    own = _LOCAL_DISKS.get(machine.name)
+    own = LOCAL_DISKS.get(machine.name)
     fits = count == own if own else count in _LOCAL_DISK_COUNTS
     if count and (machine.name.endswith("-nolssd") or not fits):
         raise bad(f"Machine type {machine.name} does not support {count} local SSDs.")
@@ -200,3 +205,18 @@ def _check_sharing(machine: Machine, accelerator: wire.AcceleratorConfig, facts:
     mps = sharing.gpu_sharing_strategy == wire.GPUSharingConfig.GPUSharingStrategy.MPS
     if mps and not is_at_least(facts.version, "mps"):
         raise bad("NVIDIA MPS requires GKE version 1.27.7-gke.1088000 or later.")
+
+
+def _check_confidential(config: wire.NodeConfig, machine: Machine) -> None:
+    """Check Confidential GKE Nodes: with GPUs they are Intel TDX on a machine with one H100, which nobody shares.
+
+    Source:
+        docs: kubernetes-engine/how-to/gpus-confidential-nodes; messages unconfirmed.
+    """
+    if not config.confidential_nodes.enabled or not config.accelerators:
+        return
+    if config.confidential_nodes.confidential_instance_type != _TDX or machine.name not in _CONFIDENTIAL_GPUS:
+        raise bad(f"Confidential GKE Nodes with GPUs require TDX on a3-highgpu-1g; {machine.name} was requested.")
+    accelerator = config.accelerators[0]
+    if "gpu_sharing_config" in accelerator or accelerator.gpu_partition_size:
+        raise bad("Confidential GKE Nodes do not support GPU sharing or partitions.")

@@ -78,6 +78,10 @@ def check_nodes(config: wire.NodeConfig) -> None:
     for name in config.linux_node_config.sysctls:
         if name not in _SYSCTLS:
             raise bad(f"Sysctl {name!r} is not supported in linux_node_config.sysctls.")
+    pages = config.linux_node_config.hugepages
+    for name in ("hugepage_size2m", "hugepage_size1g"):
+        if (count := getattr(pages, name)) < 0:
+            raise bad(f"Invalid value for linux_node_config.hugepages.{name}: {count}; it must be at least 1.")
     entries = config.linux_node_config.node_vfio_config.dma_entry_limit
     if entries and entries not in _DMA_ENTRIES:
         raise bad(_range("linux_node_config.node_vfio_config.dma_entry_limit", entries, _DMA_ENTRIES))

@@ -58,7 +58,8 @@ def check_changeable(pool: wire.NodePool, facts: ClusterFacts) -> None:
     """
     _check_zones(pool, facts)
     check_metadata(pool.config)
-    _check_upgrade_settings(pool.upgrade_settings)
+    _check_upgrade_settings(pool)
+    _check_network(pool.network_config)
     _check_version(pool.version, facts.version)
     check_nodes(pool.config)
     check_machines(pool.config, facts)
@@ -130,11 +131,25 @@ def _check_version(version: str, plane: str) -> None:
         raise bad(f'Node version "{version}" is unsupported.')
 
 
-def _check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:
+def _check_network(network: wire.NodeNetworkConfig) -> None:
+    """Check the networks of accelerators: GKE makes them, or the pool names them.
+
+    Source: the comment on NodeNetworkConfig.accelerator_network_profile; docs:
+    ai-hypercomputer/docs/create/gke-ai-hypercompute-custom-a4x-max; messages unconfirmed.
+    """
+    profile = network.accelerator_network_profile
+    if profile not in ("", "auto"):
+        raise bad(f"Invalid value for accelerator_network_profile: {profile!r}; allowed is auto.")
+    if profile and network.additional_node_network_configs:
+        raise bad("Accelerator_network_profile and additional_node_network_configs are mutually exclusive.")
+
+
+def _check_upgrade_settings(pool: wire.NodePool) -> None:
     """Check upgrade settings: a surge needs a node more or less, blue-green needs a batch size.
 
     Source: the comments on UpgradeSettings, StandardRolloutPolicy and AutoscaledRolloutPolicy.
     """
+    settings = pool.upgrade_settings
     blue_green = settings.blue_green_settings
     standard = blue_green.standard_rollout_policy
     if "batch_percentage" in standard and not 0 < standard.batch_percentage <= 1:
@@ -142,6 +157,10 @@ def _check_upgrade_settings(settings: wire.NodePool.UpgradeSettings) -> None:
     longest = blue_green.autoscaled_rollout_policy.wait_for_drain_duration.total_seconds()
     if not 0 <= longest <= _LONGEST_DRAIN_S:
         raise bad("Wait_for_drain_duration must be between 0 and 7 days.")
+    if "autoscaled_rollout_policy" in blue_green and not pool.autoscaling.enabled:
+        raise bad("Autoscaled_rollout_policy requires node pool autoscaling to be enabled.")
+    if not 0 <= blue_green.node_pool_soak_duration.total_seconds() <= _LONGEST_DRAIN_S:
+        raise bad("Node_pool_soak_duration must be between 0 and 7 days.")
     if settings.strategy in (wire.NodePoolUpdateStrategy.BLUE_GREEN, wire.NodePoolUpdateStrategy.SHORT_LIVED):
         return
     if settings.max_surge < 0 or settings.max_unavailable < 0:

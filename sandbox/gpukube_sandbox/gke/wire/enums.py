@@ -19,6 +19,10 @@ class PoolStatus:
     ERROR = wire.NodePool.Status(6)
 
 
+BLUE_GREEN = wire.NodePoolUpdateStrategy(2)
+"""NodePoolUpdateStrategy.BLUE_GREEN."""
+
+
 class OperationStatus:
     """Operation.Status."""
 

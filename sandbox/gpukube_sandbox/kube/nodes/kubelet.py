@@ -15,6 +15,7 @@ from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import config_maps
 from gpukube_sandbox.kube.nodes.devices import allocate
+from gpukube_sandbox.kube.nodes.gkenetworks import NETWORKS, PARAMETERS, register_networks
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 from gpukube_sandbox.kube.nodes.podevents import no_runtime, no_volume, record_events
 from gpukube_sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
@@ -60,7 +61,7 @@ class Kubelets:
         events: Recorder of the kubelets' events about pods and nodes.
     """
 
-    watches = ("pods", "nodes", "configmaps", "nodefeatures")
+    watches = ("pods", "nodes", "configmaps", "nodefeatures", NETWORKS, PARAMETERS)
 
     def __init__(self, api: ObjectApi, clock: Clock, logs: dict[tuple[str, str], list[str]]) -> None:
         self._api = api
@@ -89,6 +90,7 @@ class Kubelets:
         due: list[float] = []
         for pod in pods:
             due += await self._pod(machine, node, pod)
+        await register_networks(self._api, machine)
         await self._report(machine, node)
         return due
 

@@ -153,7 +153,13 @@ RAY = tuple(
 )
 """KubeRay's types; served once its chart has installed their CustomResourceDefinitions."""
 
-_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY, *RAY)}
+GKE_NETWORKS = tuple(
+    Kind("networking.gke.io", "v1", kind, f"{kind.lower()}s", namespaced=False, subresources=_STATUS, custom=True)
+    for kind in ("Network", "GKENetworkParamSet")
+)
+"""Additional networks of GKE nodes; only clusters of GKE serve them."""
+
+_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY, *RAY, *GKE_NETWORKS)}
 
 
 def kind_named(plural: str) -> Kind:
