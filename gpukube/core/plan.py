@@ -161,8 +161,9 @@ def plan_pool(  # noqa: PLR0913 - the context of a pool, and what is requested
     if plan.action != "replace":
         return plan
     if observed.name != declared:  # deleted first, it is recreated under the declared name
-        recreated = form(declared)
-        plan = replace(plan, desired=recreated, requests=(*plan.requests[:-1], recreated.create))
+        recreated, _ = carry_over(provider, form(declared), observed)  # what it cannot carry, the plan says already
+        calls = _calls_to_recreate(provider, recreated, observed)
+        plan = replace(plan, desired=recreated, requests=calls)
     return _with_successor(provider, form, declared, plan, taken)
 
 
@@ -191,6 +192,7 @@ def _with_successor(
         successor = form(name)
     except GpukubeError as error:  # a successor is impossible under its name, but the live pool can still be recreated
         return replace(plan, replacement=Replacement(name, None, obstacles=tuple(error.diagnostics)))
+    successor, _ = carry_over(provider, successor, plan.observed)  # what it cannot carry, the plan says already
     calls = _calls_left(provider, (successor.create,), plan.cluster, plan.observed, copy)
     return replace(plan, replacement=Replacement(name, successor, requests=calls))
 
@@ -210,8 +212,9 @@ def _owned(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
     if observed.state == "deleting":
+        desired, problems = carry_over(provider, desired, observed)
         why = f"is being deleted ({observed.status}); created again afterwards"
-        return _plan(desired, observed, "create", why, requests=(desired.create,))
+        return _plan(desired, observed, "create", why, requests=(desired.create,), diagnostics=problems)
     if observed.state == "failed":
         return _recreated(provider, desired, observed, changes)
     if changes and observed.fields:  # a pool without fields is left over from a killed run: recreated
@@ -498,10 +501,26 @@ def _recreated(
     provider: PoolCalls, desired: Desired, observed: Observed, changes: tuple[ClassifiedChange, ...]
 ) -> PoolPlan:
     """Recreate a pool that exists but is unusable."""
+    desired, problems = carry_over(provider, desired, observed)
     repair = provider.requests.recreate(desired, observed)
-    requests = (repair,) if repair else (provider.requests.delete(desired.target.cluster, observed), desired.create)
+    requests = (repair,) if repair else _calls_to_recreate(provider, desired, observed)
     why = f"exists but is {observed.status}: {observed.failure or 'the cloud gives no reason'}; created again"
-    return _plan(desired, observed, "create", why, changes=changes, requests=requests)
+    return _plan(desired, observed, "create", why, changes=changes, requests=requests, diagnostics=problems)
+
+
+def carry_over(provider: PoolCalls, desired: Desired, observed: Observed) -> tuple[Desired, tuple[Finding, ...]]:
+    """Return a live pool's replacement with what it takes over, or as declared with the findings why it cannot."""
+    try:
+        return provider.requests.carry(desired, observed), ()
+    except SpecError as error:
+        return desired, tuple(error.diagnostics)
+
+
+def _calls_to_recreate(provider: PoolCalls, desired: Desired, observed: Observed) -> tuple[Request, ...]:
+    """Return the calls that delete a pool and create it again under its declared name."""
+    kept = provider.requests.keep(desired, observed)
+    deleted = provider.requests.delete(desired.target.cluster, observed)
+    return (*([kept] if kept else []), deleted, desired.create)
 
 
 def _changed(
@@ -515,7 +534,9 @@ def _changed(
         requested = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
         why = f"differs in {fields}; {requested} cannot change on a live pool"
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
-        calls = (provider.requests.delete(desired.target.cluster, observed), desired.create)
+        desired, unmerged = carry_over(provider, desired, observed)
+        problems += unmerged
+        calls = _calls_to_recreate(provider, desired, observed)
         return _plan(desired, observed, "replace", why, changes=changes, requests=calls, diagnostics=tuple(problems))
     calls = ()
     if not problems:
@@ -748,9 +769,10 @@ def _doubt_about_lost(desired: Desired, matches: Sequence[Observed]) -> tuple[st
 def _in_progress(provider: PoolCalls, desired: Desired, pair: Pair) -> PoolPlan:
     """Plan the remaining steps of a replacement, which end with deleting the old pool."""
     old, new = pair.old, pair.new
+    desired, unmerged = carry_over(provider, desired, old)
     changes = _classified(provider, desired, old) if old.fields else ()
     planned = _owned(provider, desired, new, _classified(provider, desired, new))
-    problems = [d for d in planned.diagnostics if d.severity == "error"]
+    problems = [*unmerged, *(d for d in planned.diagnostics if d.severity == "error")]
     problems += [_protected(desired.target.where, "replaced")] if old.protected else []
     step = next_step(old, new)
     calls = _calls_left(provider, planned.requests, desired.target.cluster, old)

@@ -56,7 +56,10 @@ class PoolRequests:
             remains, with the pool's name in its spec; if the cloud cannot change the copy, the label invalidates it,
             and `Observed.copy` of such a pool is None.
         carry: Adds to a live pool's replacement what it takes over without a field of the spec: content of others that
-            gpukube neither interprets nor shows. Returns the desired pool unchanged if there is none.
+            gpukube neither interprets nor shows. Returns the desired pool unchanged if there is none. Raises SpecError
+            if the new pool cannot have it next to what the spec says.
+        keep: Writes what `carry` added where it survives a kill between deleting the live pool and creating it again;
+            sent before the deletion. None if there is nothing to keep. The next run reads it as a pool without fields.
         recreate: Repairs gpukube's pool after a failed creation; None if it must be deleted first.
         follow_up: The next call that a new pool needs because creation could not include it, or None. Called again
             after each such call, and for each of gpukube's existing pools on create: so the next run completes one that
@@ -73,6 +76,7 @@ class PoolRequests:
     scale: Callable[[ClusterRef, Observed, Nodes], Request]
     release: Callable[[ClusterRef, Observed], tuple[Request, ...]]
     carry: Callable[[Desired, Observed], Desired] = _unchanged
+    keep: Callable[[Desired, Observed], Request | None] = _none
     recreate: Callable[[Desired, Observed], Request | None] = _none
     follow_up: Callable[[Desired, Observed], Request | None] = _none
     copy: Callable[[ClusterRef, Observed], Request | None] = _none

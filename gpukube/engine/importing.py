@@ -20,7 +20,7 @@ from gpukube.core.importing import import_pool
 from gpukube.core.jsontree import at, tree
 from gpukube.core.live import live_machine
 from gpukube.core.owners.labels import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
-from gpukube.core.plan import adopting_changes, plan_pool
+from gpukube.core.plan import adopting_changes, carry_over, plan_pool
 from gpukube.core.yamltext import parse_yaml
 from gpukube.engine.plan.prepare import prepare
 from gpukube.errors import SpecError, Where
@@ -270,7 +270,7 @@ def _left_out(found: Sequence[_Found], plan: ClusterPlan, session: Session, owne
 
     Values are not shown: they may be secret.
     """
-    members, carry = session.provider.extras.members, session.provider.requests.carry
+    members = session.provider.extras.members
     if members is None or not found:
         return {}
     live = {one.observed.name: one.observed for one in found}
@@ -278,11 +278,16 @@ def _left_out(found: Sequence[_Found], plan: ClusterPlan, session: Session, owne
         name: tuple(
             f"not in this spec, and a replacement would not have it: {one.path}"
             + (f" ({one.reason})" * bool(one.reason))
-            for one in members.lost(live[name], carry(session.cloud.complete(desired), live[name]))
+            for one in members.lost(live[name], _carried(session, desired, live[name]))
         )
         for desired in _load(found, plan.cluster, owner)
         if (name := desired.target.name) in live
     }
+
+
+def _carried(session: Session, desired: Desired, live: Observed) -> Desired:
+    """Return the replacement of a live pool; what it cannot take over, it does not have."""
+    return carry_over(session.provider, session.cloud.complete(desired), live)[0]
 
 
 def _errors(error: SpecError) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from gpukube.engine.change.holding import NOTHING_HELD, unless_held
 from gpukube.engine.change.live_pool import (
     attempt_all,
     create_pool,
+    keep_carried,
     require_adoptable,
     settle,
     started,
@@ -229,6 +230,7 @@ def _recreate(plan: PoolPlan, session: Session, run: Run, consent: DrainConsent)
     assert desired is not None  # noqa: S101 - only declared pools are replaced
     leaving = old_pool_plan(plan)
     drained = empty_pool(leaving, session, run, consent)
+    keep_carried(leaving, desired, session, run)
     run.report("replace", "deleting it first", plan.cluster.key, plan.pool)
     remove_emptied(leaving, session, run, consent)
     create_pool(plan_pool(session.provider, desired, ()), session, run)

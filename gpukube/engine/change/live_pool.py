@@ -372,6 +372,27 @@ def remove_pool(plan: PoolPlan, session: Session, run: Run, *, until_gone: bool 
         wait.for_operation(session.cloud, operation)
 
 
+def keep_carried(leaving: PoolPlan, desired: Desired, session: Session, run: Run) -> None:
+    """Write what a pool's replacement takes over where it survives a kill, before the pool is deleted.
+
+    Args:
+        leaving: Plan of the pool.
+        desired: The pool as it is created again.
+        session: Session of its cluster.
+        run: The run.
+
+    Raises:
+        GpukubeError: The cloud rejects it; the pool is untouched.
+        WaitTimeout, Stopped: The run ended.
+    """
+    request = session.provider.requests.keep(desired, leaving.observed) if leaving.observed else None
+    if request is None:
+        return
+    wait = _wait(leaving, run, "replace")
+    run.report("replace", "keeping what it takes over", leaving.cluster.key, leaving.pool)
+    wait.for_operation(session.cloud, wait.send(session.cloud, request))
+
+
 def release_pool(plan: PoolPlan, session: Session, run: Run) -> Observed:
     """Remove gpukube's labels from the planned pool and leave everything else as it is.
 

@@ -100,7 +100,7 @@ def _lost(plan: PoolPlan, provider: Provider) -> tuple[Chosen, ...]:
     if new is None:
         return ()
     shown = [str(one.change.field) for one in plan.changes]
-    lost = members.lost(live, provider.requests.carry(new, live))
+    lost = members.lost(live, new)  # the plan has carried over what it can
     return tuple(one for one in lost if not is_declared(one.path, shown))  # those are differences of the spec
 
 

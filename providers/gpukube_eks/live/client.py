@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from botocore.exceptions import ClientError
 
-from gpukube.core.jsontree import at, strings, texts, tree, trees
+from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import choose_endpoint
@@ -29,7 +29,7 @@ from gpukube_eks.live.failures import code_of, explained, unless
 from gpukube_eks.live.quotas import read_quotas
 from gpukube_eks.live.region import Region
 from gpukube_eks.live.room import read_room
-from gpukube_eks.live.templates import LaunchTemplates
+from gpukube_eks.live.templates import LaunchTemplates, Used
 from gpukube_eks.pool.change import require_unmoved
 from gpukube_eks.pool.fields import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.pool.marks import FORM, live_place
@@ -38,7 +38,7 @@ from gpukube_eks.pool.placement import check_version, choose_role, choose_subnet
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, read_capacity
 from gpukube_eks.pool.refusals import unchangeable
 from gpukube_eks.pool.renewing import release_parameter
-from gpukube_eks.pool.translate import CREATE, DELETE, group_of, with_place
+from gpukube_eks.pool.translate import CREATE, DELETE, KEEP, group_of, with_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 _READY: Final = frozenset({"ACTIVE", "UPDATING"})
 _AT_ONCE: Final = 8
 """Maximum parallel reads: each group needs its own describe call."""
+_WRITTEN: Final = "written"
+"""Handle of an operation that ended with its call."""
 _NO_GROUP: Final = frozenset({"ResourceNotFoundException"})
 _DENIED: Final = ("AccessDeniedException", "AccessDenied", "UnauthorizedOperation")
 _NO_MORE_TAGS: Final = "BadRequestException"
@@ -92,6 +94,8 @@ class EksCloud:
         self._region = Region(aws)
         self._native: Mapping[str, object] = {}
         self._groups: tuple[Answer, ...] | None = None
+        self._used: dict[str, Used] = {}
+        """Group -> the template and version that it used when it was last read."""
 
     def identify(self) -> ClusterFacts:
         """Check the account, and that the cluster exists."""
@@ -114,7 +118,9 @@ class EksCloud:
         names = {str(group.get("nodegroupName")) for group in groups}
         found = [observe_group(group, inside, zones) for group, inside in zip(groups, data, strict=True)]
         lost = (self._templates.leftover(template) for template in templates)
-        return (*found, *(one for one in lost if one is not None and one.name not in names))
+        left = [one for one in lost if one is not None and one.name not in names]
+        with explained(self._cluster.key):
+            return (*found, *self._map(self._templates.with_data, left))
 
     def pool(self, name: str) -> Observed | None:
         """Read one node group, and its template's version unless already read; or a template without its group."""
@@ -177,6 +183,10 @@ class EksCloud:
         """Start a change; deleting a missing group is an operation that `poll` reports as done."""
         if request.operation == CREATE:
             return self._create(tree(request.params, "launchTemplate"), tree(request.params, "nodegroup"))
+        if request.operation == KEEP:
+            return self._keep(
+                tree(request.params, "launchTemplate"), text(request.params, "nodegroup", "nodegroupName")
+            )
         if request.operation == DELETE:
             return self._delete(str(tree(request.params, "nodegroup")["nodegroupName"]))
         if request.operation in (UPDATE_CONFIG, UPDATE_VERSION, TAG, UNTAG):
@@ -190,12 +200,14 @@ class EksCloud:
         (crossplane-contrib/provider-aws#1475).
         """
         where = self._where(operation.pool)
+        if operation.handle == _WRITTEN:
+            return Progress(done=True, status="WRITTEN")
         with explained(where):
             if operation.verb == "update" and operation.handle:
                 return self._follow_update(operation, where)
             native = self._find_group(operation.pool)
             if native is None and operation.verb == "delete":
-                self._templates.delete(operation.pool)
+                self._templates.delete(operation.pool, self._used.get(operation.pool))
                 return Progress(done=True, status="DELETED")
         return _progress(operation, native, where)
 
@@ -251,7 +263,12 @@ class EksCloud:
         """Read one group; None if it does not exist. A missing cluster shows up when groups are listed."""
         describe = partial(self._aws.eks.describe_nodegroup, clusterName=self._cluster.name, nodegroupName=name)
         answer = unless(_NO_GROUP, describe)
-        return None if answer is None else tree(answer, "nodegroup")
+        if answer is None:
+            return None
+        group = tree(answer, "nodegroup")
+        template = tree(group, "launchTemplate")
+        self._used[name] = (str(template.get("id")), str(template.get("version")))
+        return group
 
     # Role, subnets and zones
 
@@ -334,6 +351,12 @@ class EksCloud:
             self._aws.eks.create_nodegroup(**bare)
             return _untagged(error)
         return ""
+
+    def _keep(self, template: Mapping[str, object], name: str) -> Operation:
+        """Write a launch template that outlives the group of its name."""
+        with explained(self._where(name)):
+            self._templates.ensure(template, self._where(name))
+        return Operation(name, "update", _WRITTEN)
 
     def _change(self, request: Request) -> Operation:
         """Change a group after checking that it still matches the request's base: EKS has no etag."""

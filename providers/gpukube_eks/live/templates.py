@@ -7,8 +7,9 @@ A version never changes, so it is cached once read.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gpukube.core.jsontree import at, strings, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -16,7 +17,9 @@ from gpukube.errors import CloudError, Conflict
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.live.failures import unless
 from gpukube_eks.pool.observe import observe_leftover
+from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import CLUSTER_TAG, contains, tags_of, template_name
+from gpukube_eks.pool.translate import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +36,8 @@ _GONE: Final = frozenset(
 )
 _EXISTS: Final = frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"})
 _FIRST_VERSION: Final = "1"
+Used: TypeAlias = tuple[str, str]
+"""Id and version of a launch template that a group uses."""
 
 
 class LaunchTemplates:
@@ -65,8 +70,16 @@ class LaunchTemplates:
         return observed if observed.owner and template.get("LaunchTemplateName") == own else None
 
     def leftover_of(self, pool: str) -> Observed | None:
-        """Return the template of a pool without a group."""
-        return next((one for one in map(self.leftover, self.listed()) if one is not None and one.name == pool), None)
+        """Return the template of a pool without a group, with its data."""
+        found = next((one for one in map(self.leftover, self.listed()) if one is not None and one.name == pool), None)
+        return self.with_data(found) if found else None
+
+    def with_data(self, leftover: Observed) -> Observed:
+        """Add the data of its newest version to a template without a group: its group may take over some of it."""
+        name = str(leftover.native.get("LaunchTemplateName"))
+        newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
+        data = tree(newest[0], "LaunchTemplateData") if newest else {}
+        return replace(leftover, native={**leftover.native, TEMPLATE_DATA: data})
 
     def data_of(self, group: Answer) -> Mapping[str, object]:
         """Return the data of a group's template version, the only place for disk, node settings, and reservation.
@@ -128,9 +141,17 @@ class LaunchTemplates:
         same = [number for number, data in numbered.items() if data.keys() == target.keys() and contains(data, target)]
         return max(same, key=int) if same else self._add_version(desired)
 
-    def delete(self, pool: str) -> None:
-        """Delete the template of a deleted group; another owner's template of that name is kept."""
+    def delete(self, pool: str, used: Used | None = None) -> None:
+        """Delete the template of a deleted group; another owner's template of that name stays.
+
+        Args:
+            pool: Name of the group.
+            used: The template and version that the group used; None if there was no group. If its newest version is
+                another one that is kept for the next group, it stays too.
+        """
         name = template_name(self._cluster, pool)
+        if used is not None and self._is_kept(name, used):
+            return
         if self._is_ours(name, {CLUSTER_TAG: self._cluster}):
             unless(_GONE, partial(self._aws.ec2.delete_launch_template, LaunchTemplateName=name))
 
@@ -140,6 +161,14 @@ class LaunchTemplates:
             if template.get("LaunchTemplateName") == name:
                 tags = [{"Key": OWNER_LABEL}, {"Key": POOL_LABEL}]
                 self._aws.ec2.delete_tags(Resources=[str(template["LaunchTemplateId"])], Tags=tags)
+
+    def _is_kept(self, name: str, used: Used) -> bool:
+        newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
+        return any(
+            one.get("VersionDescription") == KEPT
+            and (one.get("LaunchTemplateId"), str(one.get("VersionNumber"))) != used
+            for one in newest
+        )
 
     def _reuse(self, desired: Mapping[str, object], where: str) -> str:
         name = str(desired["LaunchTemplateName"])
@@ -151,11 +180,12 @@ class LaunchTemplates:
                 fix="delete it, or give the pool another name",
                 code="foreign-template",
             )
+        described = {key: desired[key] for key in ("VersionDescription",) if key in desired}
         newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
-        if newest and contains(newest[0].get("LaunchTemplateData"), desired["LaunchTemplateData"]):
+        if newest and contains(newest[0], {"LaunchTemplateData": desired["LaunchTemplateData"], **described}):
             return str(newest[0].get("VersionNumber"))
         data = desired["LaunchTemplateData"]
-        return self._add_version({"LaunchTemplateName": name, "LaunchTemplateData": data})
+        return self._add_version({"LaunchTemplateName": name, "LaunchTemplateData": data, **described})
 
     def _add_version(self, desired: Mapping[str, object]) -> str:
         answer = self._aws.ec2.create_launch_template_version(**desired, ClientToken=uuid.uuid4().hex)

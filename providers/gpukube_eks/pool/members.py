@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import tree, trees
+from gpukube.core.jsontree import text, tree, trees
 from gpukube.core.members import Member, chosen_members, is_declared, set_members
 from gpukube.core.values import MARKS, RELEASED_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
@@ -25,6 +25,7 @@ from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import NATIVE
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import tags_of
+from gpukube_eks.userdata.merging import digest_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -207,6 +208,8 @@ def _shape(data: Tree, ami_type: str) -> dict[str, object]:
     interfaces = trees(data, "NetworkInterfaces")
     kinds = {"efa" if str(one.get("InterfaceType")).startswith("efa") else "other" for one in interfaces}
     found["NetworkInterfaces"] = {"efa": interfaces} if "efa" in kinds else {"other": interfaces}
+    # gpukube's own settings are fields; a digest of the rest is enough to see whether a new group has it.
+    found["UserData"] = digest_of_others(text(data, "UserData"), rocket=is_bottlerocket(ami_type))
     found["TagSpecifications"] = {
         str(one.get("ResourceType")): _foreign(tags_of(one)) for one in trees(data, "TagSpecifications")
     }

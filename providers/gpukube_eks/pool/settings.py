@@ -86,6 +86,14 @@ def changed_user_data(target: Target, observed: Observed, live: str, changed: Co
     return merged
 
 
+def has_carried(desired: Desired, observed: Observed) -> bool:
+    """Return whether a pool's creation has user data of others that a live group has."""
+    live = text(observed.native, TEMPLATE_DATA, "UserData")
+    made = text(desired.create.params, "launchTemplate", "LaunchTemplateData", "UserData")
+    rocket = is_bottlerocket(text(desired.create.params, "nodegroup", "amiType"))
+    return bool(live and made) and has_others(live, rocket=rocket) and has_others(made, rocket=rocket)
+
+
 def carried(desired: Desired, observed: Observed) -> Desired:
     """Return a pool whose creation has the user data of others that the live group has.
 

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import body, desired_fields
 from gpukube.core.fields import known
-from gpukube.core.jsontree import tree
+from gpukube.core.jsontree import text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.facts.images import is_bottlerocket, require_image
 from gpukube_eks.facts.network import fabric_of
 from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
 from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import flatten_native
+from gpukube_eks.pool.settings import has_carried
 from gpukube_eks.pool.template import make_template, template_name
 from gpukube_eks.userdata.bottlerocket import sharing_fields
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 CREATE: Final = "create_nodegroup"
 DELETE: Final = "delete_nodegroup"
+KEEP: Final = "create_launch_template"
+KEPT: Final = "kept by gpukube for the next node group"
+"""Description of a template's version that outlives the deletion of a group that does not use it."""
 
 LEFTOVER: Final = "LeftoverTemplate"
 """Status of a pool that has only its launch template."""
@@ -87,6 +91,18 @@ def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
     path = {"clusterName": cluster.name, "nodegroupName": observed.name}
     template = template_name(cluster.name, observed.name)
     return Request("eks", DELETE, {"nodegroup": path, "launchTemplate": {"LaunchTemplateName": template}})
+
+
+def translate_keep(desired: Desired, observed: Observed) -> Request | None:
+    """Return the call that writes the new group's launch template before the old group is deleted.
+
+    Only for user data of others: with the old group, nothing would name the template that has it.
+    """
+    if not has_carried(desired, observed):
+        return None
+    template = {**tree(desired.create.params, "launchTemplate"), "VersionDescription": KEPT}
+    group = {"nodegroupName": text(desired.create.params, "nodegroup", "nodegroupName")}
+    return Request("eks", KEEP, {"launchTemplate": template, "nodegroup": group})
 
 
 def translate_recreate(desired: Desired, observed: Observed) -> Request | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS
@@ -166,6 +167,15 @@ def has_others(encoded: str, *, rocket: bool) -> bool:
         return bool(of_others(encoded, rocket=rocket))
     except ValueError:
         return True
+
+
+def digest_of_others(encoded: str, *, rocket: bool) -> str:
+    """Return a digest of what others wrote into user data; "" for nothing. Adding settings does not change it."""
+    try:
+        raw = of_others(encoded, rocket=rocket)
+    except ValueError:
+        raw = encoded.encode()
+    return sha256(raw.rstrip(b"\r\n")).hexdigest() if raw else ""
 
 
 def read_fields(encoded: str, *, rocket: bool) -> dict[FieldPath, object]:

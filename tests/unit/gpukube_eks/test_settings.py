@@ -12,6 +12,7 @@ from gpukube.core.jsontree import text
 from gpukube.core.values import Change, Observed
 from gpukube.errors import SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_eks.pool.members import MEMBERS
 from gpukube_eks.pool.observe import observe_group
 from gpukube_eks.pool.settings import carried
 from gpukube_eks.pool.template import changed_data
@@ -153,6 +154,38 @@ def test_replacement_when_carried_has_the_user_data_of_others_byte_for_byte() ->
     assert data.startswith(mime(SCRIPT, RAID).removesuffix("--//--\n"))
     assert "maxPods: 64" in data
     assert replace(made, create=desired.create) == desired
+
+
+@pytest.mark.parametrize("pods", [None, 64], ids=["nothing of ours", "ours"])
+@pytest.mark.parametrize(
+    ("image", "theirs"), [("", mime(SCRIPT)), ("bottlerocket", "[settings.host-containers.admin]\nenabled=true")]
+)
+def test_replacement_when_it_carries_user_data_loses_none(image: str, theirs: str, pods: int | None) -> None:
+    live = live_group(encode(theirs), image=image)
+    desired = desired_of(eks_target("p5.48xlarge", image=image, max_pods=pods))
+
+    assert "UserData" not in [one.wire[-1] for one in MEMBERS.lost(live, carried(desired, live))]
+    assert "UserData" in [one.wire[-1] for one in MEMBERS.lost(live, desired)]
+
+
+def test_replacement_when_its_image_is_of_another_family_loses_the_user_data() -> None:
+    live = live_group(encode(mime(SCRIPT)))
+    desired = desired_of(eks_target(image="bottlerocket"))
+
+    assert "UserData" in [one.wire[-1] for one in MEMBERS.lost(live, carried(desired, live))]
+    assert "UserData" not in [
+        one.wire[-1]
+        for one in MEMBERS.chosen(
+            live_group(
+                text(
+                    desired_of(eks_target(max_pods=60)).create.params,
+                    "launchTemplate",
+                    "LaunchTemplateData",
+                    "UserData",
+                )
+            )
+        )
+    ]
 
 
 def test_replacement_when_nothing_is_of_others_stays_as_it_is() -> None:

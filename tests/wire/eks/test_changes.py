@@ -198,6 +198,32 @@ IN_PLACE: Mapping[str, Edit] = {
     "maxPodsPerNode|on Bottlerocket": Edit(
         "disruptive", replace(sliced("time-slicing", 4), max_pods=60), replace(sliced("time-slicing", 4), max_pods=100)
     ),
+    "kubelet.*": Edit(
+        "disruptive", replace(T4, kubelet={"cpuManagerPolicy": "static"}),
+        replace(T4, kubelet={"cpuManagerPolicy": "static", "podPidsLimit": 4096}), "kubelet.podPidsLimit",
+    ),
+    "kubelet.*|a list on Bottlerocket": Edit(
+        "disruptive", ROCKET, replace(ROCKET, kubelet={"allowedUnsafeSysctls": ["net.core.somaxconn"]}),
+        "kubelet.allowedUnsafeSysctls",
+    ),
+    "sysctls[*]": Edit(
+        "disruptive", T4, replace(T4, sysctls={"net.core.somaxconn": "4096"}), "sysctls[net.core.somaxconn]"
+    ),
+    "sysctls[*]|on Bottlerocket": Edit(
+        "disruptive", replace(ROCKET, sysctls={"net.core.somaxconn": "1024"}),
+        replace(ROCKET, sysctls={"net.core.somaxconn": "4096"}), "sysctls[net.core.somaxconn]",
+    ),
+    "hugepages.*": Edit(
+        "disruptive", replace(T4, hugepages={"2Mi": 128}), replace(T4, hugepages={"2Mi": 256}), "hugepages.2Mi"
+    ),
+    "hugepages.*|on Bottlerocket": Edit(
+        "disruptive", ROCKET, replace(ROCKET, hugepages={"2Mi": 256}), "hugepages.2Mi"
+    ),
+    "localStorage": Edit("disruptive", T4, replace(T4, local_storage="ephemeral")),
+    "localStorage|left to pods": Edit(
+        "disruptive", replace(T4, local_storage="ephemeral"), replace(T4, local_storage="raw")
+    ),
+    "localStorage|on Bottlerocket": Edit("disruptive", ROCKET, replace(ROCKET, local_storage="ephemeral")),
     "kubernetesVersion": Edit(
         "disruptive", replace(T4, kubernetes_version="1.34"), replace(T4, kubernetes_version="1.34"),
         tamper={"version": "1.33", "releaseVersion": "1.33.5-20260714"},
