@@ -47,15 +47,16 @@ def fabric_devices(fabric: Fabric, node: NodeView) -> dict[str, int]:
 def counted(desired: Desired, node: NodeView) -> tuple[dict[str, int], dict[str, int]]:
     """Return the expected and the allocatable devices of the fast network of a node, for its result.
 
-    Names that only the cluster knows count as they are, if they are enough.
+    A name that only the cluster knows is shown if it is the only one, otherwise the sum of all.
     """
     fabric = desired.fabric
     if fabric is None:
         return {}, {}
     devices = fabric_devices(fabric, node)
-    if sum(devices.values()) >= fabric.count:
+    total = sum(devices.values())
+    if len(devices) == 1 and total >= fabric.count:
         return devices, devices
-    return {fabric.resource: fabric.count}, {fabric.resource: 0, **devices}
+    return {fabric.resource: max(fabric.count, total)}, {fabric.resource: total}
 
 
 def fabric_findings(desired: Desired, nodes: Sequence[NodeView], seen: Snapshot) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -230,14 +231,24 @@ def summarise(proof: PoolProof) -> str:
         stuck = next((finding.seen for finding in proof.findings if code_of_step("node") == finding.code), "")
         return f"no nodes now (autoscaling allows 0); {stuck or 'the cluster is ready for them'}"
     if proof.status == "no-fabric":
-        there = f"{_devices(proof)} verified on {nodes}" if proof.nodes_seen else "no nodes now"
-        return f"{there}; {proof.fabric_findings[0].seen}"
+        short = _short(proof)
+        there = f"{_devices(proof, except_for=short)} verified on {nodes}" if proof.nodes_seen else "no nodes now"
+        not_ready = f"not ready: {', '.join(short.values())}" if short else ""
+        return "; ".join(filter(None, (there, not_ready, proof.fabric_findings[0].seen)))
     step = proof.missing_step
     return f"{step.where}: {step.seen}" if step else f"{nodes}, no devices yet"
 
 
-def _devices(proof: PoolProof) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in proof.total.items())
+def _devices(proof: PoolProof, except_for: Collection[str] = ()) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in proof.total.items() if name not in except_for)
+
+
+def _short(proof: PoolProof) -> dict[str, str]:
+    """Describe the devices of which the nodes have too few, by name."""
+    due: Counter[str] = Counter()
+    for node in proof.per_node:
+        due.update(node.expected)
+    return {name: f"{name} {proof.total[name]} of {count}" for name, count in due.items() if proof.total[name] < count}
 
 
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:

@@ -72,7 +72,7 @@ PROVEN = {
     "one resource per InfiniBand interface": (AKS, rdma_plugin(), {"rdma/ib": "8"}, {"rdma/ib": 8}),
     "slots of a shared plugin": (AKS, rdma_plugin(), {"rdma/shared_ib": "63"}, {"rdma/shared_ib": 63}),
     "GKE's networks, whose addresses do not count": (
-        GKE, TCPXO, {**NETWORKS, **ADDRESSES}, dict.fromkeys(NETWORKS, 1)
+        GKE, TCPXO, {**NETWORKS, **ADDRESSES}, {"networking.gke.io.networks/*": 8}
     ),
     "a plugin that nobody knows": (AKS, None, {"rdma/mlnx": "8"}, {"rdma/mlnx": 8}),
 }  # fmt: skip
@@ -99,8 +99,8 @@ def test_prove_pool_when_nothing_provides_efa_then_gpus_are_proven_and_the_comma
     assert [finding.seen for finding in proof.fabric_findings[1:]] == ["vpc.amazonaws.com/efa is 0, not 32"] * 2
     assert proof.expected[EFA] == (32, 32)
     assert summarise(proof) == (
-        "nvidia.com/gpu: 16, vpc.amazonaws.com/efa: 0 verified on 2 nodes; EFA is not available to pods: the cluster "
-        "has no EFA device plugin or aws-dranet"
+        "nvidia.com/gpu: 16 verified on 2 nodes; not ready: vpc.amazonaws.com/efa 0 of 64; EFA is not available to "
+        "pods: the cluster has no EFA device plugin or aws-dranet"
     )
 
 
