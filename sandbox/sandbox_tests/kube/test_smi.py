@@ -10,7 +10,7 @@ from gpukube_sandbox.kube.nodes.devices import allocate, in_use
 from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.nodes.podruns import start_run
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
-from gpukube_sandbox.kube.nodes.smi import can_run, listing
+from gpukube_sandbox.kube.nodes.smi import can_run, interfaces, listing
 from gpukube_sandbox.kube.store.objects import status
 from sandbox_tests.kube.test_life import TOLERATED, Bench, life, plugin
 
@@ -250,3 +250,12 @@ REACHED: dict[str, tuple[NodeShape, JsonObject, str, bool]] = {
 def test_nvidia_smi_when_looked_for_then_where_the_container_was_given_it(case: str) -> None:
     shape, body, command, expected = REACHED[case]
     assert can_run(Machine(shape), body, command) is expected
+
+
+@pytest.mark.parametrize(("count", "usable"), [(0, "No such file or directory"), (2, "rdma_cm uverbs0 uverbs1")])
+def test_interfaces_when_a_container_has_network_devices_then_their_files_are_listed(count: int, usable: str) -> None:
+    limits = {"nvidia.com/gpu": "1", **({"vpc.amazonaws.com/efa": str(count)} if count else {})}
+    first, second = interfaces({"name": "main", "resources": {"limits": limits}})
+    assert first.startswith("/dev/infiniband: ")
+    assert first.endswith(usable)
+    assert second.startswith("/sys/class/infiniband: ")

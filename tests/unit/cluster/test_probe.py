@@ -14,13 +14,16 @@ from gpukube.cluster.proof.probe import (
     PROBE_LABEL,
     Attempt,
     free_devices,
+    free_fabric,
     is_left_over,
     judge_attempt,
+    judge_interfaces,
     judge_output,
     parse_listing,
     probe_job,
     probed_resource,
     read_attempt,
+    usable_interfaces,
 )
 from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.jsontree import at, items, text, texts
@@ -41,6 +44,7 @@ from tests.unit.cluster.builders import (
     node_of,
     plugin_pod,
 )
+from tests.unit.cluster.fabrics import EFA, on_aks, on_eks, on_gke
 
 if TYPE_CHECKING:
     from gpukube.core.values import Desired
@@ -256,3 +260,44 @@ def test_attempt_when_it_ended_well_then_over_with_its_place() -> None:
     found = read_attempt([pod("Succeeded", terminated("Completed", 0))])
     assert found == Attempt("probe-x", "node-1", "Succeeded", "Completed", "", 0)
     assert found.over
+
+
+LISTED = ("/dev/infiniband: rdma_cm uverbs0", "/sys/class/infiniband: rdmap0s0 rdmap1s0")
+
+
+def test_job_when_the_network_is_probed_then_it_requests_one_device_and_lists_the_interfaces() -> None:
+    made = probe_job(on_eks(), "ours", "a1b2c3", fabric=EFA)
+    (container,) = items(made, "spec", "template", "spec", "containers")
+    assert texts(container, "resources", "limits") == {"memory": "256Mi", "nvidia.com/gpu": "1", EFA: "1"}
+    shell, flag, script = items(container, "command")
+    assert (shell, flag) == ("sh", "-c")
+    assert str(script).startswith("nvidia-smi -L && ")  # whose failure is the probe's
+    assert all(f"ls {path}" in str(script) for path in ("/dev/infiniband", "/sys/class/infiniband"))
+
+
+@pytest.mark.parametrize(("lines", "wrong"), [(LISTED, False), (("/dev/infiniband: rdma_cm",), True), ((), True)])
+def test_judge_interfaces_when_the_container_may_use_none_then_an_error(lines: tuple[str, ...], wrong: bool) -> None:  # noqa: FBT001
+    found = judge_interfaces("node-1", EFA, lines)
+    assert [item.seen for item in found] == [
+        "a pod with one vpc.amazonaws.com/efa sees no /dev/infiniband/uverbs*"
+    ] * wrong
+    assert usable_interfaces(lines) == (() if wrong else ("uverbs0",))
+
+
+FREE: dict[str, tuple[Desired, dict[str, str], int, str]] = {
+    "free": (on_eks(), {EFA: "32"}, 31, EFA),
+    "all in use": (on_eks(), {EFA: "32"}, 32, ""),
+    "not advertised": (on_eks(), {}, 0, ""),
+    "a name of the cluster": (on_aks(), {"rdma/hca": "63"}, 0, "rdma/hca"),
+    "networks, which need an annotation": (on_gke(), {"networking.gke.io.networks/gpu-nic-0": "1"}, 0, ""),
+    "no fast network": (desire(), {EFA: "32"}, 0, ""),
+}
+
+
+@pytest.mark.parametrize("case", FREE)
+def test_free_fabric_when_a_device_is_free_beside_a_gpu_then_its_resource(case: str) -> None:
+    pool, amounts, used, expected = FREE[case]
+    node = node_of(pool)
+    node = replace(node, allocatable={**node.allocatable, **amounts})
+    job = plugin_pod(devices={}, others={EFA: used}, owner_kind="Job", owner="train")
+    assert free_fabric(pool, [node], {node.name: [job]}) == expected

@@ -11,17 +11,18 @@ from gpukube.cluster.kube.api_types import JOBS
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import prove_pool
-from gpukube.core.jsontree import text, texts
+from gpukube.core.jsontree import items, text, texts
 from gpukube.core.values import Nodes
 from gpukube.engine.change.probing import Probing, probe_pool
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import AccessError, ClusterError
 from gpukube.testing.clock import ManualClock
 from tests.unit.cluster.builders import FROM_ZERO, SINGLE, desire, installed, node_of, plugin_pod
+from tests.unit.cluster.fabrics import EFA, on_eks
 from tests.unit.engine.stage import PACE, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
@@ -61,10 +62,12 @@ class FakeProbeKube:
     namespace: bool = True
     jobs: dict[str, Tree] = field(default_factory=dict)
     made: list[Tree] = field(default_factory=list)
+    nodes_with: Mapping[str, str] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
 
     def nodes(self, _marks: object) -> tuple[NodeView, ...]:
-        return (node_of(self.pool, "node-0"),)
+        node = node_of(self.pool, "node-0")
+        return (replace(node, allocatable={**node.allocatable, **self.nodes_with}),)
 
     def pods(self, _namespace: str, *, node: str) -> tuple[PodView, ...]:
         return tuple(pod for pod in self.running if pod.node == node)
@@ -305,3 +308,30 @@ def test_probe_when_scaling_up_is_allowed_then_done(nodes: Nodes, empty: object)
     how = Probing(scale_up=True)
     proof, kube, _ = probe(desire(nodes=nodes), how, empty=bool(empty), running=(BUSY,))
     assert (proof.probe.status if proof.probe else "", len(kube.made)) == ("passed", 1)
+
+
+INTERFACES = ("/dev/infiniband: rdma_cm uverbs0", "/sys/class/infiniband: rdmap0s0")
+H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)"
+
+
+def test_probe_when_the_pool_has_a_fast_network_then_the_pod_uses_one_device_of_it() -> None:
+    proof, kube, _ = probe(on_eks(), nodes_with={EFA: "32"}, log=(H100, *INTERFACES))
+    (job,) = kube.made
+    (container,) = items(job, "spec", "template", "spec", "containers")
+    assert texts(container, "resources", "limits")[EFA] == "1"
+    assert proof.probe is not None
+    assert proof.probe.message.endswith(
+        "sees NVIDIA H100 80GB HBM3 (GPU-1), and with one vpc.amazonaws.com/efa uverbs0"
+    )
+
+
+def test_probe_when_the_network_is_not_advertised_then_only_the_gpu_is_probed() -> None:
+    proof, kube, _ = probe(on_eks(), log=(H100,))
+    (container,) = items(kube.made[0], "spec", "template", "spec", "containers")
+    assert items(container, "command") == ["nvidia-smi", "-L"]
+    assert (proof.probe.status if proof.probe else "", proof.status) == ("passed", "no-fabric")
+
+
+def test_probe_when_the_container_may_use_no_interface_then_failed() -> None:
+    proof, _, _ = probe(on_eks(), nodes_with={EFA: "32"}, log=(H100, "/dev/infiniband: ls: cannot access"))
+    assert (proof.probe.status if proof.probe else "", proof.status) == ("failed", "broken")

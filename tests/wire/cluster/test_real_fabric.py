@@ -130,7 +130,8 @@ def test_prove_when_the_efa_plugin_comes_step_by_step_then_each_step_is_told(pla
     said.append(summarise(plane.prove(pool)))
     plane.advertise("node-2", {"hugepages-2Mi": "0"})
     said.append(summarise(plane.prove(pool)))
-    missing = "nvidia.com/gpu: 16 verified on 2 nodes; not ready: vpc.amazonaws.com/efa 0 of 64; EFA is not available to pods: "
+    short = "nvidia.com/gpu: 16 verified on 2 nodes; not ready: vpc.amazonaws.com/efa 0 of 64"
+    missing = f"{short}; EFA is not available to pods: "
     assert said == [
         f"{missing}the cluster has no EFA device plugin or aws-dranet",
         f"{missing}DaemonSet kube-system/aws-efa-k8s-device-plugin does not run on these nodes: {UNTOLERATED}",

@@ -16,7 +16,7 @@ from gpukube_sandbox.kube.nodes.gfd import feature_labels
 from gpukube_sandbox.kube.nodes.gkeplugin import advertise_gke
 from gpukube_sandbox.kube.nodes.plugin import GPU, advertise
 from gpukube_sandbox.kube.nodes.pluginconfig import CONFIG_LABEL, Crash, Settings, choose_config, read_settings
-from gpukube_sandbox.kube.nodes.smi import PROGRAM, can_run, listing
+from gpukube_sandbox.kube.nodes.smi import INTERFACES, PROGRAM, can_run, interfaces, listing
 from gpukube_sandbox.kube.store.objects import labels, name_of, namespace_of
 
 if TYPE_CHECKING:
@@ -168,3 +168,5 @@ def _nvidia_smi(process: Process) -> None:
             "file not found in $PATH: unknown"
         )
     process.log.extend(listing(process.machine, process.run))
+    if INTERFACES[0] in words:
+        process.log.extend(interfaces(body))

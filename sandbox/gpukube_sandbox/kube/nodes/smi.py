@@ -27,6 +27,7 @@ _BUS: Final = re.compile(r" (SXM\d|PCIE) (?=\d)")
 """The only part in which the driver uses hyphens: NVIDIA A100-SXM4-40GB, but NVIDIA A100 80GB PCIe."""
 
 PROGRAM: Final = "nvidia-smi"
+INTERFACES: Final = ("/dev/infiniband", "/sys/class/infiniband")
 _BY_RUNTIME, _BY_GKE = "/usr/bin", "/usr/local/nvidia/bin"
 _BUILT_ON_CUDA: Final = ("pytorch/pytorch", "rayproject/ray-llm")
 _NGC: Final = "nvcr.io/nvidia/"
@@ -98,3 +99,17 @@ def listing(machine: Machine, run: PodRun) -> list[str]:
             for place, one in enumerate(shown)
         ]
     return lines
+
+
+def interfaces(body: JsonObject) -> list[str]:
+    """Return the RDMA devices in a container: one per network device that it requests, and that of all of them.
+
+    Source: kernel documentation, infiniband/user_verbs (/dev/infiniband); aws/eks-charts
+    stable/aws-efa-k8s-device-plugin, which passes each device's file.
+    """
+    count = sum(number for name, number in requested_devices(body).items() if not name.startswith(NVIDIA))
+    if not count:
+        return [f"{path}: ls: cannot access '{path}': No such file or directory" for path in INTERFACES]
+    usable = " ".join(f"uverbs{number}" for number in range(count))
+    named = " ".join(f"rdmap{number}s0" for number in range(count))
+    return [f"{INTERFACES[0]}: rdma_cm {usable}", f"{INTERFACES[1]}: {named}"]
