@@ -61,6 +61,7 @@ class AksExtras(Extras):
     durations = part(".facts.durations:DURATIONS")
     exporters = part(".export.targets:EXPORTERS")
     upgrades = part(".pool.renewing:UPGRADES")
+    members = part(".pool.members:POOL_MEMBERS")
     policies = part(".rules.permissions:write_policies")
     managers = part(".pool.managers:managers_of")
     chosen_fields = part(".pool.importing:chosen_fields")

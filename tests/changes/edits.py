@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpukube.core.fields import FieldPath
+from gpukube.core.values import Change
 from gpukube_aks.pool import updates as aks
 from gpukube_eks.pool import updates as eks
 from gpukube_eks.pool.native import field_of as eks_field
@@ -339,8 +340,12 @@ def _group(name: str) -> Pool:
     return {"type": "reserved", "reserved": {"aks": form}}
 
 
+_PLACED = (
+    f"/subscriptions/{'1' * 8}-2222-3333-4444-{'5' * 12}/resourceGroups/ml/providers/Microsoft.Compute"
+    "/proximityPlacementGroups/near"
+)
 _AKS_KINDS: dict[str, UpdateKind] = {
-    path: aks.NATIVE_ROWS[FieldPath("aks", path.partition(".")[0])].kind for path in NATIVE_OF["aks"]
+    path: aks.find_row(Change(FieldPath("aks", *path.split(".")), None, None)).kind for path in NATIVE_OF["aks"]
 }
 _FIRST_OF = {path.partition(".")[0]: path for path in [*NATIVE_OF["aks"]][::-1]}
 """Row -> one of its fields: those that replace the pool are replaced once per row; tests/wire/aks has each."""
@@ -411,6 +416,27 @@ _AKS = [
         {"upgrade.maxUnavailable": I},
     ),
     Edit({**_NC4, "maxPodsPerNode": 60}, {"maxPodsPerNode": 110}, {"maxPodsPerNode": R}),
+    Edit({**_NC4, "placement": "none"}, {"placement": _PLACED}, {"placement": R}),
+    Edit(
+        {**_NC4, "sysctls": {"vm.swappiness": "10"}},
+        {"sysctls": {"vm/swappiness": "20"}},
+        {"sysctls[vm.swappiness]": R},
+    ),
+    *(
+        Edit(_NC4, {"kubelet": {name: value}}, {f"kubelet.{name}": R})
+        for name, value in {
+            "cpuManagerPolicy": "static",
+            "topologyManagerPolicy": "best-effort",
+            "podPidsLimit": 4096,
+            "cpuCFSQuota": False,
+            "cpuCFSQuotaPeriod": "50ms",
+            "imageGCHighThresholdPercent": 90,
+            "imageGCLowThresholdPercent": 70,
+            "containerLogMaxSize": "1Gi",
+            "containerLogMaxFiles": 3,
+            "allowedUnsafeSysctls": ["net.core.somaxconn"],
+        }.items()
+    ),
     *_natives(
         "aks",
         _NC4,

@@ -16,7 +16,7 @@ from typing import Any
 
 from gpukube.errors import SpecError
 from gpukube_aks.pool.limits import LIMITS as AKS_LIMITS
-from gpukube_aks.pool.native import NATIVE as AKS_NATIVE
+from gpukube_aks.pool.members import NATIVE as AKS_NATIVE
 from gpukube_eks.pool.native import NATIVE as EKS_NATIVE
 from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
 from tests.changes.world import Document, Pool, prepare, spec
@@ -184,7 +184,15 @@ AKS = Choices(
     versions=("1.34", "1.34.2", "1.33"),
     upgrades=({"maxSurge": 1}, {"maxSurge": "33%"}, {"maxSurge": 0, "maxUnavailable": 1}),
     pods=(30, 250),
-    native={},
+    native={
+        "networkProfile.nodePublicIPTags": ([{"ipTagType": "RoutingPreference", "tag": "Internet"}],),
+        "networkProfile.allowedHostPorts": (
+            [{"portStart": 80, "portEnd": 80, "protocol": "TCP"}],
+            [{"portStart": 8000, "portEnd": 9000, "protocol": "UDP"}],
+        ),
+        "localDNSProfile.vnetDNSOverrides": ({".": {"protocol": "PreferUDP", "maxConcurrent": 1000}},),
+        "localDNSProfile.kubeDNSOverrides": ({"cluster.local": {"queryLogging": "Log"}},),
+    },
     prices=(None, 9.5, 0.12345),
 )
 
@@ -450,6 +458,8 @@ def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]
 
 WITH: Mapping[str, Mapping[str, object]] = {
     "aks:nodePublicIPPrefixID": {"enableNodePublicIP": True},
+    "aks:networkProfile.nodePublicIPTags": {"enableNodePublicIP": True},
+    "aks:podIPAllocationMode": {"podSubnetID": AKS_LIMITS["podSubnetID"].example},
     "aks:linuxOSConfig.swapFileSizeMB": {"kubeletConfig.failSwapOn": False},
     "gke:config.fastSocket.enabled": {"config.gvnic.enabled": True},
     "gke:networkConfig.podIpv4CidrBlock": {"networkConfig.createPodRange": True},
@@ -488,15 +498,23 @@ def paths_of(documents: list[Document]) -> set[str]:
 
 OPEN = ("labels", "tags", "names", "zones", "clusters")
 """Mappings and lists whose content is the user's."""
-WHOLE = ("nodeRepairConfigOverrides", "additionalNodeNetworkConfigs", "secondaryBootDisks")
-"""Native lists that a spec writes as a whole."""
+WHOLE = (
+    "vnetDNSOverrides",
+    "kubeDNSOverrides",
+    "nodePublicIPTags",
+    "allowedHostPorts",
+    "nodeRepairConfigOverrides",
+    "additionalNodeNetworkConfigs",
+    "secondaryBootDisks",
+)
+"""Native lists and maps that a spec writes as a whole."""
 
 
 def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, inner in value.items():
         path = f"{prefix}{name}"
         one = inner[0] if isinstance(inner, list) and inner and name not in WHOLE else inner
-        if isinstance(one, Mapping) and path not in OPEN:
+        if isinstance(one, Mapping) and path not in OPEN and name not in WHOLE:
             yield from _paths(one, f"{path}.")
         else:
             yield path

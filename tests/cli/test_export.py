@@ -15,7 +15,6 @@ from jsonschema import Draft202012Validator
 from gpukube.cluster.names import kind_of
 from gpukube.core.exporting import ExportedPool, Losses, shell_command
 from gpukube.core.hcl import Block, Expression, block, literal, render
-from gpukube.core.jsontree import leaves
 from gpukube.core.values import Ownership, Promise
 from gpukube.engine.exporting import export_text, exporter_of, live_pools
 from gpukube.engine.offline import load
@@ -24,7 +23,7 @@ from gpukube.errors import SpecError
 from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
 from gpukube_aks.export import az
-from gpukube_aks.pool.native import NATIVE as AKS_NATIVE
+from gpukube_aks.pool.members import native_leaves
 from gpukube_eks.pool.translate import with_place
 from gpukube_gke.export import gcloud
 from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
@@ -191,9 +190,60 @@ def test_pool_when_it_is_upgraded_blue_green_then_gcloud_gets_both_numbers_or_no
 
 
 def test_settings_when_az_reads_them_from_a_file_then_the_script_writes_it() -> None:
-    text, _ = exported(make_target(native={"kubeletConfig": {"cpuManagerPolicy": "static"}}), "az")
+    text, _ = exported(make_target(kubelet={"cpuManagerPolicy": "static"}), "az")
     assert 'cat > a100mig-kubeletConfig.json <<\'EOF\'\n{\n  "cpuManagerPolicy": "static"\n}\nEOF\n' in text
     assert "  --kubelet-config a100mig-kubeletConfig.json\n" in text
+
+
+NETWORK = {
+    "allowedHostPorts": [
+        {"portStart": 80, "portEnd": 80, "protocol": "TCP"},
+        {"portStart": 8000, "portEnd": 9000, "protocol": "UDP"},
+    ],
+    "applicationSecurityGroups": ["/subscriptions/s/one"],
+    "nodePublicIPTags": [{"ipTagType": "RoutingPreference", "tag": "Internet"}],
+    "dranet": {"mode": "Managed"},
+}
+
+
+def test_network_when_exported_to_az_then_in_its_own_words() -> None:
+    text, losses = exported(make_target(native={"networkProfile": NETWORK}), "az")
+    for line in (
+        "--allowed-host-ports 80/tcp 8000-9000/udp",
+        "--asg-ids /subscriptions/s/one",
+        "--node-public-ip-tags RoutingPreference=Internet",
+        "--enable-managed-dranet",
+    ):
+        assert f"  {line}" in text
+    assert losses.notes == []
+
+    groups = {"networkProfile": {"applicationSecurityGroups": ["/subscriptions/s/one"]}}
+    text, losses = exported(make_target(native=groups), "az")
+    assert "--asg-ids" not in text
+    assert [note for note in losses.notes if "with allowed host ports only" in note]
+
+
+def test_network_when_exported_to_terraform_then_a_block_and_a_note() -> None:
+    text, losses = exported(make_target(native={"networkProfile": NETWORK}), "terraform")
+    assert (
+        "  node_network_profile {\n"
+        '    application_security_group_ids = ["/subscriptions/s/one"]\n'
+        "    node_public_ip_tags = {\n"
+        '      RoutingPreference = "Internet"\n'
+        "    }\n"
+        "    allowed_host_ports {\n"
+        "      port_start = 80\n"
+        "      port_end   = 80\n"
+        '      protocol   = "TCP"\n'
+        "    }\n"
+    ) in text
+    assert [note for note in losses.notes if "networkProfile.dranet.mode (Managed)" in note]
+
+
+def test_message_of_the_day_when_exported_to_az_then_read_from_a_file() -> None:
+    text, _ = exported(make_target(native={"messageOfTheDay": "aGk="}), "az")
+    assert "printf %s aGk= | base64 -d > a100mig-messageOfTheDay.txt\n" in text
+    assert "  --message-of-the-day a100mig-messageOfTheDay.txt\n" in text
 
 
 def test_words_when_a_shell_would_read_more_into_them_then_quoted() -> None:
@@ -350,9 +400,8 @@ NO_OPTION = {
 
 
 def test_native_fields_when_exported_then_each_has_an_option_or_is_known_to_have_none() -> None:
-    whole = {name for name in AKS_NATIVE if name in ("kubeletConfig", "linuxOSConfig")}
-    single = {name: shape for name, shape in AKS_NATIVE.items() if name not in whole}
-    of_aks = {".".join(path) for path, _ in leaves(single)}
+    whole = {*az._FILES, az._MESSAGE, "networkProfile"}
+    of_aks = {path for path, _ in native_leaves() if path.partition(".")[0] not in whole}
     assert of_aks - {*az._VALUES, *az._SWITCHES} == NO_OPTION["az"]
     tables = (gcloud._VALUES, gcloud._SWITCHES, gcloud._COUNTED, gcloud._LISTS, gcloud._TOGETHER)
     assert GKE_NATIVE.keys() - {path for table in tables for path in table} == NO_OPTION["gcloud"]

@@ -11,7 +11,7 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import shell_command
-from gpukube.core.jsontree import leaves, strings, text, texts, tree
+from gpukube.core.jsontree import leaves, strings, text, texts, tree, trees
 from gpukube_aks.export.request import properties_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _VALUES: Final[Mapping[str, str]] = {
     "upgradeSettings.undrainableNodeBehavior": "--undrainable-node-behavior",
     "vnetSubnetID": "--vnet-subnet-id",
     "podSubnetID": "--pod-subnet-id",
+    "podIPAllocationMode": "--pod-ip-allocation-mode",
     "scaleDownMode": "--scale-down-mode",
     "nodePublicIPPrefixID": "--node-public-ip-prefix-id",
     "proximityPlacementGroupID": "--ppg",
@@ -60,6 +61,7 @@ _SWITCHES: Final[Mapping[str, str]] = {
     "enableFIPS": "--enable-fips-image",
     "securityProfile.enableVTPM": "--enable-vtpm",
     "securityProfile.enableSecureBoot": "--enable-secure-boot",
+    "artifactStreamingProfile.enabled": "--enable-artifact-streaming",
 }
 """Boolean properties, false without the option."""
 _LISTS: Final[Mapping[str, str]] = {
@@ -68,8 +70,13 @@ _LISTS: Final[Mapping[str, str]] = {
     "availabilityZones": "--zones",
     "tags": "--tags",
 }
-_FILES: Final[Mapping[str, str]] = {"kubeletConfig": "--kubelet-config", "linuxOSConfig": "--linux-os-config"}
+_FILES: Final[Mapping[str, str]] = {
+    "kubeletConfig": "--kubelet-config",
+    "linuxOSConfig": "--linux-os-config",
+    "localDNSProfile": "--localdns-config",
+}
 """Properties that the command reads from a JSON file, with the names of the API."""
+_MESSAGE: Final = "messageOfTheDay"
 _MANAGED: Final = "gpuProfile.nvidia.managementMode"
 
 
@@ -81,7 +88,7 @@ def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Los
 
 def _commands(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
     properties = properties_of(pool)
-    named = {path: value for path, value in properties.items() if path in {*_LISTS, *_FILES}}
+    named = {path for path in properties if path in {*_LISTS, *_FILES, _MESSAGE, "networkProfile"}}
     others = {name: value for name, value in properties.items() if name not in named}
     lines: list[tuple[str, ...]] = [
         ("az", "aks", "nodepool", "add"),
@@ -105,13 +112,44 @@ def _commands(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
         else:
             losses.note(f"{pool.name}: {path} ({text(value)}): az aks nodepool add has no option for it")
     lines += [(option, *_list_words(properties, name)) for name, option in _LISTS.items() if name in properties]
+    lines += _network(tree(properties, "networkProfile"))
+    if strings(properties, "networkProfile", "applicationSecurityGroups") and not trees(
+        properties, "networkProfile", "allowedHostPorts"
+    ):
+        losses.note(
+            f"{pool.name}: networkProfile.applicationSecurityGroups: az takes them with allowed host ports only"
+        )
     files = ""
     for name, option in _FILES.items():
         if name in properties:
             file = f"{pool.name}-{name}.json"
             files += f"cat > {shlex.quote(file)} <<'EOF'\n{json.dumps(properties[name], indent=2)}\nEOF\n"
             lines.append((option, file))
+    if _MESSAGE in properties:
+        file = f"{pool.name}-{_MESSAGE}.txt"
+        files += f"printf %s {shlex.quote(text(properties, _MESSAGE))} | base64 -d > {shlex.quote(file)}\n"
+        lines.append(("--message-of-the-day", file))
     return files + shell_command(*lines)
+
+
+def _network(profile: Mapping[str, object]) -> list[tuple[str, ...]]:
+    """Return the options of a network profile; the command takes security groups together with ports only."""
+    ports = [_ports(one) for one in trees(profile, "allowedHostPorts")]
+    tags = [f"{text(one, 'ipTagType')}={text(one, 'tag')}" for one in trees(profile, "nodePublicIPTags")]
+    words = {
+        "--allowed-host-ports": ports,
+        "--asg-ids": strings(profile, "applicationSecurityGroups") if ports else (),
+        "--node-public-ip-tags": tags,
+    }
+    managed = text(profile, "dranet", "mode") == "Managed"
+    lines: list[tuple[str, ...]] = [(option, *some) for option, some in words.items() if some]
+    return [*lines, *([("--enable-managed-dranet",)] if managed else [])]
+
+
+def _ports(one: Mapping[str, object]) -> str:
+    """Return a range as the command reads it: 80/tcp or 8000-9000/udp."""
+    first, last = one.get("portStart"), one.get("portEnd")
+    return f"{first if first == last else f'{first}-{last}'}/{text(one, 'protocol').lower()}"
 
 
 def _list_words(properties: Mapping[str, object], name: str) -> list[str]:

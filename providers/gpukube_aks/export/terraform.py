@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
-from gpukube.core.jsontree import leaves, strings, text, texts, tree
+from gpukube.core.jsontree import leaves, strings, text, texts, tree, trees
 from gpukube_aks.export.request import properties_of
 from gpukube_aks.pool.translate import SPOT_TAINT
 
@@ -84,13 +84,21 @@ _SYSTEM: Final[Mapping[str, str]] = {
     "linuxOSConfig.transparentHugePageDefrag": "transparent_huge_page_defrag",
     "linuxOSConfig.transparentHugePageEnabled": "transparent_huge_page_enabled",
 }
+_NETWORK: Final = tuple(
+    f"networkProfile.{name}" for name in ("applicationSecurityGroups", "nodePublicIPTags", "allowedHostPorts")
+)
+"""Members of the block node_network_profile."""
 _SYSCTLS: Final = "linuxOSConfig.sysctls."
 _INTERVAL: Final = f"{_SYSCTLS}netIpv4TcpkeepaliveIntvl"
 _RANGE: Final = f"{_SYSCTLS}netIpv4IpLocalPortRange"
 _CAPITAL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SAME: Final = frozenset({"type"})
 """Properties that are the same for every pool of the resource."""
-_KEPT: Final = frozenset(path.partition(".")[0] for path in (*_NAMES, *_UPGRADE)) | {"kubeletConfig", "linuxOSConfig"}
+_KEPT: Final = frozenset(path.partition(".")[0] for path in (*_NAMES, *_UPGRADE)) | {
+    "kubeletConfig",
+    "linuxOSConfig",
+    "networkProfile",
+}
 """Properties for which the resource has arguments."""
 _SERVICE: Final = _SAME | {
     "currentOrchestratorVersion",
@@ -174,6 +182,7 @@ def _body(pool: ExportedPool, properties: Mapping[str, object], losses: Losses) 
         *_upgrade_settings(paths),
         *_kubelet_config(paths),
         *_linux_os_config(paths),
+        *_node_network_profile(tree(properties, "networkProfile")),
         *([block("lifecycle", ("ignore_changes", [Expression("node_count")]))] if scaled else []),
     ]
 
@@ -191,7 +200,7 @@ def _with_spot(properties: Mapping[str, object]) -> dict[str, object]:
 
 
 def _note_missing_arguments(pool: ExportedPool, paths: Mapping[str, object], losses: Losses) -> None:
-    known = {*_NAMES, *_UPGRADE, *_KUBELET, *_SYSTEM, *_SAME, _MANAGED}
+    known = {*_NAMES, *_UPGRADE, *_KUBELET, *_SYSTEM, *_NETWORK, *_SAME, _MANAGED}
     for path, value in paths.items():
         if path not in known and not path.startswith(_SYSCTLS):
             losses.note(f"{pool.name}: {path} ({text(value)}): the provider has no argument for it")
@@ -220,6 +229,18 @@ def _linux_os_config(paths: Mapping[str, object]) -> list[Block]:
         sysctls.append((f"net_ipv4_ip_local_port_range_{end}", int(value)))
     nested = [block("sysctl_config", *sysctls)] if sysctls else []
     return [block("linux_os_config", *members, *nested)] if members or nested else []
+
+
+def _node_network_profile(profile: Mapping[str, object]) -> list[Block]:
+    groups = strings(profile, "applicationSecurityGroups")
+    tags = {text(one, "ipTagType"): text(one, "tag") for one in trees(profile, "nodePublicIPTags")}
+    members: list[tuple[str, object]] = [("application_security_group_ids", list(groups))] if groups else []
+    members += [("node_public_ip_tags", tags)] if tags else []
+    ports = [
+        block("allowed_host_ports", *((_snake(name), value) for name, value in one.items()))
+        for one in trees(profile, "allowedHostPorts")
+    ]
+    return [block("node_network_profile", *members, *ports)] if members or ports else []
 
 
 def _snake(name: str) -> str:

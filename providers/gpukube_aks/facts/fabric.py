@@ -1,4 +1,4 @@
-"""InfiniBand and NVMe disks of sizes.
+"""InfiniBand, NVMe disks, and confidential computing of sizes.
 
 In scope: the tables and their lookup. Out of scope: the driver and the device plugin, which AKS does not install.
 
@@ -48,3 +48,8 @@ def infiniband_nics(size: str) -> int:
 def nvme_disks(size: str) -> tuple[int, int] | None:
     """Return number and size in GB of a node's local NVMe disks; None if no page has them."""
     return _NVME.get(size)
+
+
+def is_confidential(size: str) -> bool:
+    """Return whether machines of a size are confidential: all of the NCC series are, and no other GPU size is."""
+    return size.startswith("Standard_NCC")

@@ -23,7 +23,7 @@ _LINKED: Final = "docs: aks/aks-service-permissions, identity creating and opera
 
 SUBNETS: Final = "for pools with aks.vnetSubnetID or aks.podSubnetID"
 PREFIXES: Final = "for pools with aks.nodePublicIPPrefixID"
-PLACEMENT: Final = "for pools with aks.proximityPlacementGroupID"
+PLACEMENT: Final = "for pools whose placement is a proximity placement group"
 
 WITHOUT_CALLS: Final = ("GET prices.azure.com/api/retail/prices",)
 """Calls that need neither permission nor credentials (docs: rest/api/cost-management/retail-prices)."""

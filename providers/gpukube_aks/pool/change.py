@@ -148,11 +148,12 @@ def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
     image = next((change for change in changes if change.field == IMAGE), None)
     needs_secure_boot = image is not None and image.new == "AzureContainerLinux"
     with_image = [change for change in changes if needs_secure_boot and change.field.is_below("aks", "securityProfile")]
-    in_place = [change for change in changes if change.field not in ROLLING and change not in with_image]
+    rolling = [[change for change in changes if change.field.is_below(*field)] for field in ROLLING]
+    in_place = [change for change in changes if change not in with_image and not any(change in one for one in rolling)]
     if in_place:
         yield in_place
-    for field in ROLLING:
-        yield from ([change, *(with_image if field == IMAGE else ())] for change in changes if change.field == field)
+    for group in filter(None, rolling):
+        yield [*group, *(with_image if group[0].field == IMAGE else ())]
 
 
 def _count(properties: Properties, change: Change, _: Mapping[str, object]) -> None:

@@ -25,10 +25,12 @@ from gpukube.core.values import PROTECT_LABEL, Ability
 from gpukube.gpu.catalog import machines
 from gpukube_aks.facts.partitions import cut_value, profile_name
 from gpukube_aks.pool.marks import FORM, copy_tags
+from gpukube_aks.pool.settings import KUBELET, known_sysctls, live_sysctls, wire_sysctls
 
 if TYPE_CHECKING:
     from gpukube.core.values import Change, Target, UpdateRow
     from gpukube.gpu.catalog import Machine
+    from gpukube_aks.pool.settings import KubeletSetting
 
 PUT: Final = "agent_pools.begin_create_or_update"
 RESERVATION_FIELD: Final = FieldPath("capacity", "reserved", "aks", "capacityReservationGroup")
@@ -72,6 +74,16 @@ def _cut_of(draft: Draft) -> str | None:
     return target.sharing.mig.profile if target.sharing.mig and not cut_by_operator(target) else None
 
 
+def placement_group(target: Target) -> str | None:
+    """Return the proximity placement group; `compact` is missing on AKS, and `none` needs none."""
+    return None if target.placement in ("", "compact", "none") else target.placement
+
+
+def _placement(draft: Draft) -> str | None:
+    group = placement_group(draft.target)
+    return group.lower() if group else ("none" if draft.target.placement == "none" else None)
+
+
 def _cut_on_wire(draft: Draft) -> str | None:
     return cut_value(str(draft.target.machine.model), cut) if (cut := _cut_of(draft)) is not None else None
 
@@ -109,7 +121,8 @@ def _live_driver(live: Live) -> str:
     return "cloud" if _is_managed(live) else {"None": "none", "Install": "cloud"}.get(word, word)
 
 
-def _is_system(key: str) -> bool:
+def is_system(key: str) -> bool:
+    """Return whether a label or taint is AKS's own, or the mark of gpukube's deletion protection."""
     return key.startswith(_SYSTEM) or key in (PROTECT_LABEL, "agentpool")
 
 
@@ -177,6 +190,24 @@ def _os(change: Change, row: UpdateRow) -> UpdateRow:
     return replace(row, kind="replace", sentence="AKS can change a Linux image only to another Linux image", call="")
 
 
+def _kubelet_binding(name: str, setting: KubeletSetting) -> Binding[Draft, Live]:
+    def get(draft: Draft) -> object:
+        value = draft.target.kubelet.get(name)
+        return None if value is None else setting.from_wire(setting.to_wire(value))
+
+    def write(draft: Draft) -> object:
+        value = draft.target.kubelet.get(name)
+        return None if value is None else setting.to_wire(value)
+
+    def read(live: Live) -> object:
+        value = at(live, "kubeletConfig", setting.wire)
+        return None if value is None else setting.from_wire(value)
+
+    wire = ("kubeletConfig", setting.wire)
+    effect = Effect("replace", "AKS configures the kubelet at creation only", "azurerm")
+    return Binding(path=paths.kubelet(name), wire=wire, get=get, write=write, read=read, effect=effect)
+
+
 _BOUND: Final = Effect(
     "in-place", "the cluster autoscaler uses the new bound", "docs: aks/cluster-autoscaler", PUT
 )  # fmt: skip
@@ -206,7 +237,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         effect=Effect(
             "replace",
             "the VM size of a scale set pool is set at creation only, outside previews",
-            "Azure/bicep-registry-modules#7130, docs: aks/resize-node-pool",
+            "Azure/bicep-registry-modules#7130; docs: aks/resize-node-pool, whose resize in place is a preview",
         ),
     ),
     Binding(
@@ -320,6 +351,27 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         ability=_EXACT,
     ),
     Binding(
+        path=paths.PLACEMENT,
+        wire=("proximityPlacementGroupID",),
+        get=_placement,
+        write=lambda draft: placement_group(draft.target),
+        read=lambda live: text(live, "proximityPlacementGroupID").lower() or "none",
+        effect=Effect("replace", "a proximity placement group is set at creation only", "azurerm"),
+        ability=_EXACT,
+        feature="placement.named",
+    ),
+    *(_kubelet_binding(name, setting) for name, setting in KUBELET.items()),
+    Binding(
+        path=paths.sysctl("*"),
+        wire=("linuxOSConfig", "sysctls"),
+        get=lambda draft: known_sysctls(draft.target.sysctls),
+        write=lambda draft: wire_sysctls(draft.target.sysctls) or None,
+        read=live_sysctls,
+        effect=Effect("replace", "AKS sets kernel parameters at creation only", "azurerm"),
+        ability=_EXACT,
+        feature="sysctls",
+    ),
+    Binding(
         path=paths.IMAGE,
         wire=("osSKU",),
         get=lambda draft: draft.target.image or None,
@@ -374,7 +426,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         wire=("nodeLabels",),
         get=lambda draft: {key: value for key, value in draft.labels.items() if key != PROTECT_LABEL},
         write=lambda draft: dict(sorted(draft.labels.items())),
-        read=lambda live: {key: value for key, value in texts(live, "nodeLabels").items() if not _is_system(key)},
+        read=lambda live: {key: value for key, value in texts(live, "nodeLabels").items() if not is_system(key)},
         effect=Effect("in-place", "AKS relabels the nodes", "docs: aks/use-labels", PUT),
         ability=_EXACT,
         feature="labels",
@@ -437,30 +489,8 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
 )
 """The portable fields, in wire order."""
 
-_NOT_SET: Final = dict.fromkeys(
-    (
-        "disk.iops",
-        "disk.throughput",
-        "disk.encrypted",
-        "disk.kmsKey",
-        "instanceTypes",
-        "network.highSpeed",
-        "placement.compact",
-        "placement.named",
-        "localStorage.ephemeral",
-        "localStorage.raw",
-        "kubelet",
-        "kubelet.topologyManagerScope",
-        "kubelet.memoryManagerPolicy",
-        "sysctls",
-        "hugepages",
-        "confidential",
-    ),
-    Ability("missing", reason="gpukube does not set it on AKS"),
-)
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
-        **_NOT_SET,
         **abilities(BINDINGS),
         "nodes.autoscaling": _EXACT,
         "nodes.autoscaling.scope": Ability(
@@ -485,6 +515,40 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "sharing.timeSlicing": Ability("emulated", "the device plugin's sharing.timeSlicing", _NO_FIELD),
         "sharing.mps": Ability("emulated", "the device plugin's sharing.mps", _NO_FIELD),
         "gpuTaint": _EXACT,
+        "network.highSpeed": _EXACT,
+        "placement.compact": Ability(
+            "missing",
+            "write the resource id of a proximity placement group, or use a size with InfiniBand, whose scale sets are "
+            "one placement group",
+            "AKS creates no placement group for a pool",
+        ),
+        "localStorage.ephemeral": Ability(
+            "missing",
+            "write aks.kubeletDiskType: Temporary for sizes with a temporary disk; a DaemonSet can format NVMe disks",
+            "AKS has no field that puts images and emptyDir volumes on NVMe disks",
+        ),
+        "localStorage.raw": _EXACT,
+        "kubelet": _EXACT,
+        "kubelet.topologyManagerScope": Ability("missing", "remove it", "kubeletConfig has no topology manager scope"),
+        "kubelet.memoryManagerPolicy": Ability("missing", "remove it", "kubeletConfig has no memory manager"),
+        "hugepages": Ability(
+            "missing",
+            "reserve them with a DaemonSet that restarts the kubelet, or write aks.linuxOSConfig."
+            "transparentHugePageEnabled for transparent ones",
+            "linuxOSConfig has no huge pages",
+        ),
+        "confidential": _EXACT,
+        "disk.encrypted": _EXACT,
+        "disk.iops": Ability("missing", "write a larger disk.sizeGiB, which is faster", _NO_FIELD),
+        "disk.throughput": Ability("missing", "write a larger disk.sizeGiB, which is faster", _NO_FIELD),
+        "disk.kmsKey": Ability(
+            "missing",
+            "create the cluster with a disk encryption set (az aks create --node-osdisk-diskencryptionset-id)",
+            "AKS sets the key of node disks per cluster",
+        ),
+        "instanceTypes": Ability("missing", "write a pool for each type", "a scale set of AKS has one size"),
     }
 )
-"""Docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes."""
+"""Docs: aks/use-nvidia-gpu, aks/gpu-multi-instance, aks/concepts-gpu-partitioning, aks/aks-managed-gpu-nodes, aks/
+custom-node-configuration, aks/concepts-storage, aks/azure-disk-customer-managed-keys, aks/reduce-latency-ppg. Managed
+disks are always encrypted at rest; InfiniBand and confidential memory are properties of the size (`rules.fabric`)."""

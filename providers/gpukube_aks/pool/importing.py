@@ -1,9 +1,4 @@
-"""Selects the fields of a live agent pool that a person chose, without AKS's defaults.
-
-Source:
-    Defaults: docs of the operation AgentPools_CreateOrUpdate and of `az aks nodepool add`; maximum pods by network
-    plugin: docs: aks/configure-azure-cni.
-"""
+"""Selects the fields of a live agent pool that a person chose, without AKS's defaults."""
 
 from __future__ import annotations
 
@@ -11,42 +6,32 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath
+from gpukube_aks.pool.fields import BINDINGS
+from gpukube_aks.pool.members import MEMBERS, POOL_MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from gpukube.core.values import Observed
 
-_DISK_GB: Final = 128
 DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
+    **{row.path: MEMBERS[".".join(map(str, row.wire))].defaults for row in BINDINGS if row.wire and not row.read},
+    **{FieldPath(*one.spec.split(".")): one.defaults for one in MEMBERS.values() if one.kind == "native"},
     paths.CAPACITY_TYPE: ("on-demand",),
-    paths.DISK_SIZE: (_DISK_GB,),
-    paths.IMAGE: ("Ubuntu",),
-    paths.MAX_PODS: (30, 110, 250),
-    paths.MAX_SURGE: ("10%", "1"),
-    paths.MAX_UNAVAILABLE: ("0",),
     paths.DRIVER: ("cloud",),
-    FieldPath("aks", "enableEncryptionAtHost"): (False,),
-    FieldPath("aks", "enableFIPS"): (False,),
-    FieldPath("aks", "enableNodePublicIP"): (False,),
-    FieldPath("aks", "enableUltraSSD"): (False,),
-    FieldPath("aks", "kubeletDiskType"): ("OS",),
-    FieldPath("aks", "scaleDownMode"): ("Delete",),
-    FieldPath("aks", "scaleSetEvictionPolicy"): ("Delete",),
-    FieldPath("aks", "securityProfile", "enableSecureBoot"): (False,),
-    FieldPath("aks", "securityProfile", "enableVTPM"): (False,),
-    FieldPath("aks", "upgradeSettings", "undrainableNodeBehavior"): ("Schedule",),
-    FieldPath("aks", "workloadRuntime"): ("OCIContainer",),
+    paths.PLACEMENT: ("none",),
 }
-"""Default values of a pool."""
+"""Default values of a pool, as comparable fields: those of the members, and of fields that are read in another form."""
 
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
     """Return the fields that a person chose, in the spec's form.
 
-    The disk type is omitted if the disk has the default size: it then follows from the VM size.
+    The disk type is omitted if AKS would choose the same one.
     """
     found = {path: value for path, value in observed.fields.items() if value not in DEFAULTS.get(path, ())}
-    if paths.DISK_SIZE not in found:
+    if paths.DISK_SIZE not in found and not any(
+        one.path == str(paths.DISK_TYPE) for one in POOL_MEMBERS.chosen(observed)
+    ):
         found.pop(paths.DISK_TYPE, None)
     return found

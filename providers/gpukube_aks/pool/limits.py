@@ -1,6 +1,6 @@
-"""Ranges and formats of native values, which the SDK's models lack: path of a property -> values that AKS accepts.
+"""Ranges and formats of values, which the SDK's models lack: path of a member -> values that AKS accepts.
 
-In scope: that table. Out of scope: the properties and their types (`native`), exclusive combinations
+In scope: that table. Out of scope: the members and their types (`members`), exclusive combinations
 (`rules.combinations`).
 
 AKS does not check all of these before it creates nodes: a node with a value out of range may not start (docs:
@@ -10,7 +10,7 @@ aks/custom-node-configuration).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ def _sysctls(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and _SYSCTL.fullmatch(item) for item in value)
 
 
+def _are_security_groups(value: object) -> bool:
+    group = _arm_id("Microsoft.Network/applicationSecurityGroups")
+    return isinstance(value, list) and all(group.allows(item) for item in value)
+
+
 _OF_SYSCTLS: Mapping[str, Limit] = {
     "netCoreSomaxconn": _between(4096, 3240000),
     "netCoreNetdevMaxBacklog": _between(1000, 3240000),
@@ -123,6 +128,20 @@ _OF_SYSCTLS: Mapping[str, Limit] = {
 }
 
 LIMITS: Mapping[str, Limit] = {
+    "messageOfTheDay": _form(
+        r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)",
+        "text in base64, such as the output of: base64 -w0 FILE",
+        "aGVsbG8=",
+        _MODEL,
+    ),
+    "networkProfile.allowedHostPorts.portStart": _between(1, 65535, _MODEL),
+    "networkProfile.allowedHostPorts.portEnd": _between(1, 65535, _MODEL),
+    "networkProfile.applicationSecurityGroups": Limit(
+        "a list of resource ids of Microsoft.Network/applicationSecurityGroups",
+        _are_security_groups,
+        ["/subscriptions/ID/resourceGroups/NAME/providers/Microsoft.Network/applicationSecurityGroups/NAME"],
+        _MODEL,
+    ),
     "vnetSubnetID": _arm_id("Microsoft.Network/virtualNetworks/subnets"),
     "podSubnetID": _arm_id("Microsoft.Network/virtualNetworks/subnets"),
     "nodePublicIPPrefixID": _arm_id("Microsoft.Network/publicIPPrefixes"),
@@ -131,20 +150,13 @@ LIMITS: Mapping[str, Limit] = {
     "creationData.sourceResourceId": _arm_id("Microsoft.ContainerService/snapshots"),
     "upgradeSettings.drainTimeoutInMinutes": _between(5, 1440, _ROLLING),
     "upgradeSettings.nodeSoakDurationInMinutes": _between(0, 30, _ROLLING),
-    "kubeletConfig.cpuCfsQuotaPeriod": _form(
-        r"(\d+(\.\d+)?(ns|us|ms|s|m|h))+", "a duration, such as 100ms", "200ms", _NODE_CONFIG
-    ),
-    "kubeletConfig.imageGcHighThreshold": replace(_between(0, 100), example=90),
-    "kubeletConfig.imageGcLowThreshold": _between(0, 100),
     "kubeletConfig.allowedUnsafeSysctls": Limit(
         "names of kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.* and net.* only",
         _sysctls,
         ["net.core.somaxconn"],
         _NODE_CONFIG,
     ),
-    "kubeletConfig.containerLogMaxFiles": _at_least(2),
-    "kubeletConfig.podMaxPids": _at_least(-1),
     "linuxOSConfig.swapFileSizeMB": _at_least(1),
     **{f"linuxOSConfig.sysctls.{name}": limit for name, limit in _OF_SYSCTLS.items()},
 }
-"""Path below `aks:` -> its limit."""
+"""Path of a member in the API -> its limit."""

@@ -1,145 +1,33 @@
-"""The properties of an AKS agent pool by wire name: which ones the spec may set natively, and their shapes.
+"""Checks the `aks:` fields of a spec against the table of members, and flattens them for comparison.
 
-In scope: that table, and the checks of the spec's `aks:` fields against it. Out of scope: the effect of a change
-(`updates`), adding them to a request (`translate`).
-
-Names and shapes are from API version 2026-08-01 (azure-mgmt-containerservice 41.8.0, models of AgentPool); a test
-compares them with the installed SDK, so that it reports new properties.
+In scope: names, shapes, and ranges. Out of scope: the table (`members`), the effect of a change (`updates`), adding
+fields to a request (`translate`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
-from gpukube.core.jsontree import leaves
+from gpukube.core.jsontree import at
 from gpukube.errors import Finding
 from gpukube.spec.wording import choices, did_you_mean, nearest
-from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.limits import LIMITS
+from gpukube_aks.pool.members import FIELDS, NATIVE, REFUSED, ListOf, MapOf, native_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Locator, Target
-    from gpukube.errors import Where
+    from gpukube_aks.pool.members import Shape
 
-Shape: TypeAlias = "Literal['bool', 'int', 'str', 'strings'] | tuple[str, ...] | Mapping[str, Shape]"
-"""Shape of a property: a JSON type, its allowed words, or its members."""
-
-_SYSCTLS: Mapping[str, Shape] = {
-    "netCoreSomaxconn": "int",
-    "netCoreNetdevMaxBacklog": "int",
-    "netCoreRmemDefault": "int",
-    "netCoreRmemMax": "int",
-    "netCoreWmemDefault": "int",
-    "netCoreWmemMax": "int",
-    "netCoreOptmemMax": "int",
-    "netIpv4TcpMaxSynBacklog": "int",
-    "netIpv4TcpMaxTwBuckets": "int",
-    "netIpv4TcpFinTimeout": "int",
-    "netIpv4TcpKeepaliveTime": "int",
-    "netIpv4TcpKeepaliveProbes": "int",
-    "netIpv4TcpkeepaliveIntvl": "int",
-    "netIpv4TcpTwReuse": "bool",
-    "netIpv4IpLocalPortRange": "str",
-    "netIpv4NeighDefaultGcThresh1": "int",
-    "netIpv4NeighDefaultGcThresh2": "int",
-    "netIpv4NeighDefaultGcThresh3": "int",
-    "netNetfilterNfConntrackMax": "int",
-    "netNetfilterNfConntrackBuckets": "int",
-    "fsInotifyMaxUserWatches": "int",
-    "fsFileMax": "int",
-    "fsAioMaxNr": "int",
-    "fsNrOpen": "int",
-    "kernelThreadsMax": "int",
-    "vmMaxMapCount": "int",
-    "vmSwappiness": "int",
-    "vmVfsCachePressure": "int",
-}
-
-NATIVE: Mapping[str, Shape] = {
-    "kubeletDiskType": ("OS", "Temporary"),
-    "vnetSubnetID": "str",
-    "podSubnetID": "str",
-    "scaleDownMode": ("Delete", "Deallocate"),
-    "upgradeSettings": {
-        "drainTimeoutInMinutes": "int",
-        "nodeSoakDurationInMinutes": "int",
-        "undrainableNodeBehavior": ("Cordon", "Schedule"),
-    },
-    "enableNodePublicIP": "bool",
-    "nodePublicIPPrefixID": "str",
-    "scaleSetEvictionPolicy": ("Delete", "Deallocate"),
-    "proximityPlacementGroupID": "str",
-    "kubeletConfig": {
-        "cpuManagerPolicy": ("none", "static"),
-        "cpuCfsQuota": "bool",
-        "cpuCfsQuotaPeriod": "str",
-        "imageGcHighThreshold": "int",
-        "imageGcLowThreshold": "int",
-        "topologyManagerPolicy": ("none", "best-effort", "restricted", "single-numa-node"),
-        "allowedUnsafeSysctls": "strings",
-        "failSwapOn": "bool",
-        "containerLogMaxSizeMB": "int",
-        "containerLogMaxFiles": "int",
-        "podMaxPids": "int",
-    },
-    "linuxOSConfig": {
-        "sysctls": _SYSCTLS,
-        "transparentHugePageEnabled": ("always", "madvise", "never"),
-        "transparentHugePageDefrag": ("always", "defer", "defer+madvise", "madvise", "never"),
-        "swapFileSizeMB": "int",
-    },
-    "enableEncryptionAtHost": "bool",
-    "enableUltraSSD": "bool",
-    "enableFIPS": "bool",
-    "creationData": {"sourceResourceId": "str"},
-    "hostGroupID": "str",
-    "securityProfile": {
-        "enableVTPM": "bool",
-        "enableSecureBoot": "bool",
-        "sshAccess": ("LocalUser", "Disabled", "EntraId"),
-    },
-}
-"""Fields of `aks:`. Each has a row in `updates.NATIVE_ROWS`; ranges and formats of values are in `limits.LIMITS`."""
-
-_SET: Mapping[str, str] = managed_members(BINDINGS)
-MANAGED: Mapping[str, str] = {
-    "enableAutoScaling": "nodes.autoscaling",
-    "gpuProfile": "driver.owner or devicePlugin.owner",
-    **{name: field for name, field in _SET.items() if "." not in name},
-}
-"""Properties that gpukube sets itself -> field of the spec to use instead."""
-
-MANAGED_MEMBERS: Mapping[str, str] = {name: field for name, field in _SET.items() if "." in name}
-"""The same for single members of properties; members that are new in the SDK are not listed."""
-
-REFUSED: Mapping[str, str] = {
-    "osType": "GPU pools of gpukube are Linux: on Windows there is no MIG and no device-plugin chart",
-    "type": "GPU pools are scale sets: zones, Spot and autoscaling need VirtualMachineScaleSets",
-    "mode": "GPU pools are User pools: a System pool cannot scale to zero and restricts taints",
-    "nodeImageVersion": "writing another node image than the live one starts a rollback",
-    "powerState": "gpukube neither stops nor starts pools",
-    "eTag": "the service writes it",
-    "currentOrchestratorVersion": "the service writes it",
-    "provisioningState": "the service writes it",
-    "status": "the service writes it",
-    "virtualMachineNodesStatus": "it applies to pools of type VirtualMachines only",
-    "virtualMachinesProfile": "it applies to pools of type VirtualMachines only",
-    "windowsProfile": "it applies to Windows pools only",
-    "gatewayProfile": "it applies to gateway pools only",
-    "workloadRuntime": "GPU pools run OCI containers, the default",
-}
-"""Properties that a GPU pool of gpukube cannot have -> why."""
-
-UNTESTED = ("messageOfTheDay", "podIPAllocationMode", "networkProfile", "artifactStreamingProfile", "localDNSProfile")
-"""Properties without documentation of a change; they have no row in the table of updates and are rejected."""
-
+_LEAVES: Final = tuple(tuple(path.split(".")) for path, _ in native_leaves())
+_INDEX: Final = re.compile(r"\[\d+\]")
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
     "int": (int, "a whole number"),
@@ -150,34 +38,16 @@ _JSON_TYPES: Mapping[str, tuple[type, str]] = {
 
 def check_native(target: Target) -> list[Finding]:
     """Check that the `aks:` fields of a pool are known, not set by gpukube, and of the right shape and range."""
-    found: list[Finding] = []
-    for name, value in target.native.items():
-        path = f"aks.{name}"
-        if name in NATIVE:
-            found += _check_shape(path, value, NATIVE[name], target.locator)
-        else:
-            found.append(_refusal(name, target))
-    return found
-
-
-def _refusal(name: str, target: Target) -> Finding:
-    where = target.locator.at(f"aks.{name}")
-    if name in MANAGED:
-        return _managed(f"aks.{name}", MANAGED[name], where)
-    if name in REFUSED or name in UNTESTED:
-        why = REFUSED.get(name, "the effect of a later change on the nodes is not documented")
-        return Finding("aks-native-refused", where, f"aks.{name} cannot be set", fix="remove it", why=why)
-    message = f'an agent pool has no property "{name}"'
-    return Finding("aks-native-unknown", where, message, fix=_nearest(name, NATIVE, MANAGED))
-
-
-def _managed(path: str, field: str, where: Where) -> Finding:
-    return Finding("aks-native-managed", where, f"{path} is set by gpukube itself", fix=f"write {field} instead")
+    return list(_check_members("aks", target.native, NATIVE, target.locator))
 
 
 def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> Iterator[Finding]:
     if isinstance(shape, Mapping):
         yield from _check_members(path, value, shape, locator)
+    elif isinstance(shape, ListOf):
+        yield from _check_list(path, value, shape, locator)
+    elif isinstance(shape, MapOf):
+        yield from _check_map(path, value, shape, locator)
     elif isinstance(shape, tuple):
         if value not in shape:
             meant = nearest(str(value), shape)
@@ -187,27 +57,71 @@ def _check_shape(path: str, value: object, shape: Shape, locator: Locator) -> It
     elif not _fits(value, shape):
         message = f"{path} is {_shown(value)}; expected {_JSON_TYPES[shape][1]}"
         yield Finding("aks-native-value", locator.at(path), message, fix=_rewrite(value, shape))
-    elif (limit := LIMITS.get(path.removeprefix("aks."))) and not limit.allows(value):
+    elif (limit := LIMITS.get(_INDEX.sub("", path.removeprefix("aks.")))) and not limit.allows(value):
         message = f"{path} is {_shown(value)}, which AKS does not accept"
         yield Finding("aks-native-value", locator.at(path), message, fix=f"write {limit.expected}", why=limit.source)
 
 
 def _check_members(path: str, value: object, shape: Mapping[str, Shape], locator: Locator) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        message = f"{path} is {_shown(value)}; expected a mapping"
-        fix = f"write a mapping with {_some(shape, 5)}"
-        yield Finding("aks-native-value", locator.at(path), message, fix=fix)
+        yield _mistyped(path, value, f"a mapping with {_some(shape, 5)}", locator)
         return
-    fields = _members_of(MANAGED_MEMBERS, path.removeprefix("aks."))
     for name, member in value.items():
         inner = f"{path}.{name}"
         if name in shape:
             yield from _check_shape(inner, member, shape[name], locator)
-        elif name in fields:
-            yield _managed(inner, fields[name], locator.at(inner))
         else:
-            fix = _nearest(str(name), shape, fields)
-            yield Finding("aks-native-unknown", locator.at(inner), f'{path} has no property "{name}"', fix=fix)
+            yield _refusal(inner, str(name), shape, locator)
+
+
+def _check_list(path: str, value: object, shape: ListOf, locator: Locator) -> Iterator[Finding]:
+    if not isinstance(value, list):
+        yield _mistyped(path, value, f"a list of mappings with {_some(shape.item, 5)}", locator)
+        return
+    for index, item in enumerate(value):
+        yield from _check_members(f"{path}[{index}]", item, shape.item, locator)
+
+
+def _check_map(path: str, value: object, shape: MapOf, locator: Locator) -> Iterator[Finding]:
+    """Check the values of a map; they are reported at the map, since its keys may contain dots."""
+    if not isinstance(value, Mapping):
+        yield _mistyped(path, value, f"a mapping of names to mappings with {_some(shape.item, 5)}", locator)
+        return
+    for inner in value.values():
+        for found in _check_members(path, inner, shape.item, locator):
+            yield replace(found, where=locator.at(path))
+
+
+def _mistyped(path: str, value: object, expected: str, locator: Locator) -> Finding:
+    noun = " ".join(expected.split()[:2])
+    message = f"{path} is {_shown(value)}; expected {noun}"
+    return Finding("aks-native-value", locator.at(path), message, fix=f"write {expected}")
+
+
+def _refusal(path: str, name: str, shape: Mapping[str, Shape], locator: Locator) -> Finding:
+    """Return why a spec cannot have this member: gpukube sets it, it is refused, or there is no such member."""
+    wire, where = path.removeprefix("aks."), locator.at(path)
+    if fields := _fields_at(wire):
+        message = f"{path} is set by gpukube itself"
+        return Finding("aks-native-managed", where, message, fix=f"write {' or '.join(fields)} instead")
+    if reasons := [reason for member, reason in REFUSED.items() if f"{member}.".startswith(f"{wire}.")]:
+        return Finding("aks-native-refused", where, f"{path} cannot be set", fix="remove it", why=reasons[0])
+    above, _, _ = wire.rpartition(".")
+    message = (
+        f'{path.rpartition(".")[0]} has no property "{name}"' if above else f'an agent pool has no property "{name}"'
+    )
+    fields_beside = {
+        member.removeprefix(f"{above}.") if above else member: field
+        for member, field in FIELDS.items()
+        if member.rpartition(".")[0] == above
+    }
+    return Finding("aks-native-unknown", where, message, fix=_nearest(name, shape, fields_beside))
+
+
+def _fields_at(wire: str) -> tuple[str, ...]:
+    """Return the fields of the spec that set a member, or the members below it."""
+    found = (field for member, field in FIELDS.items() if f"{member}.".startswith(f"{wire}."))
+    return tuple(dict.fromkeys(found))
 
 
 def _fits(value: object, shape: str) -> bool:
@@ -217,11 +131,6 @@ def _fits(value: object, shape: str) -> bool:
     if isinstance(value, list) and not all(isinstance(item, str) for item in value):
         return False
     return isinstance(value, expected)
-
-
-def _members_of(table: Mapping[str, str], path: str) -> dict[str, str]:
-    """Return the rows of a table below a path, by the name that is left: "upgradeSettings" -> {"maxSurge": ...}."""
-    return {name.removeprefix(f"{path}."): field for name, field in table.items() if name.startswith(f"{path}.")}
 
 
 def _nearest(name: str, known: Mapping[str, Shape], fields: Mapping[str, str]) -> str:
@@ -255,14 +164,10 @@ def _shown(value: object) -> str:
 def flatten_native(properties: Mapping[str, object]) -> dict[FieldPath, object]:
     """Flatten native properties to comparable fields, aks.upgradeSettings.drainTimeoutInMinutes and the like.
 
-    Lists become tuples. ARM ids become lower case, since ARM ignores case.
+    Lists become tuples, and are compared as a whole, as are maps. ARM ids become lower case, since ARM ignores case.
     """
-    found = leaves({name: value for name, value in properties.items() if name in NATIVE})
-    return {
-        FieldPath("aks", *path): _comparable(value)
-        for path, value in found
-        if value not in (None, {}) and ".".join(path) not in MANAGED_MEMBERS
-    }
+    found = ((path, at(properties, *path)) for path in _LEAVES)
+    return {FieldPath("aks", *path): _comparable(value) for path, value in found if value not in (None, {})}
 
 
 def _comparable(value: object) -> object:

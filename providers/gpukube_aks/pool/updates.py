@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Change, Observed, UpdateKind
 
-ROLLING = (IMAGE, FieldPath("aks", "enableFIPS"), KUBERNETES_VERSION, NODE_IMAGE)
+ROLLING = (
+    IMAGE,
+    FieldPath("aks", "enableFIPS"),
+    FieldPath("aks", "localDNSProfile"),
+    FieldPath("aks", "artifactStreamingProfile"),
+    FieldPath("aks", "networkProfile", "dranet"),
+    KUBERNETES_VERSION,
+    NODE_IMAGE,
+)
 """Fields whose change rolls the nodes, in the order in which they are sent, one call each.
 
 az also changes one at a time (nodepool update --os-sku, nodepool upgrade). The image goes first: an old one can prevent
@@ -38,6 +46,9 @@ def _rows(*rows: tuple[FieldPath, UpdateKind, str, str]) -> dict[FieldPath, Upda
         for field, kind, sentence, source in rows
     }
 
+
+_UNCONFIRMED = "set at creation only (unconfirmed)"
+_NO_OPTION = "azure-cli: az aks nodepool update has no option for it; no page describes a change"
 
 INTENT_ROWS: Mapping[FieldPath, UpdateRow] = {row.path: row.row for row in BINDINGS}
 """Rows of the portable fields of `Desired.fields`."""
@@ -56,7 +67,6 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
     (FieldPath("aks", "enableNodePublicIP"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "nodePublicIPPrefixID"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "scaleSetEvictionPolicy"), "replace", "set at creation only", "docs: aks/spot-node-pool"),
-    (FieldPath("aks", "proximityPlacementGroupID"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "kubeletConfig"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "linuxOSConfig"), "replace", "set at creation only", "azurerm"),
     (FieldPath("aks", "enableEncryptionAtHost"), "replace", "set at creation only", "azurerm"),
@@ -74,6 +84,39 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
         "docs: aks/node-pool-snapshot",
     ),
     (FieldPath("aks", "hostGroupID"), "replace", "set at creation only", "azurerm"),
+    (FieldPath("aks", "messageOfTheDay"), "replace", _UNCONFIRMED, _NO_OPTION),
+    (FieldPath("aks", "podIPAllocationMode"), "replace", _UNCONFIRMED, _NO_OPTION),
+    (FieldPath("aks", "networkProfile", "nodePublicIPTags"), "replace", _UNCONFIRMED, _NO_OPTION),
+    (
+        FieldPath("aks", "networkProfile", "allowedHostPorts"),
+        "in-place",
+        "AKS changes the rules of the cluster's network security group",
+        "docs: aks/use-node-public-ips",
+    ),
+    (
+        FieldPath("aks", "networkProfile", "applicationSecurityGroups"),
+        "in-place",
+        "AKS moves the nodes to the other application security groups",
+        "docs: aks/use-node-public-ips",
+    ),
+    (
+        FieldPath("aks", "networkProfile", "dranet"),
+        "disruptive",
+        "AKS installs or removes RDMA drivers, and may reimage the nodes (unconfirmed)",
+        "azure-cli: az aks nodepool update --enable-managed-dranet",
+    ),
+    (
+        FieldPath("aks", "artifactStreamingProfile"),
+        "disruptive",
+        "AKS drains and reimages the nodes to install or remove artifact streaming",
+        "docs: aks/artifact-streaming, aks/node-disruption-policy",
+    ),
+    (
+        FieldPath("aks", "localDNSProfile"),
+        "disruptive",
+        "AKS drains and reimages the nodes to configure their DNS",
+        "docs: aks/localdns-custom, aks/node-disruption-policy",
+    ),
     (
         FieldPath("aks", "securityProfile"),
         "disruptive",
@@ -81,7 +124,7 @@ NATIVE_ROWS: Mapping[FieldPath, UpdateRow] = _rows(
         "azure-cli: az aks nodepool update, docs: aks/use-trusted-launch",
     ),
 )
-"""Rows of the native properties, one per property of `native.NATIVE`."""
+"""Rows of the native members of `members.NATIVE`; a row of a property covers its members without their own row."""
 
 _NEWEST = UpdateRow(
     NODE_IMAGE,
@@ -103,12 +146,18 @@ def find_row(change: Change, live: Observed | None = None) -> UpdateRow:
     """
     if change.field == NODE_IMAGE:
         return _NEWEST
-    row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field)
+    row = binding.find_row(INTENT_ROWS, NATIVE_ROWS, change.field) or _row_above(change.field)
     if row is None:
         return UpdateRow(change.field, "refused", "the effect of changing this property is not documented", "", "")
     if row.field == IMAGE and live and (reason := _stuck_reason(change, live)):
         return replace(row, kind="replace", sentence=reason, call="", source=_MIGRATION)
     return binding.adjusted(BINDINGS, change, row)
+
+
+def _row_above(field: FieldPath) -> UpdateRow | None:
+    """Return the row of the nested native property to which a field belongs."""
+    row = NATIVE_ROWS.get(FieldPath(*field[:3]))
+    return replace(row, field=field) if row else None
 
 
 def _stuck_reason(change: Change, live: Observed) -> str:

@@ -22,7 +22,9 @@ from gpukube_aks.pool.fields import cut_by_operator, leaves_driver_out
 from gpukube_aks.pool.native import check_native
 from gpukube_aks.rules.capacity import check_reservation, check_series, check_spot
 from gpukube_aks.rules.combinations import check_combinations
+from gpukube_aks.rules.fabric import check_encryption, check_fabric, check_local_storage, check_placement
 from gpukube_aks.rules.labels import check_labels, check_tags, check_taints
+from gpukube_aks.rules.settings import check_kubelet, check_sysctls
 from gpukube_aks.rules.upgrades import MAX_NODES, check_upgrade
 
 if TYPE_CHECKING:
@@ -331,5 +333,11 @@ _CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     check_tags,
     _driver,
     _managed,
+    check_fabric,
+    check_placement,
+    check_local_storage,
+    check_encryption,
+    check_kubelet,
+    check_sysctls,
     check_combinations,
 )

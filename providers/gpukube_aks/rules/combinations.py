@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at
 from gpukube.errors import Finding
+from gpukube_aks.facts.fabric import is_confidential
+from gpukube_aks.pool.fields import placement_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +99,7 @@ def _gets_driver(target: Target) -> bool:
 
 
 def _is_confidential(target: Target) -> bool:
-    return target.machine.name.startswith("Standard_NCC")
+    return is_confidential(target.machine.name)
 
 
 def _is_ubuntu(target: Target) -> bool:
@@ -116,13 +118,9 @@ def _fails_on_swap(target: Target) -> bool:
     return _native(target, "kubeletConfig.failSwapOn") is not False
 
 
-def _is_upside_down(target: Target) -> bool:
-    low, high = (_native(target, f"kubeletConfig.imageGc{end}Threshold") for end in ("Low", "High"))
-    return (low if isinstance(low, int) else _LOW_DEFAULT) > (high if isinstance(high, int) else _HIGH_DEFAULT)
+def _is_placed(target: Target) -> bool:
+    return placement_group(target) is not None
 
-
-_LOW_DEFAULT, _HIGH_DEFAULT = 80, 85
-"""Defaults of imageGcLowThreshold and imageGcHighThreshold (docs: aks/custom-node-configuration)."""
 
 _RESERVING: Final = "learn.microsoft.com/azure/virtual-machines/capacity-reservation-overview"
 _HOSTS: Final = "learn.microsoft.com/azure/virtual-machines/dedicated-hosts"
@@ -135,8 +133,8 @@ _WITHOUT_PLACEMENT: Final = "remove it, or write capacity.type: on-demand"
 COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         code="aks-reservation-excludes",
-        path="aks.proximityPlacementGroupID",
-        found=_all(_is_reserved, _is_given("proximityPlacementGroupID")),
+        path="placement",
+        found=_all(_is_reserved, _is_placed),
         message="reserved machines cannot be in a proximity placement group",
         fix=_WITHOUT_PLACEMENT,
         source=_RESERVING,
@@ -159,8 +157,8 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     ),
     Combination(
         code="aks-placement-zones",
-        path="aks.proximityPlacementGroupID",
-        found=_all(_is_given("proximityPlacementGroupID"), _has_many_zones),
+        path="placement",
+        found=_all(_is_placed, _has_many_zones),
         message="a proximity placement group is in one zone, but the pool has several",
         fix="write one zone, or remove the group",
         source="learn.microsoft.com/azure/aks/reduce-latency-ppg",
@@ -176,9 +174,9 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     Combination(
         code="aks-native-combination",
         path="aks.hostGroupID",
-        found=_all(_is_given("hostGroupID"), _is_given("proximityPlacementGroupID")),
+        found=_all(_is_given("hostGroupID"), _is_placed),
         message="dedicated hosts cannot be in a proximity placement group",
-        fix="remove hostGroupID or proximityPlacementGroupID",
+        fix="remove hostGroupID or placement",
         source=_HOSTS,
     ),
     Combination(
@@ -192,8 +190,8 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     ),
     Combination(
         code="aks-placement",
-        path="aks.proximityPlacementGroupID",
-        found=_all(_is_given("proximityPlacementGroupID"), lambda target: not _is_reserved(target)),
+        path="placement",
+        found=_all(_is_placed, lambda target: not _is_reserved(target)),
         message="a proximity placement group limits the available machines, and GPUs are scarce",
         fix="remove it unless the nodes need the latency",
         source="learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/zonalallocation-allocationfailed-error",
@@ -302,11 +300,27 @@ COMBINATIONS: Final[tuple[Combination, ...]] = (
     ),
     Combination(
         code="aks-native-combination",
-        path="aks.kubeletConfig",
-        found=_is_upside_down,
-        message="imageGcLowThreshold is higher than imageGcHighThreshold; by default they are 80 and 85",
-        fix="write both, the lower one first",
-        source="learn.microsoft.com/azure/aks/custom-node-configuration",
+        path="aks.networkProfile.nodePublicIPTags",
+        found=_all(_is_given("networkProfile.nodePublicIPTags"), _lacks_public_ips),
+        message="aks.networkProfile.nodePublicIPTags is set, but the nodes have no public addresses",
+        fix="add enableNodePublicIP: true, or remove it",
+        source="learn.microsoft.com/azure/aks/use-node-public-ips",
+    ),
+    Combination(
+        code="aks-native-combination",
+        path="aks.podIPAllocationMode",
+        found=_all(_is_given("podIPAllocationMode"), lambda target: _native(target, "podSubnetID") is None),
+        message="aks.podIPAllocationMode is set without a subnet for pods",
+        fix="add podSubnetID, or remove it",
+        source="azure-mgmt-containerservice: AgentPool.podIPAllocationMode",
+    ),
+    Combination(
+        code="aks-image-features",
+        path="aks.artifactStreamingProfile",
+        found=_all(_is_on("artifactStreamingProfile.enabled"), _is_arm),
+        message="AKS has no artifact streaming on arm64",
+        fix="remove artifactStreamingProfile",
+        source="learn.microsoft.com/azure/aks/artifact-streaming",
     ),
     Combination(
         code="aks-native-combination",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import at, text
 from gpukube.core.permissions import CloudPolicy
 from gpukube_aks.facts.permissions import PERMISSIONS, PLACEMENT, PREFIXES, SUBNETS
 
@@ -26,7 +27,7 @@ _LINKED: Final = {
     "proximityPlacementGroupID": PLACEMENT,
 }
 """Members that reference external resources -> `when` of the rows that they need."""
-_UNDOCUMENTED: Final = ("hostGroupID", "creationData")
+_UNDOCUMENTED: Final = ("hostGroupID", "creationData", "networkProfile.applicationSecurityGroups")
 _SCOPES: Final = {"group": "", "subscription": "-subscription", "linked": "-linked"}
 """Kind of scope -> suffix of names."""
 _WORDS: Final = {
@@ -89,11 +90,11 @@ def _policies(subscription: str, clusters: Sequence[ClusterPools], scope: Policy
 def _linked(clusters: Sequence[ClusterPools]) -> list[tuple[str, str]]:
     """List the pools' members that reference external resources, with the ids."""
     return [
-        (member, str(pool.target.native[member]))
+        (member, linked)
         for item in clusters
         for pool in item.desired
         for member in _LINKED
-        if pool.target.native.get(member)
+        if (linked := text(pool.create.params, "body", "properties", member))
     ]
 
 
@@ -112,5 +113,5 @@ def _notes(kind: str, clusters: Sequence[ClusterPools], scope: PolicyScope) -> I
             "(docs: aks/use-capacity-reservation-groups)"
         )
     for member in _UNDOCUMENTED:
-        if any(pool.target.native.get(member) for pool in pools):
+        if any(at(pool.target.native, *member.split(".")) for pool in pools):
             yield f"aks.{member} may need a permission on the resource it references; Azure does not document it"

@@ -10,7 +10,7 @@ from gpukube.errors import GpukubeError
 from gpukube_aks import AksProvider
 from gpukube_aks.codes import CODES, FAILURE_CODES
 from gpukube_aks.facts.meanings import _TABLE, error_of, read_problem
-from gpukube_aks.pool.native import MANAGED, NATIVE, REFUSED
+from gpukube_aks.pool.members import FIELDS, NATIVE, REFUSED
 from gpukube_aks.pool.observe import observe_pool
 from tests.builders import make_target
 
@@ -18,7 +18,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 JSON = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3)
 )
-PROPERTIES = st.sampled_from([*NATIVE, *MANAGED, *REFUSED, "provisioningState"])
+PROPERTIES = st.sampled_from([*dict.fromkeys(path.partition(".")[0] for path in (*NATIVE, *FIELDS, *REFUSED))])
 CODES_AND_TEXTS = st.fixed_dictionaries(
     {},
     optional={

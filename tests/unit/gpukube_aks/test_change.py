@@ -219,7 +219,7 @@ def test_update_when_the_system_becomes_container_linux_sends_its_secure_boot_wi
 
 def test_update_when_the_value_is_an_arm_id_or_a_list_then_sent_as_written() -> None:
     """`Change` holds ids in lower case and lists as tuples; neither may reach the wire."""
-    native = {"vnetSubnetID": SUBNET, "kubeletConfig": {"allowedUnsafeSysctls": ["net.a", "net.b"]}}
+    native = {"vnetSubnetID": SUBNET, "networkProfile": {"applicationSecurityGroups": [SUBNET, "/Other"]}}
     (request,) = update(live(PLAIN), replace(PLAIN, native=native))
 
     assert moved(live(PLAIN), request) == native

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube_aks.pool.limits import LIMITS
-from gpukube_aks.pool.native import NATIVE, Shape, check_native
+from gpukube_aks.pool.members import MEMBERS
+from gpukube_aks.pool.native import check_native
+from gpukube_aks.pool.settings import SYSCTLS
+from gpukube_aks.rules.fabric import check_placement
+from gpukube_aks.rules.settings import check_kubelet, check_sysctls
 from tests.builders import make_target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Target
+    from gpukube.errors import Finding
 
 SUBNET = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/n"
 REFUSED: Mapping[str, tuple[object, ...]] = {
+    "messageOfTheDay": ("not base64!", ""),
+    "networkProfile.allowedHostPorts.portStart": (0, 65536),
+    "networkProfile.allowedHostPorts.portEnd": (0, 65536),
+    "networkProfile.applicationSecurityGroups": ([SUBNET],),
     "vnetSubnetID": ("default", f"{SUBNET}/", SUBNET.replace("subnets", "subnet"), SUBNET.rpartition("/subnets")[0]),
     "podSubnetID": (SUBNET[1:],),
     "nodePublicIPPrefixID": (SUBNET,),
@@ -20,12 +35,7 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
     "creationData.sourceResourceId": (SUBNET,),
     "upgradeSettings.drainTimeoutInMinutes": (4, 1441),
     "upgradeSettings.nodeSoakDurationInMinutes": (-1, 31),
-    "kubeletConfig.cpuCfsQuotaPeriod": ("100", "ms", "100 ms", "1d"),
-    "kubeletConfig.imageGcHighThreshold": (-1, 101),
-    "kubeletConfig.imageGcLowThreshold": (-1, 101),
     "kubeletConfig.allowedUnsafeSysctls": (["vm.swappiness"], ["net.core.somaxconn", "kernel.panic"]),
-    "kubeletConfig.containerLogMaxFiles": (1,),
-    "kubeletConfig.podMaxPids": (-2,),
     "linuxOSConfig.swapFileSizeMB": (0,),
     "linuxOSConfig.sysctls.netCoreSomaxconn": (4095, 3240001),
     "linuxOSConfig.sysctls.netCoreNetdevMaxBacklog": (999, 3240001),
@@ -66,19 +76,35 @@ REFUSED: Mapping[str, tuple[object, ...]] = {
 """Path -> values of the right type that AKS does not take: for a range, those beside its ends."""
 
 
-def nested(path: str, value: object) -> dict[str, object]:
-    for name in reversed(path.split(".")):
-        value = {name: value}
-    assert isinstance(value, dict)
-    return value
+FIELD_OF: Mapping[str, str] = {wire: name for name, wire in SYSCTLS.items()}
+LISTS = ("nodePublicIPTags", "allowedHostPorts")
 
 
-def shape_of(path: str) -> Shape:
-    shape: Shape = NATIVE
-    for name in path.split("."):
-        assert isinstance(shape, Mapping), path
-        shape = shape[name]
-    return shape
+def target_with(path: str, value: object) -> Target:
+    """Make a pool with a member of the API: by its field of the spec if there is one, else under `aks:`."""
+    name = path.rpartition(".")[2]
+    if path == "proximityPlacementGroupID":
+        return make_target(placement=value)
+    if path == "kubeletConfig.allowedUnsafeSysctls":
+        return make_target(kubelet={name: value})
+    if path.startswith("linuxOSConfig.sysctls."):
+        return make_target(sysctls={FIELD_OF[name]: str(value)})
+    for step in reversed(path.split(".")):
+        value = {step: [value] if step in LISTS else value}
+    return make_target(native=value)
+
+
+def place_of(path: str) -> str:
+    name = path.rpartition(".")[2]
+    if path.startswith("linuxOSConfig.sysctls."):
+        return f'sysctls["{FIELD_OF[name]}"]'
+    named = {"proximityPlacementGroupID": "placement", "kubeletConfig.allowedUnsafeSysctls": f"kubelet.{name}"}
+    return named.get(path) or "aks." + re.sub(rf"\b({'|'.join(LISTS)})\.", r"\1[0].", path)
+
+
+def problems(path: str, value: object) -> list[Finding]:
+    target = target_with(path, value)
+    return [*check_native(target), *check_kubelet(target), *check_sysctls(target), *check_placement(target)]
 
 
 def test_values_when_compared_with_the_limits_have_some_for_each() -> None:
@@ -86,18 +112,18 @@ def test_values_when_compared_with_the_limits_have_some_for_each() -> None:
 
 
 @pytest.mark.parametrize("path", LIMITS)
-def test_limit_when_read_is_of_a_property_that_a_spec_may_hold(path: str) -> None:
-    assert shape_of(path) in {"int", "str", "strings"}
+def test_limit_when_read_is_of_a_member_that_a_spec_may_hold(path: str) -> None:
+    assert MEMBERS.get(path) or MEMBERS.get(path.rpartition(".")[0])
     assert LIMITS[path].source
-    assert check_native(make_target(native=nested(path, LIMITS[path].example))) == []
+    assert problems(path, LIMITS[path].example) == []
 
 
 @pytest.mark.parametrize(("path", "value"), [(path, value) for path, values in REFUSED.items() for value in values])
 def test_value_when_out_of_its_limit_is_refused_where_it_stands(path: str, value: object) -> None:
-    (found,) = check_native(make_target(native=nested(path, value)))
+    (found,) = problems(path, value)
 
-    assert (found.code, str(found.where), found.severity) == ("aks-native-value", f"spec.aks.{path}", "error")
-    assert found.fix == f"write {LIMITS[path].expected}"
+    assert (str(found.where), found.severity) == (f"spec.{place_of(path)}", "error")
+    assert LIMITS[path].expected in found.fix
     assert found.why == LIMITS[path].source
 
 
@@ -112,8 +138,6 @@ def test_range_when_its_ends_are_written_takes_them(path: str, values: tuple[obj
     ("path", "value"),
     [
         ("vnetSubnetID", SUBNET.upper()),
-        ("kubeletConfig.cpuCfsQuotaPeriod", "2h45m"),
-        ("kubeletConfig.cpuCfsQuotaPeriod", "1.5ms"),
         ("kubeletConfig.allowedUnsafeSysctls", ["kernel.shm*", "kernel.msgmax", "kernel.sem", "fs.mqueue.*", "net.*"]),
         ("kubeletConfig.allowedUnsafeSysctls", []),
         ("linuxOSConfig.sysctls.netIpv4IpLocalPortRange", "1024 65535"),
@@ -122,4 +146,4 @@ def test_range_when_its_ends_are_written_takes_them(path: str, values: tuple[obj
     ],
 )
 def test_value_when_of_another_right_form_is_taken(path: str, value: object) -> None:
-    assert check_native(make_target(native=nested(path, value))) == []
+    assert problems(path, value) == []

@@ -12,16 +12,8 @@ from azure.mgmt.containerservice._version import VERSION
 from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
 from gpukube_aks.facts.images import IMAGES
-from gpukube_aks.pool.native import (
-    MANAGED,
-    MANAGED_MEMBERS,
-    NATIVE,
-    REFUSED,
-    UNTESTED,
-    Shape,
-    check_native,
-    flatten_native,
-)
+from gpukube_aks.pool.members import _FILLED_IN, FIELDS, MEMBERS, NATIVE, REFUSED, ListOf, MapOf, Shape, native_leaves
+from gpukube_aks.pool.native import check_native, flatten_native
 from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from tests.builders import by_text, make_target
 from tests.unit.gpukube_aks.shapes import PROPERTIES, inner_model, leaves, wire_names
@@ -35,6 +27,15 @@ CHOICES: dict[str, type[Enum]] = {
     "aks.scaleSetEvictionPolicy": models.ScaleSetEvictionPolicy,
     "aks.upgradeSettings.undrainableNodeBehavior": models.UndrainableNodeBehavior,
     "aks.securityProfile.sshAccess": models.AgentPoolSSHAccess,
+    "aks.podIPAllocationMode": models.PodIPAllocationMode,
+    "aks.networkProfile.dranet.mode": models.DRANETMode,
+    "aks.networkProfile.allowedHostPorts.protocol": models.Protocol,
+    "aks.localDNSProfile.mode": models.LocalDNSMode,
+    "aks.localDNSProfile.vnetDNSOverrides.queryLogging": models.LocalDNSQueryLogging,
+    "aks.localDNSProfile.vnetDNSOverrides.protocol": models.LocalDNSProtocol,
+    "aks.localDNSProfile.vnetDNSOverrides.forwardDestination": models.LocalDNSForwardDestination,
+    "aks.localDNSProfile.vnetDNSOverrides.forwardPolicy": models.LocalDNSForwardPolicy,
+    "aks.localDNSProfile.kubeDNSOverrides.serveStale": models.LocalDNSServeStale,
 }
 LEFT_OUT = {"CBLMariner", "Windows2019", "Windows2022", "Windows2025"}
 
@@ -44,52 +45,38 @@ def ancestors(path: str) -> list[str]:
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def is_native(path: str) -> bool:
-    shape: Shape | None = NATIVE
-    for name in path.split("."):
-        shape = shape.get(name) if isinstance(shape, Mapping) else None
-    return shape is not None and not isinstance(shape, Mapping)
+def rows_of(path: str) -> list[str]:
+    """Name the rows of the table that classify a member of the SDK: one must."""
+    return [row for one in ancestors(path) for row in (one, f"{one}.*") if row in MEMBERS]
 
 
-def places(path: str) -> list[str]:
-    """Name the tables that judge a field of the SDK; one must."""
-    above = ancestors(path)
-    return [
-        *(["NATIVE"] if is_native(path) else []),
-        *(["MANAGED"] if path in MANAGED else []),
-        *(["MANAGED_MEMBERS"] if path in MANAGED_MEMBERS else []),
-        *(["REFUSED"] if any(one in REFUSED for one in above) else []),
-        *(["UNTESTED"] if any(one in UNTESTED for one in above) else []),
-    ]
-
-
-def test_fields_when_the_sdk_is_walked_are_each_judged_once() -> None:
-    unjudged = [path for path in leaves() if not places(path)]
-    doubled = [path for path in leaves() if len(places(path)) > 1]
+def test_members_when_the_sdk_is_walked_are_each_classified_once() -> None:
+    unjudged = [path for path in leaves() if not rows_of(path)]
+    doubled = [path for path in leaves() if len(rows_of(path)) > 1]
 
     assert not unjudged, (
-        f"azure-mgmt-containerservice {VERSION} has fields of an agent pool that nobody has judged: {unjudged}. Say in "
-        "gpukube_aks/pool/native.py what each is: NATIVE with its shape, and a row in updates.NATIVE_ROWS with a "
-        "source, if users may set it; MANAGED (or MANAGED_MEMBERS) if a field of the spec sets it; UNTESTED if what a "
-        "change of it does is not documented; REFUSED with the reason otherwise. Then give "
-        "sandbox/gpukube_sandbox/aks/schema.py the same"
+        f"azure-mgmt-containerservice {VERSION} has members of an agent pool without a row: {unjudged}. Say in "
+        "gpukube_aks/pool/members.py what each is: NATIVE with its shape, and a row in updates.NATIVE_ROWS with a "
+        "source, if users may set it; a binding in pool/fields.py if a field of the spec sets it; _OTHERS with the "
+        "reason otherwise; and in _FILLED_IN what AKS fills in. Then give sandbox/gpukube_sandbox/aks/schema.py each"
     )
     assert not doubled, (
-        "these are in two tables; if a row of pool/fields.py sets one, remove it from NATIVE in pool/native.py, and "
-        f"its row from updates.NATIVE_ROWS: {doubled}"
+        "these have two rows in MEMBERS of gpukube_aks/pool/members.py; if a binding of pool/fields.py sets one, "
+        f"remove it from NATIVE, and its row from updates.NATIVE_ROWS: {doubled}"
     )
 
 
 @pytest.mark.parametrize("path", ["surprise", "upgradeSettings.surprise", "gpuProfile.nvidia.migStrategy"])
-def test_field_when_new_to_the_sdk_is_judged_by_no_table(path: str) -> None:
-    assert places(path) == []
+def test_member_when_new_to_the_sdk_has_no_row(path: str) -> None:
+    assert rows_of(path) == []
 
 
-def test_tables_when_compared_with_the_sdk_hold_nothing_it_has_not() -> None:
+def test_table_when_compared_with_the_sdk_holds_nothing_it_has_not() -> None:
     known = {one for path in leaves() for one in ancestors(path)}
 
-    unknown = {*NATIVE, *MANAGED, *MANAGED_MEMBERS, *REFUSED, *UNTESTED} - known
-    assert unknown == set(), f"the SDK has no such properties; correct `wire` or `members` of their rows: {unknown}"
+    unknown = {path.removesuffix(".*") for path in MEMBERS} - known
+    assert unknown == set(), f"MEMBERS of gpukube_aks/pool/members.py has rows that the SDK has not: {unknown}"
+    assert _FILLED_IN.keys() <= MEMBERS.keys()
 
 
 def test_resource_when_compared_with_the_sdk_has_the_fields_we_know() -> None:
@@ -100,27 +87,26 @@ def test_resource_when_compared_with_the_sdk_has_the_fields_we_know() -> None:
 def test_managed_properties_when_compared_with_the_updates_have_a_row_each() -> None:
     tops = {str(field).partition("[")[0] for field in INTENT_ROWS}
 
-    for name, fields in {**MANAGED, **MANAGED_MEMBERS}.items():
-        for field in fields.split(" or "):
-            root = field.removesuffix(".owner")
-            assert any(top == root or top.startswith(f"{root}.") for top in tops), name
+    for name, field in FIELDS.items():
+        root = field.removesuffix(".owner")
+        assert any(top == root or top.startswith(f"{root}.") for top in tops), name
 
 
-def test_native_leaves_when_changed_are_of_the_class_of_their_property() -> None:
-    for path in leaves():
-        if is_native(path):
-            row = find_row(Change(FieldPath("aks", *path.split(".")), None, "x"))
-            assert row.kind == find_row(Change(FieldPath("aks", path.partition(".")[0]), None, "x")).kind
-            assert row.kind != "refused", path
+def test_native_leaves_when_changed_have_a_row_of_effects() -> None:
+    for path, _ in native_leaves():
+        assert find_row(Change(FieldPath("aks", *path.split(".")), None, "x")).kind != "refused", path
 
 
-@pytest.mark.parametrize("name", [*REFUSED, *UNTESTED, *MANAGED, "nodeInitializationTaints", "surprise"])
-def test_escape_hatch_when_the_field_has_no_row_is_closed(name: str) -> None:
-    found = check_native(make_target(native={name: "x"}))
+@pytest.mark.parametrize("path", [*REFUSED, *FIELDS, "nodeInitializationTaints", "surprise"])
+def test_escape_hatch_when_no_native_member_has_the_path_is_closed(path: str) -> None:
+    value: object = "x"
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    found = check_native(make_target(native=value))
 
     assert [problem.severity for problem in found] == ["error"]
-    assert FieldPath("aks", name) not in NATIVE_ROWS
-    assert find_row(Change(FieldPath("aks", name), None, "x")).kind == "refused"
+    assert found[0].code == {True: "aks-native-managed", False: found[0].code}[path in FIELDS]
+    assert FieldPath("aks", *path.split(".")) not in NATIVE_ROWS
 
 
 def compare(path: str, shape: Shape, hint: object) -> None:
@@ -128,10 +114,13 @@ def compare(path: str, shape: Shape, hint: object) -> None:
         model = inner_model(hint)
         assert model is not None, path
         members = wire_names(model)
-        ours = {name.removeprefix(f"{path}.") for name in MANAGED_MEMBERS if name.startswith(f"{path}.")}
-        assert shape.keys() | ours == members.keys(), path
+        others = {one.removeprefix(f"{path}.").partition(".")[0] for one in MEMBERS if one.startswith(f"{path}.")}
+        assert shape.keys() | others == members.keys(), path
         for name, member in shape.items():
             compare(f"{path}.{name}", member, members[name])
+    elif isinstance(shape, ListOf | MapOf):
+        assert str(hint).startswith({ListOf: "typing.Optional[list[", MapOf: "typing.Optional[dict[str, "}[type(shape)])
+        compare(path, shape.item, hint)
     elif isinstance(shape, str):
         word = {"bool": "[bool]", "int": "[int]", "str": "[str]", "strings": "[list[str]]"}[shape]
         assert str(hint).endswith(word), path
@@ -146,9 +135,11 @@ def test_shape_when_compared_with_the_sdk_is_the_same(name: str) -> None:
 def test_choices_when_compared_with_the_sdk_are_the_same(path: str) -> None:
     shape: Shape = NATIVE
     for name in path.split(".")[1:]:
+        shape = shape.item if isinstance(shape, ListOf | MapOf) else shape
         assert isinstance(shape, Mapping)
         shape = shape[name]
 
+    assert isinstance(shape, tuple)
     assert sorted(str(item.value) for item in CHOICES[path]) == sorted(shape)
 
 
@@ -157,19 +148,25 @@ def test_systems_when_compared_with_the_sdk_leave_out_windows_and_the_deprecated
 
 
 def test_native_properties_when_compared_with_the_updates_have_a_row_each() -> None:
-    assert NATIVE_ROWS.keys() == {FieldPath("aks", name) for name in NATIVE}
+    members = [FieldPath("aks", *path.split(".")) for path, _ in native_leaves()]
+    assert all(any(one.is_below(*row) for row in NATIVE_ROWS) for one in members)
+    assert all(any(one.is_below(*row) for one in members) for row in NATIVE_ROWS)
 
 
 def test_flatten_when_given_nested_and_foreign_properties_keeps_the_native_leaves() -> None:
     properties = {
         "count": 1,
         "upgradeSettings": {"maxSurge": "1", "drainTimeoutInMinutes": 60, "nodeSoakDurationInMinutes": None},
-        "kubeletConfig": {"allowedUnsafeSysctls": ["a", "b"]},
+        "kubeletConfig": {"failSwapOn": False, "podMaxPids": 9},
+        "networkProfile": {"allowedHostPorts": [{"portStart": 80, "portEnd": 80}], "dranet": None},
+        "localDNSProfile": {"vnetDNSOverrides": {"a.b": {"protocol": "ForceTCP"}}, "state": "Enabled"},
         "vnetSubnetID": "/subscriptions/S/resourceGroups/R",
     }
 
     assert by_text(flatten_native(properties)) == {
         "aks.upgradeSettings.drainTimeoutInMinutes": 60,
-        "aks.kubeletConfig.allowedUnsafeSysctls": ("a", "b"),
+        "aks.kubeletConfig.failSwapOn": False,
+        "aks.networkProfile.allowedHostPorts": ({"portStart": 80, "portEnd": 80},),
+        "aks.localDNSProfile.vnetDNSOverrides": {"a.b": {"protocol": "ForceTCP"}},
         "aks.vnetSubnetID": "/subscriptions/s/resourcegroups/r",
     }

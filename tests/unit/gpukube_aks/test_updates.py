@@ -66,7 +66,17 @@ CASES = [
     ("kubernetesVersion", "1.34.2", "1.34.1", "replace"),
     ("aks.enableFIPS", None, True, "disruptive"),
     ("aks.securityProfile.sshAccess", None, "Disabled", "disruptive"),
-    ("aks.localDNSProfile.mode", None, "x", "refused"),
+    ("aks.localDNSProfile.mode", None, "Required", "disruptive"),
+    ("aks.artifactStreamingProfile.enabled", None, True, "disruptive"),
+    ("aks.networkProfile.allowedHostPorts", None, (), "in-place"),
+    ("aks.networkProfile.applicationSecurityGroups", None, (), "in-place"),
+    ("aks.networkProfile.dranet.mode", None, "Managed", "disruptive"),
+    ("aks.networkProfile.nodePublicIPTags", None, (), "replace"),
+    ("aks.messageOfTheDay", None, "x", "replace"),
+    ("aks.podIPAllocationMode", None, "x", "replace"),
+    ("kubelet.cpuManagerPolicy", None, "static", "replace"),
+    ("sysctls[vm.swappiness]", "1", "2", "replace"),
+    ("placement", "none", "/subscriptions/s", "replace"),
     ("surprise", 1, 2, "refused"),
 ]
 
@@ -110,6 +120,20 @@ def test_row_when_read_has_a_source_and_a_sentence_in_house_style(row: UpdateRow
     assert not row.sentence.endswith(".")
 
 
+KUBELET = {
+    "cpuManagerPolicy": "static",
+    "topologyManagerPolicy": "restricted",
+    "podPidsLimit": 4096,
+    "cpuCFSQuota": False,
+    "cpuCFSQuotaPeriod": "50ms",
+    "imageGCHighThresholdPercent": 90,
+    "imageGCLowThresholdPercent": 70,
+    "containerLogMaxSize": "1Gi",
+    "containerLogMaxFiles": 3,
+    "allowedUnsafeSysctls": ("net.core.somaxconn",),
+}
+
+
 def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
     target = make_target(
         nodes=Nodes(1, 1, 3, autoscaled=True),
@@ -124,6 +148,9 @@ def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
         kubernetes_version="1.34",
         max_pods=60,
         upgrade=Upgrade("1", "0"),
+        placement="none",
+        kubelet=KUBELET,
+        sysctls={"vm.swappiness": "1"},
         native={"scaleDownMode": "Delete", "upgradeSettings": {"drainTimeoutInMinutes": 60}},
     )
     desired = AksProvider().desired(target, Ownership("cloud", "cloud", "", {}, ""), Promise({}, target.nodes))
@@ -141,4 +168,4 @@ def test_rows_when_compared_with_every_field_of_a_full_pool_cover_all() -> None:
 
 
 def group(field: FieldPath) -> tuple[str, ...]:
-    return field[:1] if field[0] in ("labels", "tags") else field
+    return field[:1] if field[0] in ("labels", "tags", "sysctls") else field

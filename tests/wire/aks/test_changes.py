@@ -16,15 +16,15 @@ import pytest
 from gpukube.core.diff import diff_fields
 from gpukube.core.fields import FieldPath
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import Capacity, Disk, Nodes, Reservation, Settings, Taint, Upgrade
+from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Settings, Taint, Upgrade
 from gpukube.errors import Busy, Conflict, Moved
 from gpukube.gpu.catalog import require_machine
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_aks.live.client import AksCloud
 from gpukube_aks.pool.limits import LIMITS
-from gpukube_aks.pool.native import NATIVE, Shape
+from gpukube_aks.pool.members import native_leaves
 from gpukube_aks.pool.observe import observe_pool
-from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS
+from gpukube_aks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from gpukube_sandbox import daemon
 from sandbox_tests.sandboxes import emptied
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
@@ -33,7 +33,8 @@ from tests.wire.aks.lab import ADVERTISER, CONFIG, PROVIDER, Lab, desire, kube_c
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpukube.core.values import Change, Observed, Target, UpdateKind
+    from gpukube.core.values import Observed, Target, UpdateKind
+    from gpukube_aks.pool.members import Shape
     from gpukube_sandbox.daemon import SandboxInfo
 
     Node = dict[str, Any]
@@ -45,6 +46,7 @@ GROUP = Reservation(
     "capacityReservationGroup",
     f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/capacityReservationGroups/t4",
 )
+PLACED = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/Microsoft.Compute/proximityPlacementGroups/near"
 PLAIN = make_target(
     T4,
     nodes=Nodes(2, 2, 2, autoscaled=False),
@@ -61,6 +63,7 @@ BASES: Mapping[str, Target] = {
     "managed": make_target(T4, plugin_owner="cloud"),
     "driverless": make_target(T4, driver_owner="none", plugin_owner="none"),
     "reserved": make_target(T4, capacity=Capacity("reserved", reservation=GROUP)),
+    "placed": make_target(T4, placement=PLACED),
 }
 
 
@@ -93,6 +96,18 @@ def fixed(count: int) -> Nodes:
     return Nodes(count, count, count, autoscaled=False)
 
 
+KUBELET: Mapping[str, object] = {
+    "cpuManagerPolicy": "static",
+    "topologyManagerPolicy": "restricted",
+    "podPidsLimit": 4096,
+    "cpuCFSQuota": False,
+    "cpuCFSQuotaPeriod": "50ms",
+    "imageGCHighThresholdPercent": 90,
+    "imageGCLowThresholdPercent": 70,
+    "containerLogMaxSize": "1Gi",
+    "containerLogMaxFiles": 3,
+    "allowedUnsafeSysctls": ("net.core.somaxconn",),
+}
 INTENT: Mapping[str, tuple[Edit, ...]] = {
     "instanceType": (Edit("instanceType", changed(machine=require_machine("aks", "Standard_NC8as_T4_v3"))),),
     "nodes.count": (
@@ -134,6 +149,17 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
     "upgrade.maxUnavailable": (Edit("upgrade.maxUnavailable", changed(upgrade=Upgrade(None, "1"))),),
     "disk.sizeGiB": (Edit("disk.sizeGiB", changed(disk=Disk(512, None))),),
     "disk.type": (Edit("disk.type", changed(disk=Disk(None, "Managed"))),),
+    "placement": (
+        Edit("placement", changed(placement=PLACED)),
+        Edit("placement", changed(placement="none"), base="placed"),
+    ),
+    "sysctls[*]": (
+        Edit("sysctls[vm.swappiness]", changed(sysctls={"vm/swappiness": "10"})),
+        Edit("sysctls[net.ipv4.tcp_tw_reuse]", changed(sysctls={"net.ipv4.tcp_tw_reuse": "1"})),
+    ),
+    **{
+        f"kubelet.{name}": (Edit(f"kubelet.{name}", changed(kubelet={name: value})),) for name, value in KUBELET.items()
+    },
     "sharing.mig.profile": (
         Edit("sharing.mig.profile", changed(sharing=Sharing(MigCut("2g.10gb", "single"))), base="mig"),
         Edit("sharing.mig.profile", changed(sharing=Sharing()), base="mig"),
@@ -187,17 +213,18 @@ ROLLS = ("image", "aks.enableFIPS", "kubernetesVersion")
 SERVICE = {"eTag", "nodeImageVersion", "currentOrchestratorVersion"}
 
 
-def native_leaves(shape: Shape = NATIVE, prefix: str = "") -> Iterator[tuple[str, Shape]]:
-    if isinstance(shape, Mapping):
-        for name, inner in shape.items():
-            yield from native_leaves(inner, f"{prefix}.{name}" if prefix else name)
-    else:
-        yield prefix, shape
+WHOLE: Mapping[str, object] = {
+    "networkProfile.nodePublicIPTags": [{"ipTagType": "RoutingPreference", "tag": "Internet"}],
+    "networkProfile.allowedHostPorts": [{"portStart": 80, "portEnd": 90, "protocol": "TCP"}],
+    "localDNSProfile.vnetDNSOverrides": {".": {"protocol": "ForceTCP"}},
+    "localDNSProfile.kubeDNSOverrides": {"cluster.local": {"queryLogging": "Log"}},
+}
+"""Lists and maps, which are written as a whole."""
 
 
 def native_edit(path: str, shape: Shape) -> Edit:
     words: Mapping[object, object] = {"bool": True, "int": 77, "str": "x", "strings": ["x"]}
-    taken = LIMITS[path].example if path in LIMITS else words.get(shape)
+    taken = LIMITS[path].example if path in LIMITS else WHOLE.get(path) or words.get(shape)
     value = shape[-1] if isinstance(shape, tuple) else taken
     assert value is not None, path
 
@@ -220,7 +247,7 @@ def kind_of(edit: Edit) -> UpdateKind:
     for row, edits in INTENT.items():
         if edit in edits:
             return INTENT_ROWS[FieldPath.parse(row)].kind
-    return NATIVE_ROWS[FieldPath(*edit.field.split(".")[:2])].kind
+    return find_row(Change(FieldPath(*edit.field.split(".")), None, None)).kind
 
 
 def name_of(edit: Edit) -> str:
@@ -233,8 +260,8 @@ OTHERS = [edit for edit in EDITS if kind_of(edit) not in ("in-place", "disruptiv
 
 def test_edits_when_compared_with_the_tables_leave_no_row_out() -> None:
     assert {FieldPath.parse(row) for row in INTENT} == INTENT_ROWS.keys()
-    natives = {FieldPath(*edit.field.split(".")[:2]) for edit in EDITS if edit.field.startswith("aks.")}
-    assert natives == NATIVE_ROWS.keys()
+    natives = {FieldPath(*edit.field.split(".")) for edit in EDITS if edit.field.startswith("aks.")}
+    assert {row for row in NATIVE_ROWS if not any(field.is_below(*row) for field in natives)} == set()
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +269,7 @@ def lab(running_sandbox: SandboxInfo) -> Iterator[Lab]:
     """Give the module a cluster whose pools stay from test to test."""
     info = emptied(running_sandbox, SPEED)
     daemon.add_cluster(info, CLUSTER.identity["subscription"], "ml", "train")
-    daemon.declare(info, "aks", resources=[GROUP.id])
+    daemon.declare(info, "aks", resources=[GROUP.id, PLACED])
     cloud = PROVIDER.connect(CLUSTER, Settings({"aks": info.arm_url}, sandbox=True, secret=info.secret))
     assert isinstance(cloud, AksCloud)
     with kube_client(cloud) as kube:

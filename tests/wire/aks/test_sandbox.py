@@ -19,6 +19,7 @@ from gpukube.core.values import (
     Operation,
     Ownership,
     Promise,
+    Request,
     Reservation,
     Settings,
     Taint,
@@ -28,13 +29,15 @@ from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, Gpu
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_aks import AksProvider
 from gpukube_aks.pool.limits import LIMITS
+from gpukube_aks.pool.members import POOL_MEMBERS
+from gpukube_aks.pool.translate import CREATE
 from gpukube_sandbox import daemon
 from tests.builders import CLUSTER, SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gpukube.core.values import Desired, Observed, Progress, Request, Target
+    from gpukube.core.values import Desired, Observed, Progress, Target
     from gpukube_aks.live.client import AksCloud
     from gpukube_sandbox.daemon import SandboxInfo
 
@@ -88,12 +91,24 @@ TARGETS = {
         max_pods=60,
         upgrade=Upgrade("0", "1"),
     ),
+    "settings": make_target(
+        T4,
+        kubelet={
+            "cpuManagerPolicy": "static",
+            "containerLogMaxSize": "1Gi",
+            "cpuCFSQuotaPeriod": "50ms",
+            "allowedUnsafeSysctls": ("net.core.somaxconn",),
+        },
+        sysctls={"vm.max_map_count": "262144", "net.ipv4.tcp_tw_reuse": "0"},
+    ),
     "native": make_target(
         T4,
         native={
             "upgradeSettings": {"drainTimeoutInMinutes": 60},
-            "kubeletConfig": {"cpuManagerPolicy": "static", "allowedUnsafeSysctls": ["net.core.somaxconn"]},
-            "linuxOSConfig": {"sysctls": {"vmMaxMapCount": 262144}},
+            "messageOfTheDay": "aGk=",
+            "networkProfile": {"allowedHostPorts": [{"portStart": 80, "portEnd": 90, "protocol": "TCP"}]},
+            "localDNSProfile": {"mode": "Required", "kubeDNSOverrides": {"cluster.local": {"protocol": "ForceTCP"}}},
+            "artifactStreamingProfile": {"enabled": True},
         },
     ),
 }
@@ -171,23 +186,39 @@ def test_pool_when_its_cluster_excludes_it_is_refused_by_us_as_by_aks(
 
 
 @pytest.mark.parametrize(
-    "native",
+    "fields",
     [
-        {"proximityPlacementGroupID": LIMITS["proximityPlacementGroupID"].example},
-        {"hostGroupID": LIMITS["hostGroupID"].example},
-        {"enableUltraSSD": True},
+        {"placement": LIMITS["proximityPlacementGroupID"].example},
+        {"native": {"hostGroupID": LIMITS["hostGroupID"].example}},
+        {"native": {"enableUltraSSD": True}},
     ],
-    ids=lambda native: next(iter(native)),
+    ids=str,
 )
 def test_reservation_when_something_excludes_it_is_refused_by_us_as_by_azure(
-    native: dict[str, object], cloud: AksCloud
+    fields: dict[str, object], cloud: AksCloud
 ) -> None:
-    target = make_target(T4, capacity=Capacity("reserved", reservation=GROUP), native=native)
+    target = make_target(T4, capacity=Capacity("reserved", reservation=GROUP), **fields)
     with pytest.raises(CloudError) as caught:
         cloud.send(desire(target).create)
 
     assert "aks-reservation-excludes" in {found.code for found in PROVIDER.check(target)}
     assert "BadRequest" in str(caught.value)
+
+
+@pytest.mark.parametrize("priority", ["Regular", "Spot"])
+@pytest.mark.parametrize("size", [T4, "Standard_ND96asr_v4", "Standard_NV36ads_A10_v5"])
+def test_members_when_nobody_chose_any_are_those_of_every_pool(
+    size: str, priority: str, cloud: AksCloud, follow: Follow
+) -> None:
+    """The table of what AKS fills in agrees with what it reads back."""
+    properties = {"count": 1, "vmSize": size, "scaleSetPriority": priority}
+    params = {"resource_group": "ml", "cluster": "train", "pool": "plain", "body": {"properties": properties}}
+    follow(cloud, cloud.send(Request("aks", CREATE, params)))
+    found = POOL_MEMBERS.chosen(next(pool for pool in cloud.pools() if pool.name == "plain"))
+
+    of_every_pool = {"nodes.count": 1, "instanceType": size}
+    spot = {"capacity.type": "Spot"} if priority == "Spot" else {}
+    assert {one.path: one.value for one in found} == {**of_every_pool, **spot}
 
 
 def test_system_pool_when_listed_is_nobodys(cloud: AksCloud) -> None:
