@@ -9,7 +9,7 @@ import pytest
 
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import prove_pool
-from gpukube.engine.change.proving import prove, summarise
+from gpukube.engine.change.proving import _verify_pool, prove, summarise
 from gpukube.errors import ClusterError
 from tests.unit.cluster.builders import FROM_ZERO, installed, node_of
 from tests.unit.cluster.fabrics import (
@@ -193,3 +193,21 @@ def test_prove_when_the_plugin_runs_and_devices_stay_missing_then_an_error_at_th
         prove(EKS, stage.session, stage.run)
     assert caught.value.diagnostics[0].code == "step-fabric"
     assert stage.clock.now() >= PACE.verify_s
+
+
+def test_verify_when_only_the_network_is_missing_then_it_fails_with_the_command_at_the_end_of_its_time() -> None:
+    stage = Stage([EKS], seen_at=lambda _: cluster(EKS, nodes=(node(EKS),)))
+    report = _verify_pool(EKS, stage.session, stage.run, None)
+    assert (report.outcome, report.message) == ("failed", "differs")
+    assert report.error is not None
+    first = report.error.diagnostics[0]
+    assert (first.code, first.severity) == ("step-fabric", "error")
+    assert first.fix.startswith("helm upgrade --install aws-efa-k8s-device-plugin")
+    assert stage.clock.now() >= PACE.timeout_s  # somebody may install it meanwhile
+
+
+def test_verify_when_the_plugin_is_installed_meanwhile_then_it_succeeds() -> None:
+    late = cluster(EKS, PLUGIN, nodes=(with_amounts(node(EKS), {EFA: "32"}),))
+    stage = Stage([EKS], seen_at=lambda now: cluster(EKS, nodes=(node(EKS),)) if now < 60 else late)
+    report = _verify_pool(EKS, stage.session, stage.run, None)
+    assert (report.outcome, report.proof.status if report.proof else "") == ("unchanged", "proven")
