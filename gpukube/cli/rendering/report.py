@@ -65,7 +65,7 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
     for change in pool["changes"]:
         yield from change_lines(change, indent="    ")
     if pool["proof"]:
-        yield from _proof(pool["proof"], view)
+        yield from _proof(pool["proof"], view, told=bool(pool["error"]))
     if pool["tolerations"]:
         yield Hung(Text("    "), Text("pods need these in their spec; nothing adds them:"))
         yield from (Hung(Text("      "), Text(line)) for line in toleration_lines(pool["tolerations"]))
@@ -73,11 +73,12 @@ def _pool(cluster: str, pool: PoolOutcome, view: View) -> Iterator[Line]:
         yield from finding_lines(pool["error"], indent="    ")
 
 
-def _proof(proof: Proof, view: View) -> Iterator[Line]:
+def _proof(proof: Proof, view: View, *, told: bool) -> Iterator[Line]:
+    """Show what the nodes have; the error of the pool may already tell what its fast network lacks."""
     if proof["status"] in ("proven", "empty", "unmanaged", "no-fabric"):
         yield Hung(Text("    "), Text(proof["summary"]))
     for finding in proof["findings"]:
-        if finding["weight"] == "note":
+        if finding["weight"] == "note" and not (told and finding["step"] == "fabric"):
             yield Hung(Text("    "), Text(f"note: {finding['seen']}"))
             yield from (
                 Hung(Text(f"        {word}: "), Text(text))
@@ -93,7 +94,8 @@ def _proof(proof: Proof, view: View) -> Iterator[Line]:
         if not right:
             yield Hung(Text("      "), Text(f"expected {device_words(node['expected'])}"))
         for finding in node["findings"]:
-            if view.verbose or finding["weight"] == "note":
+            short = finding["step"] == "fabric" and not right  # the line above shows it
+            if view.verbose or (finding["weight"] == "note" and not short):
                 yield Hung(Text("      "), Text(f"{finding['weight']}: {finding['seen']}"))
         for check in node["checks"]:
             if view.verbose or not check["holds"]:
