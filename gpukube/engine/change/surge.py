@@ -87,7 +87,8 @@ def _bring_up(plan: PoolPlan, needed: int, session: Session, run: Run, consent: 
     """
     successor = _successor(plan)
     live = session.cloud.pool(successor.target.name)
-    desired = with_size(session.provider, successor, needed, live)
+    assert plan.observed is not None  # noqa: S101 - a replaced pool is live
+    desired = with_size(session.provider, successor, needed, plan.observed, live)
     desired = session.cloud.complete(desired) if desired is not successor else successor
     now = plan_pool(session.provider, desired, (live,) if live else ())
     if now.action == "create":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.state.node_drift import belongs_to_pool, nodes_of_pool
 from gpukube.core.fields import LEAST
 from gpukube.core.live import live_machine
+from gpukube.core.plan import carry_over
 from gpukube.core.quotas import QuotaNeed
 from gpukube.engine.plan.quotas import quotas_for
 from gpukube.errors import Finding
@@ -61,13 +62,16 @@ def nodes_needed(successor: Desired, old: Observed, busy: int) -> int:
     return min(needed, nodes.maximum)
 
 
-def with_size(provider: Provider, successor: Desired, needed: int, live: Observed | None = None) -> Desired:
+def with_size(
+    provider: Provider, successor: Desired, needed: int, old: Observed, live: Observed | None = None
+) -> Desired:
     """Make an autoscaled pool start with the needed nodes, and keep its current lower bound.
 
     Args:
         provider: Provider of its cloud.
         successor: The new pool.
         needed: Result of `nodes_needed`.
+        old: The pool that it replaces, from which it takes over what no field says.
         live: The new pool, if it exists.
 
     Returns:
@@ -86,7 +90,7 @@ def with_size(provider: Provider, successor: Desired, needed: int, live: Observe
             return successor
         resized = replace(target, nodes=sized)
         if all(one in known for one in provider.check(resized) if one.severity == "error"):
-            return provider.desired(resized, successor.ownership, successor.promise)
+            return carry_over(provider, provider.desired(resized, successor.ownership, successor.promise), old)[0]
     return successor
 
 
@@ -123,7 +127,7 @@ def _checked(pool: PoolPlan, plan: ClusterPlan, session: Session, scope: Scope) 
 def _with_initial_nodes(found: Replacement, successor: Desired, old: Observed, session: Session) -> Replacement:
     """Show the creation with its initial number of nodes."""
     needed = nodes_needed(successor, old, len(busy_nodes(session.kube(), old)))
-    sized = with_size(session.provider, successor, needed)
+    sized = with_size(session.provider, successor, needed, old)
     if sized is successor:
         return found
     sized = session.cloud.complete(sized)

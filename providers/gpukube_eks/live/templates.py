@@ -17,6 +17,7 @@ from gpukube.errors import CloudError, Conflict
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.live.failures import unless
 from gpukube_eks.pool.observe import observe_leftover
+from gpukube_eks.pool.refusals import moved
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import CLUSTER_TAG, contains, tags_of, template_name
 from gpukube_eks.pool.translate import KEPT
@@ -36,6 +37,7 @@ _GONE: Final = frozenset(
 )
 _EXISTS: Final = frozenset({"InvalidLaunchTemplateName.AlreadyExistsException"})
 _FIRST_VERSION: Final = "1"
+_NEWEST: Final = "$Latest"
 Used: TypeAlias = tuple[str, str]
 """Id and version of a launch template that a group uses."""
 
@@ -52,6 +54,8 @@ class LaunchTemplates:
         self._aws = aws
         self._cluster = cluster
         self._read: dict[tuple[str, str], Mapping[str, object]] = {}
+        self._newest: dict[str, int] = {}
+        """Id of a template -> its newest version when one of its versions was read."""
 
     def listed(self) -> list[Answer]:
         """Return the templates with gpukube's tag for this cluster."""
@@ -77,7 +81,7 @@ class LaunchTemplates:
     def with_data(self, leftover: Observed) -> Observed:
         """Add the data of its newest version to a template without a group: its group may take over some of it."""
         name = str(leftover.native.get("LaunchTemplateName"))
-        newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
+        newest = self._versions(LaunchTemplateName=name, Versions=[_NEWEST])
         data = tree(newest[0], "LaunchTemplateData") if newest else {}
         return replace(leftover, native={**leftover.native, TEMPLATE_DATA: data})
 
@@ -93,8 +97,10 @@ class LaunchTemplates:
             return {}
         key = (identity, version)
         if key not in self._read:
-            found = self._versions(LaunchTemplateId=identity, Versions=[version])
-            self._read[key] = tree(found[0], "LaunchTemplateData") if found else {}
+            found = self._versions(LaunchTemplateId=identity, Versions=[version, _NEWEST])
+            numbered = {str(one.get("VersionNumber")): tree(one, "LaunchTemplateData") for one in found}
+            self._newest[identity] = max(map(int, numbered), default=0)
+            self._read[key] = numbered.get(version, {})
         return self._read[key]
 
     def ensure(self, desired: Mapping[str, object], where: str) -> str:
@@ -125,6 +131,7 @@ class LaunchTemplates:
 
         Raises:
             CloudError: The group has no template, or its version was deleted.
+            Moved: Somebody else has added a version since the group was read, and may be about to use it.
         """
         identity, source = desired.get("LaunchTemplateId"), desired.get("SourceVersion")
         versions = self._versions(LaunchTemplateId=identity) if identity else []
@@ -139,7 +146,18 @@ class LaunchTemplates:
             )
         target = {**numbered[str(source)], **tree(desired, "LaunchTemplateData")}
         same = [number for number, data in numbered.items() if data.keys() == target.keys() and contains(data, target)]
-        return max(same, key=int) if same else self._add_version(desired)
+        if same:
+            return max(same, key=int)
+        newest = max(map(int, numbered))
+        known = self._newest.get(str(identity), newest)
+        self._newest[str(identity)] = newest
+        if newest > known:
+            raise moved((f"launchTemplate (version {newest} is new)",), where)
+        made = int(self._add_version(desired))
+        self._newest[str(identity)] = made
+        if made > newest + 1:  # somebody was faster: gpukube's version lacks what theirs has, so it is not used
+            raise moved((f"launchTemplate (version {made - 1} is new)",), where)
+        return str(made)
 
     def delete(self, pool: str, used: Used | None = None) -> None:
         """Delete the template of a deleted group; another owner's template of that name stays.
@@ -163,7 +181,7 @@ class LaunchTemplates:
                 self._aws.ec2.delete_tags(Resources=[str(template["LaunchTemplateId"])], Tags=tags)
 
     def _is_kept(self, name: str, used: Used) -> bool:
-        newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
+        newest = self._versions(LaunchTemplateName=name, Versions=[_NEWEST])
         return any(
             one.get("VersionDescription") == KEPT
             and (one.get("LaunchTemplateId"), str(one.get("VersionNumber"))) != used
@@ -181,7 +199,7 @@ class LaunchTemplates:
                 code="foreign-template",
             )
         described = {key: desired[key] for key in ("VersionDescription",) if key in desired}
-        newest = self._versions(LaunchTemplateName=name, Versions=["$Latest"])
+        newest = self._versions(LaunchTemplateName=name, Versions=[_NEWEST])
         if newest and contains(newest[0], {"LaunchTemplateData": desired["LaunchTemplateData"], **described}):
             return str(newest[0].get("VersionNumber"))
         data = desired["LaunchTemplateData"]

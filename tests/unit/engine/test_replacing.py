@@ -124,5 +124,5 @@ def test_size_when_autoscaled_then_as_many_nodes_as_the_busy_ones_and_no_more_th
 ) -> None:
     scaled = desire(nodes=Nodes(1, 0, 4, autoscaled=True))
     assert nodes_needed(scaled, make_observed(scaled), busy) == needed
-    sized = with_size(FakeProvider(), scaled, needed)
+    sized = with_size(FakeProvider(), scaled, needed, make_observed(scaled))
     assert (sized.target.nodes.minimum, sized.target.nodes.count) == (0, count)
