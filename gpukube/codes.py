@@ -198,6 +198,7 @@ WORKLOADS: Final[dict[str, tuple[str, str]]] = {
     "hugepages-alone": ("GPK778", "A container requests huge pages without CPU or memory."),
     "network-not-offered": ("GPK779", "No pool has the fast network, or the huge pages, that the pod requests."),
     "shm-missing": ("GPK780", "A container with several GPUs has the default /dev/shm."),
+    "network-unrequested": ("GPK781", "Pods of a job do not request the fast network of their pool."),
     "ignore-rule": ("GPK775", "A comment or annotation ignores a rule that does not exist."),
     "ignore-unused": ("GPK776", "A comment or annotation ignores a finding that does not occur."),
     "ignore-reason": ("GPK777", "A comment or annotation ignores a rule without a reason."),

@@ -71,6 +71,35 @@ def _not_offered(pod: Pod, world: World) -> Iterator[Hit]:
 
 
 @PODS.rule(
+    "network-unrequested",
+    severity="hint",
+    why="pods reach the network between GPUs only through its devices: without one, the job communicates over TCP",
+    fix="request the devices; gpukube workload render shows how many",
+    source="https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html",
+)
+def _unrequested(pod: Pod, world: World) -> Iterator[Hit]:
+    places = world.places(pod)
+    if not places or not places.fitting or not pod.gpus or not _communicates(pod):
+        return
+    if any(count < place.offer.gpus.get(name, 0) for place in places.fitting for name, count in pod.gpus.items()):
+        return  # pods with a part of a node seldom communicate
+    fabrics = [place.offer.desired.fabric for place in places.fitting]
+    for fabric in fabrics[:1]:
+        if fabric and all(fabrics) and not any(other and other.covers(name) for other in fabrics for name in pod.names):
+            yield Hit(
+                where=pod.place_of(next(iter(pod.gpus))),
+                seen=f"the nodes of {pools_text(places.fitting)} have {fabric.title}, and the pods request no "
+                f"{fabric.request or fabric.resource}",
+            )
+
+
+def _communicates(pod: Pod) -> bool:
+    """Return whether a pod probably communicates with others like it, and not over the node's own network."""
+    together = pod.template.role == "job" and pod.template.replicas.most > 1
+    return together and pod.spec.get("hostNetwork") is not True and not sequence(pod.spec.get("resourceClaims"))
+
+
+@PODS.rule(
     "shm-missing",
     severity="hint",
     why="processes of a container exchange data through it (NCCL, PyTorch), and end with an error if it is full",

@@ -11,9 +11,11 @@ from gpukube.core.jsontree import at, items, text, texts, tree
 from gpukube.core.values import Nodes
 from gpukube.errors import SpecError
 from gpukube.provider import load_provider
+from gpukube.spec.source.files import Source
 from gpukube.workload.fit.nodes import Node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import may_go, why_not
+from gpukube.workload.lint.check import lint
 from gpukube.workload.offers import make_offers
 from gpukube.workload.render.intent import Intent
 from gpukube.workload.render.manifests import Rendered, render
@@ -184,3 +186,47 @@ def test_expected_when_the_group_has_the_tags_then_an_empty_pool_starts_nodes() 
     assert offer.expected.others == offer.real.others
     _, spec = made(offer, gpus=8, replicas=2)
     assert limits(spec)[EFA] == "32"
+
+
+def hints(offer: PoolOffer, amounts: str, pods: int = 2, extra: str = "") -> list[str]:
+    """Lint a Job of several pods, and return the codes about the network."""
+    text = f"""\
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: train}}
+spec:
+  parallelism: {pods}
+  completions: {pods}
+  activeDeadlineSeconds: 60
+  template:
+    spec:
+      restartPolicy: Never
+      tolerations: [{{operator: Exists}}]
+      {extra or "hostIPC: true"}
+      containers:
+        - name: main
+          image: busybox:1.37
+          resources: {{limits: {{cpu: 8, memory: 64Gi, {amounts}}}}}
+"""
+    found = lint([Source("job.yaml", text)], offers=(offer,)).findings
+    return [finding.code for finding in found if finding.code.startswith(("network-", "hugepages-", "shm-"))]
+
+
+HINTS: dict[str, tuple[PoolOffer, str, int, str, list[str]]] = {
+    "whole nodes without EFA": (EKS, "nvidia.com/gpu: 8", 2, "", ["network-unrequested"]),
+    "whole nodes with EFA": (EKS, f"nvidia.com/gpu: 8, {EFA}: 32", 2, "", []),
+    "one pod": (EKS, "nvidia.com/gpu: 8", 1, "", []),
+    "parts of nodes": (EKS, "nvidia.com/gpu: 1", 2, "", []),
+    "the node's own network": (EKS, "nvidia.com/gpu: 8", 2, "hostNetwork: true", ["shm-missing"]),
+    "a pool without a fast network": (PLAIN, "nvidia.com/gpu: 8", 2, "", []),
+    "GKE's networks": (GKE, "nvidia.com/gpu: 8, networking.gke.io.networks/gpu-nic-0: 1", 2, "", []),
+    "EFA that no pool has": (PLAIN, f"nvidia.com/gpu: 4, {EFA}: 4", 1, "", ["network-not-offered"]),
+    "huge pages that no pool has": (PLAIN, "nvidia.com/gpu: 1, hugepages-2Mi: 2Mi", 1, "", ["network-not-offered"]),
+    "huge pages of the image": (EKS, "nvidia.com/gpu: 1, hugepages-2Mi: 640Mi", 1, "", []),
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+def test_lint_when_pods_use_or_miss_the_network_then_told(case: str) -> None:
+    offer, amounts, pods, extra, codes = HINTS[case]
+    assert hints(offer, amounts, pods, extra) == codes
