@@ -471,7 +471,7 @@ def _plan(  # noqa: PLR0913 - the parts of a plan
         observed=observed,
         changes=changes,
         requests=requests,
-        diagnostics=diagnostics,
+        diagnostics=(*diagnostics, *desired.unchecked),
         obstacle=obstacle,
     )
 

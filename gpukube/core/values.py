@@ -380,6 +380,7 @@ class Desired:
         copy: The second copy of gpukube's marks as `create` writes it; None on a cloud without one.
         copy_is_fixed: Whether the cloud can write the copy only at creation.
         fabric: The nodes' network for traffic between GPUs, if the spec requests it.
+        unchecked: What could not be checked when the live cluster completed it.
     """
 
     target: Target
@@ -392,6 +393,7 @@ class Desired:
     copy: MarksCopy | None = None
     copy_is_fixed: bool = False
     fabric: Fabric | None = None
+    unchecked: tuple[Finding, ...] = ()
 
     @property
     def managed(self) -> bool:

@@ -91,7 +91,7 @@ def test_apply_when_nothing_else_is_allowed_then_the_whole_job(gpukube: Gpukube,
     run(gpukube, other, *change, "train-aks", "--upgrade")
     run(gpukube, other, "pool", "drain", "shared", "-y", "--cluster", "train-gke")
     run(gpukube, other, "pool", "release", "shared", "-y", "--cluster", "train-eks")
-    run(gpukube, other, "pool", "delete", "reserved", "placed", "family", "-y")
+    run(gpukube, other, "pool", "delete", "reserved", "fast", "placed", "family", "-y")
 
 
 def test_catalog_when_nothing_else_is_allowed_then_refreshed_and_spot_has_prices(gpukube: Gpukube) -> None:

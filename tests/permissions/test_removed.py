@@ -61,6 +61,9 @@ ROWS = (
     Row("iam:PassRole iam:GetRole iam:ListAttachedRolePolicies", "pool create", "eks"),
     Row("eks:TagResource", "pool create", "eks", PARTLY),  # a pool without tags of its own does without the copy
     Row("eks:UpdateNodegroupConfig eks:DescribeUpdate", "pool scale shared --nodes 2", "eks", world="pools"),
+    Row("ec2:DescribeSecurityGroupRules ec2:DescribeRouteTables", "pool plan", "eks", DONE),
+    Row("ec2:CreatePlacementGroup", "pool create", "eks", PARTLY),
+    Row("ec2:DescribePlacementGroups ec2:DeletePlacementGroup", "pool delete fast -y", "eks", world="pools"),
     Row("ec2:CreateLaunchTemplateVersion eks:UpdateNodegroupVersion", BIGGER, "eks", PARTLY, world="pools"),
     Row("eks:UntagResource", "pool release shared -y", "eks", world="pools"),
     Row("ec2:DeleteTags", "pool release shared -y", "eks", DONE, world="pools"),

@@ -24,6 +24,9 @@ _TEMPLATES: Final = "docs: eks/launch-templates, tagging Amazon EC2 instances"
 RESERVED: Final = "for reserved capacity"
 OPEN_ROLE: Final = "for pools without eks.nodeRole"
 TAGGED: Final = "for pools with tags"
+FAST: Final = "for pools with network.highSpeed"
+PLACED: Final = "for pools with placement"
+COMPACT: Final = "for pools with placement: compact"
 
 WITHOUT_CALLS: Final = ("GetCallerIdentity",)
 """Operations that need no permission (docs: STS API reference, GetCallerIdentity)."""
@@ -46,6 +49,12 @@ _ROWS: Final = (  # name, purpose, source, scopes: one or more of rules.permissi
     _plan("ec2:DescribeCapacityReservations",
         "to check the capacity reservation before instances are requested from it", _EC2, "region", when=RESERVED,
         without="EKS refuses an unusable reservation minutes later"),
+    _plan("ec2:DescribeSecurityGroupRules", "to check that the nodes' security groups let EFA traffic through", _EC2,
+        "region", when=FAST, without="this is not checked, with a warning"),
+    _plan("ec2:DescribeRouteTables", "to check that the subnets of nodes with EFA are private", _EC2, "region",
+        when=FAST, without="this is not checked, with a warning"),
+    _plan("ec2:DescribePlacementGroups", "to check placement groups, and to find gpukube's own", _EC2, "region",
+        when=PLACED, without="a named group is not checked, with a warning"),
     _plan("iam:ListRoles",
         "to find the nodes' role by its documented names if no node group of the cluster has one", _IAM, "any",
         when=OPEN_ROLE, without="write eks.nodeRole"),
@@ -85,6 +94,12 @@ _ROWS: Final = (  # name, purpose, source, scopes: one or more of rules.permissi
         f"{_EC2}, dependent actions of CreateLaunchTemplate", "template-tags", calls=("CreateLaunchTemplate",)),
     _apply("ec2:CreateTags", "so that EKS starts instances and disks with the pool's tags", _TEMPLATES, "machine-tags",
         calls=("CreateNodegroup", "UpdateNodegroupVersion"), when=TAGGED),
+    _apply("ec2:CreatePlacementGroup", "to create the pool's placement group", _EC2, "new-placement", when=COMPACT),
+    _apply("ec2:CreateTags", "to create placement groups with gpukube's tags, which identify them later",
+        f"{_EC2}, dependent actions of CreatePlacementGroup", "placement-tags", calls=("CreatePlacementGroup",),
+        when=COMPACT),
+    _apply("ec2:DeletePlacementGroup", "to delete the placement group of a deleted node group", _EC2, "own-placement",
+        when=COMPACT),
     _apply("ec2:CreateLaunchTemplateVersion", "to change disks and node settings", _EC2, "template"),
     _apply("ec2:DeleteLaunchTemplate", "to delete the launch template of a deleted node group", _EC2,
         "own-template"),

@@ -347,7 +347,9 @@ _GZIP: Final = 31
 EC2_OPERATIONS: Final = (
     "CreateLaunchTemplate",
     "CreateLaunchTemplateVersion",
+    "CreatePlacementGroup",
     "DeleteLaunchTemplate",
+    "DeletePlacementGroup",
     "DeleteTags",
     "DescribeCapacityReservations",
     "DescribeInstances",
@@ -355,6 +357,9 @@ EC2_OPERATIONS: Final = (
     "DescribeInstanceTypes",
     "DescribeLaunchTemplates",
     "DescribeLaunchTemplateVersions",
+    "DescribePlacementGroups",
+    "DescribeRouteTables",
+    "DescribeSecurityGroupRules",
     "DescribeSpotPriceHistory",
     "DescribeSubnets",
 )

@@ -25,7 +25,9 @@ from gpukube.errors import CloudError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube_eks.facts.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.live.access import cloud_access, connect_aws
+from gpukube_eks.live.connectivity import connected, needs_network
 from gpukube_eks.live.failures import code_of, explained, unless
+from gpukube_eks.live.placement_groups import PlacementGroups
 from gpukube_eks.live.quotas import read_quotas
 from gpukube_eks.live.region import Region
 from gpukube_eks.live.room import read_room
@@ -33,11 +35,13 @@ from gpukube_eks.live.templates import LaunchTemplates, Used
 from gpukube_eks.pool.change import require_unmoved
 from gpukube_eks.pool.fields import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.pool.marks import FORM, live_place
+from gpukube_eks.pool.network import groups_of
 from gpukube_eks.pool.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.pool.placement import check_version, choose_role, choose_subnets, reserved_zone
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, read_capacity
 from gpukube_eks.pool.refusals import unchangeable
 from gpukube_eks.pool.renewing import release_parameter
+from gpukube_eks.pool.template import template_name
 from gpukube_eks.pool.translate import CREATE, DELETE, KEEP, group_of, with_place
 
 if TYPE_CHECKING:
@@ -92,6 +96,7 @@ class EksCloud:
         self._aws = aws
         self._templates = LaunchTemplates(aws, cluster.name)
         self._region = Region(aws)
+        self._placements = PlacementGroups(aws)
         self._native: Mapping[str, object] = {}
         self._groups: tuple[Answer, ...] | None = None
         self._used: dict[str, Used] = {}
@@ -115,8 +120,9 @@ class EksCloud:
             self._groups = tuple(groups)
             data = self._map(self._templates.data_of, groups)
             zones = self._zones_of(group for group in groups if is_ours(group))
+            cluster_group = self._cluster_group(data)
         names = {str(group.get("nodegroupName")) for group in groups}
-        found = [observe_group(group, inside, zones) for group, inside in zip(groups, data, strict=True)]
+        found = [observe_group(group, inside, zones, cluster_group) for group, inside in zip(groups, data, strict=True)]
         lost = (self._templates.leftover(template) for template in templates)
         left = [one for one in lost if one is not None and one.name not in names]
         with explained(self._cluster.key):
@@ -129,7 +135,8 @@ class EksCloud:
             if group is None:
                 return self._templates.leftover_of(name)
             zones = self._zones_of([group] if is_ours(group) else [])
-            return observe_group(group, self._templates.data_of(group), zones)
+            data = self._templates.data_of(group)
+            return observe_group(group, data, zones, self._cluster_group([data]))
 
     def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
         """Read the newest release of the group's image from Systems Manager, once per version and image."""
@@ -145,15 +152,17 @@ class EksCloud:
         return NodeOffer(version, release or None)
 
     def complete(self, desired: Desired) -> Desired:
-        """Set the nodes' role and subnets if the spec omits them; check version and reservation.
+        """Set the nodes' role, subnets, and security groups that the spec omits; check version, reservation, network.
 
         Raises:
-            SpecError: No role or subnets, or several, are possible; the version or reservation does not match.
+            SpecError: No role or subnets, or several, are possible; the version, reservation, network, or placement
+                group does not match.
             CapacityError: The reservation has ended.
         """
         group, target = group_of(desired), desired.target
         is_placed = "nodeRole" in group and "subnets" in group
-        if is_placed and not target.kubernetes_version and target.capacity.reservation is None:
+        is_reserved = target.capacity.reservation is not None
+        if is_placed and not (target.kubernetes_version or is_reserved or needs_network(target)):
             return desired
         with explained(self._cluster.key):
             # Use the groups that the plan read, if it did: the chosen values must match what it shows.
@@ -164,10 +173,26 @@ class EksCloud:
                 check_version(target, str(cluster.get("version") or ""), str(same.get("version") or ""))
             # The reservation first: it decides the zone of the subnets.
             target = self._reserved(target, same, strings(group, "subnets"))
-            if is_placed:
+            if not is_placed:
+                role, subnets = self._choose_place(target, group, groups, same)
+                desired = with_place(desired, role, subnets)
+            if not (is_reserved or needs_network(target)):
                 return desired
-            role, subnets = self._choose_place(target, group, groups, same)
-        return with_place(desired, role, subnets)
+            cluster = self._native or self._read_cluster()
+            return connected(desired, self._region, cluster, self._live_fields(same))
+
+    def _live_fields(self, same: Answer) -> Mapping[FieldPath, object]:
+        """Return the fields of a live group that works; none if it is created, again or for the first time."""
+        if not same or STATES.get(str(same.get("status")), "busy") not in ("ready", "busy"):
+            return {}
+        data = self._templates.data_of(same)
+        return observe_group(same, data, {}, self._cluster_group([data])).fields
+
+    def _cluster_group(self, data: Iterable[Answer]) -> str:
+        """Return the cluster's own security group, if these launch templates name any; it is no one's choice."""
+        if not any(map(groups_of, data)):
+            return ""
+        return text(self._native or self._read_cluster(), "resourcesVpcConfig", "clusterSecurityGroupId")
 
     def _choose_place(
         self, target: Target, group: Answer, groups: Sequence[Answer], same: Answer
@@ -182,7 +207,7 @@ class EksCloud:
     def send(self, request: Request) -> Operation:
         """Start a change; deleting a missing group is an operation that `poll` reports as done."""
         if request.operation == CREATE:
-            return self._create(tree(request.params, "launchTemplate"), tree(request.params, "nodegroup"))
+            return self._create(request)
         if request.operation == KEEP:
             return self._keep(
                 tree(request.params, "launchTemplate"), text(request.params, "nodegroup", "nodegroupName")
@@ -207,8 +232,7 @@ class EksCloud:
                 return self._follow_update(operation, where)
             native = self._find_group(operation.pool)
             if native is None and operation.verb == "delete":
-                self._templates.delete(operation.pool, self._used.get(operation.pool))
-                return Progress(done=True, status="DELETED")
+                return self._delete_rest(operation.pool)
         return _progress(operation, native, where)
 
     def kube_access(self) -> KubeAccess:
@@ -327,16 +351,31 @@ class EksCloud:
 
     # Writing
 
-    def _create(self, template: Mapping[str, object], group: Mapping[str, object]) -> Operation:
-        """Create or reuse the template, then create the group; an existing group is not changed."""
+    def _create(self, request: Request) -> Operation:
+        """Create or reuse template and placement group, then create the group; an existing group is not changed."""
+        template, group = tree(request.params, "launchTemplate"), tree(request.params, "nodegroup")
         name = str(group["nodegroupName"])
         with explained(self._where(name)):
             if self._find_group(name) is not None:
                 raise exists(self._where(name))
             # The template first: if the run is killed in between, the next run reuses it.
             version = self._templates.ensure(template, self._where(name))
+            self._ensure_placement(request, self._where(name))
             own = {"name": template["LaunchTemplateName"], "version": version}
             return Operation(name, "create", warning=self._create_group({**group, "launchTemplate": own}))
+
+    def _ensure_placement(self, request: Request, where: str) -> None:
+        """Create or reuse the pool's own placement group; after the template, by which a deletion finds it."""
+        if desired := tree(request.params, "placementGroup"):
+            self._placements.ensure(desired, where)
+
+    def _delete_rest(self, pool: str) -> Progress:
+        """Delete what belongs to a deleted group: first its own placement group, which its template names."""
+        name = template_name(self._cluster.name, pool)
+        if self._templates.names_own_placement_group(pool) and self._placements.delete(name, self._cluster.name, pool):
+            return Progress(done=False, status="DELETED, its placement group still has machines that stop")
+        self._templates.delete(pool, self._used.get(pool))
+        return Progress(done=True, status="DELETED")
 
     def _create_group(self, group: Mapping[str, object]) -> str:
         """Create the group; if AWS denies tags, without the copy of gpukube's labels, which is a warning."""
@@ -375,6 +414,7 @@ class EksCloud:
             warning = self._write_copy(request, group) or self._release_template(request)
             if (template := tree(request.params, "launchTemplate")) != {}:
                 own = {"id": template.get("LaunchTemplateId"), "version": self._templates.follow(template, where)}
+                self._ensure_placement(request, where)
                 body["launchTemplate"] = own
             config, version = self._aws.eks.update_nodegroup_config, self._aws.eks.update_nodegroup_version
             try:

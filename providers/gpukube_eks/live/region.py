@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, trees
 from gpukube_eks.live.failures import unless
+from gpukube_eks.live.placement_groups import PlacementGroups
 from gpukube_eks.pool.placement import Subnet, documented_roles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gpukube_eks.live.sdk import Answer, Aws
 
@@ -37,6 +38,9 @@ class Region:
         self._offers: dict[str, tuple[str, ...]] = {}
         self._reservations: dict[str, Answer] = {}
         self._parameters: dict[str, str | None] = {}
+        self._rules: dict[tuple[str, ...], list[Answer] | None] = {}
+        self._tables: dict[str, list[Answer] | None] = {}
+        self._groups: dict[str, tuple[Answer | None, bool]] = {}
 
     def node_roles(self) -> tuple[str, ...] | None:
         """Return the ARNs of roles with the name of a node role; None without permission to list roles."""
@@ -88,6 +92,41 @@ class Region:
                 name, zone = str(item.get("SubnetId")), str(item.get("AvailabilityZone"))
                 self._subnets[name] = Subnet(name, zone, bool(item.get("MapPublicIpOnLaunch")))
         return {name: subnet for name, subnet in self._subnets.copy().items() if name in requested}
+
+    def security_group_rules(self, groups: Sequence[str]) -> list[Answer] | None:
+        """Return the rules of security groups; None without permission to read them."""
+        key = tuple(groups)
+        if key not in self._rules:
+            describe = self._aws.ec2.describe_security_group_rules
+            self._rules[key] = self._pages(describe, "SecurityGroupRules", "group-id", groups)
+        return self._rules[key]
+
+    def route_tables(self, vpc: str) -> list[Answer] | None:
+        """Return the route tables of a VPC; None without permission to read them."""
+        if vpc not in self._tables:
+            self._tables[vpc] = self._pages(self._aws.ec2.describe_route_tables, "RouteTables", "vpc-id", [vpc])
+        return self._tables[vpc]
+
+    def placement_group(self, name: str) -> tuple[Answer | None, bool]:
+        """Return a placement group, None if it does not exist, and whether reading it is permitted."""
+        if name not in self._groups:
+            find = partial(unless, _NOT_ALLOWED, lambda: (PlacementGroups(self._aws).find(name), True))
+            self._groups[name] = find() or (None, False)
+        return self._groups[name]
+
+    def _pages(
+        self, describe: Callable[..., Answer], member: str, name: str, values: Sequence[str]
+    ) -> list[Answer] | None:  # fmt: skip
+        """Return all items of a filtered list; None without permission."""
+        filters = [{"Name": name, "Values": list(values)}]
+        answer = unless(_NOT_ALLOWED, partial(describe, Filters=filters))
+        if answer is None:
+            return None
+        found: list[Answer] = [*trees(answer, member)]
+        while token := str(answer.get("NextToken") or ""):
+            answer = describe(Filters=filters, NextToken=token)
+            found += trees(answer, member)
+        return found
 
     def zones(self, names: Iterable[str]) -> dict[str, str]:
         """Return subnet id -> Availability Zone."""

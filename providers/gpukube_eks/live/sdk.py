@@ -70,6 +70,21 @@ class Ec2Sdk(Protocol):
     def delete_tags(self, *, Resources: Sequence[str], Tags: Sequence[Answer]) -> Answer:  # noqa: N803 - as above
         """Delete tags of resources by key."""
 
+    def describe_security_group_rules(self, **arguments: object) -> Answer:
+        """List rules of security groups by filters, in pages with a NextToken."""
+
+    def describe_route_tables(self, **arguments: object) -> Answer:
+        """List route tables by filters, in pages with a NextToken."""
+
+    def create_placement_group(self, **arguments: object) -> Answer:
+        """Create a placement group."""
+
+    def describe_placement_groups(self, **arguments: object) -> Answer:
+        """List placement groups by name or id; InvalidPlacementGroup.Unknown if there is none."""
+
+    def delete_placement_group(self, *, GroupName: str) -> Answer:  # noqa: N803 - the API's names
+        """Delete a placement group without instances."""
+
     def describe_subnets(self, **arguments: object) -> Answer:
         """List subnets."""
 

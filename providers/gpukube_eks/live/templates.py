@@ -16,7 +16,9 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import CloudError, Conflict
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.live.failures import unless
+from gpukube_eks.pool.launch import writable
 from gpukube_eks.pool.observe import observe_leftover
+from gpukube_eks.pool.placement_groups import group_in
 from gpukube_eks.pool.refusals import moved
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import CLUSTER_TAG, contains, tags_of, template_name
@@ -126,7 +128,8 @@ class LaunchTemplates:
         versions.
 
         Args:
-            desired: Arguments of CreateLaunchTemplateVersion: the template's id, SourceVersion, the changed members.
+            desired: Arguments of CreateLaunchTemplateVersion: the template's id, SourceVersion, the changed members;
+                None removes a member.
             where: The pool, for errors.
 
         Raises:
@@ -144,7 +147,8 @@ class LaunchTemplates:
                 why="a group that was created without a launch template can never get one",
                 code="launch-template",
             )
-        target = {**numbered[str(source)], **tree(desired, "LaunchTemplateData")}
+        changes = tree(desired, "LaunchTemplateData")
+        target = {name: one for name, one in {**numbered[str(source)], **changes}.items() if one is not None}
         same = [number for number, data in numbered.items() if data.keys() == target.keys() and contains(data, target)]
         if same:
             return max(same, key=int)
@@ -153,11 +157,22 @@ class LaunchTemplates:
         self._newest[str(identity)] = newest
         if newest > known:
             raise moved((f"launchTemplate (version {newest} is new)",), where)
+        if None in changes.values():
+            # A version inherits what it does not set, so one that removes a member must have all others itself.
+            desired = {"LaunchTemplateId": identity, "LaunchTemplateData": writable(target)}
         made = int(self._add_version(desired))
         self._newest[str(identity)] = made
         if made > newest + 1:  # somebody was faster: gpukube's version lacks what theirs has, so it is not used
             raise moved((f"launchTemplate (version {made - 1} is new)",), where)
         return str(made)
+
+    def names_own_placement_group(self, pool: str) -> bool:
+        """Return whether a version of a pool's template names the pool's own placement group, which has its name."""
+        name = template_name(self._cluster, pool)
+        if not self._is_ours(name, {CLUSTER_TAG: self._cluster}):
+            return False
+        versions = self._versions(LaunchTemplateName=name)
+        return any(group_in(tree(version, "LaunchTemplateData")) == name for version in versions)
 
     def delete(self, pool: str, used: Used | None = None) -> None:
         """Delete the template of a deleted group; another owner's template of that name stays.

@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import ANY
-from gpukube.core.fields import KUBERNETES_VERSION, PROTECTION, TAINTS, FieldPath, tag
+from gpukube.core.fields import KUBERNETES_VERSION, PLACEMENT, PROTECTION, TAINTS, FieldPath, tag
 from gpukube.core.jsontree import at, texts, tree, trees
 from gpukube.core.marks import recorded_tags, released_labels
 from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Nodes, Request
@@ -39,12 +39,14 @@ from gpukube_eks.pool.fields import (
     UPDATE_VERSION,
     native_taint,
 )
+from gpukube_eks.pool.launch import TOPS
 from gpukube_eks.pool.marks import FORM, outdated_copy, scaled_copy
 from gpukube_eks.pool.native import EXCLUSIVE
 from gpukube_eks.pool.observe import STATES, health_of
 from gpukube_eks.pool.refusals import moved, unchangeable
 from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.template import changed_data, template_name
+from gpukube_eks.pool.translate import template_data
 from gpukube_eks.pool.upgrades import upgrade_members
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ _BY_TEMPLATE: Final = tuple(
     tuple(step for step in row.path if step != ANY)
     for row in BINDINGS
     if row.effect.call == UPDATE_VERSION and row.path != KUBERNETES_VERSION
-)
+) + tuple(("eks", name) for name in sorted(TOPS))
 """Fields that a new version of the launch template changes."""
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "updateConfig": ("upgrade",),
@@ -345,8 +347,10 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
         params["launchTemplate"] = {
             "LaunchTemplateId": template.get("id"),
             "SourceVersion": template.get("version"),
-            "LaunchTemplateData": changed_data(desired.target, observed, fields),
+            "LaunchTemplateData": changed_data(desired.target, observed, fields, template_data(desired)),
         }
+        if PLACEMENT in fields and (own := desired.create.params.get("placementGroup")):
+            params["placementGroup"] = own
     expects = {name: native.get(name) for name in ("version", "releaseVersion")}
     read = {"launchTemplate": {key: template.get(key) for key in ("id", "version")}}
     yield Request("eks", UPDATE_VERSION, {**params, "nodegroup": group, "expects": {**expects, **read}})

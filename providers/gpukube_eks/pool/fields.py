@@ -24,9 +24,11 @@ from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
 from gpukube_eks.pool.disks import is_encrypted
 from gpukube_eks.pool.marks import FORM, copy_tags
+from gpukube_eks.pool.network import read_network
+from gpukube_eks.pool.placement_groups import read_placement
 from gpukube_eks.pool.purchase import capacity_fields, capacity_type, is_block, read_capacity
 from gpukube_eks.pool.settings import node_settings
-from gpukube_eks.pool.template import template_fields
+from gpukube_eks.pool.template import template_fields, template_name
 from gpukube_eks.pool.upgrades import NO_SURGE, SURGE, update_config, upgrade_fields, upgrade_members
 
 if TYPE_CHECKING:
@@ -84,9 +86,22 @@ class Live:
     template: Mapping[FieldPath, object]
 
     @classmethod
-    def of(cls, group: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str]) -> Live:
-        """Return a live group; parses the template's fields once."""
-        return cls(group, data, zones, template_fields(data, str(group.get("amiType") or "")))
+    def of(
+        cls, group: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str], cluster_group: str = ""
+    ) -> Live:
+        """Return a live group; parses the template's fields once.
+
+        Args:
+            group: See the attribute.
+            data: See the attribute.
+            zones: See the attribute.
+            cluster_group: The cluster's own security group; "" if unknown.
+        """
+        fields = {**template_fields(data, text(group, "amiType")), **read_network(data, cluster_group)}
+        if data:
+            own = template_name(text(group, "clusterName"), text(group, "nodegroupName"))
+            fields[paths.PLACEMENT] = read_placement(data, own)
+        return cls(group, data, zones, fields)
 
 
 # Both ways
@@ -229,10 +244,10 @@ def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
 
 _SDK: Final = "botocore eks/2017-11-01 UpdateNodegroupConfigRequest"
 _TERRAFORM: Final = "hashicorp/terraform-provider-aws internal/service/eks/node_group.go (ForceNew)"
-_TEMPLATES: Final = "docs: eks/launch-templates"
+TEMPLATES: Final = "docs: eks/launch-templates"
 STOPS_FIRST: Final = "draining each; an old node stops before a new one starts unless upgrade.maxSurge is above 0"
 """How EKS replaces nodes with MINIMAL, gpukube's default: a pool of one node has none in the meantime."""
-_ROLL: Final = f"a new version of the launch template: EKS replaces every node, {STOPS_FIRST}"
+ROLL: Final = f"a new version of the launch template: EKS replaces every node, {STOPS_FIRST}"
 _NEXT_UPDATE: Final = Effect(
     "in-place", "takes effect at the next update", f"{_SDK}, NodegroupUpdateConfig", UPDATE_CONFIG
 )
@@ -242,8 +257,8 @@ _BOUND: Final = Effect(
     _SDK,
     UPDATE_CONFIG,
 )
-_NEW_DISK: Final = Effect("disruptive", _ROLL, _TEMPLATES, UPDATE_VERSION)
-_NEW_USER_DATA: Final = Effect("disruptive", _ROLL, f"{_TEMPLATES} (user data)", UPDATE_VERSION)
+_NEW_DISK: Final = Effect("disruptive", ROLL, TEMPLATES, UPDATE_VERSION)
+_NEW_USER_DATA: Final = Effect("disruptive", ROLL, f"{TEMPLATES} (user data)", UPDATE_VERSION)
 _EXACT: Final = Ability("exact")
 _NO_FIELD: Final = "EKS has no field for it"
 _BY_USER_DATA: Final = "the launch template's user data"
@@ -344,7 +359,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=RESERVATION_FIELD,
         get=lambda draft: capacity_fields(draft.target.capacity).get(RESERVATION_FIELD),
         read=partial(_bought, path=RESERVATION_FIELD),
-        effect=Effect("disruptive", _ROLL, f"{_TEMPLATES}; EC2 CapacityReservationSpecification", UPDATE_VERSION),
+        effect=Effect("disruptive", ROLL, f"{TEMPLATES}; EC2 CapacityReservationSpecification", UPDATE_VERSION),
         ability=Ability(
             "emulated", "the launch template's reservation, and capacityType for a Capacity Block", _NO_FIELD
         ),
@@ -356,6 +371,19 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         read=_live_zones,
         effect=Effect("replace", "the subnets can be set only at creation", _TERRAFORM),
         ability=Ability("emulated", "the cluster's subnets in these zones", _NO_FIELD),
+    ),
+    Binding(
+        path=paths.HIGH_SPEED,
+        get=lambda draft: draft.target.high_speed or None,
+        read=lambda live: live.template.get(paths.HIGH_SPEED),
+        effect=Effect("disruptive", ROLL, f"{TEMPLATES}; EC2 RequestLaunchTemplateData", UPDATE_VERSION),
+        ability=Ability("emulated", "EFA interfaces in the launch template", _NO_FIELD),
+    ),
+    Binding(
+        path=paths.PLACEMENT,
+        get=lambda draft: draft.target.placement or None,
+        read=lambda live: live.template.get(paths.PLACEMENT),
+        effect=Effect("disruptive", ROLL, f"{TEMPLATES}; EC2 LaunchTemplatePlacementRequest", UPDATE_VERSION),
     ),
     Binding(
         path=paths.DISK_SIZE,
@@ -373,7 +401,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
     _disk_row(paths.DISK_KMS_KEY, lambda disk: disk.kms_key or None),
     Binding(
         path=FieldPath("sharing", "*"),
-        effect=Effect("disruptive", _ROLL, f"{_TEMPLATES} (Bottlerocket user data)", UPDATE_VERSION),
+        effect=Effect("disruptive", ROLL, f"{TEMPLATES} (Bottlerocket user data)", UPDATE_VERSION),
     ),
     Binding(
         path=paths.MAX_PODS,
@@ -519,12 +547,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
 """The rows of portable fields."""
 
 _NOT_SET: Final = dict.fromkeys(
-    (
-        "network.highSpeed",
-        "placement.compact",
-        "placement.named",
-        "confidential",
-    ),
+    ("confidential",),
     Ability("missing", reason="gpukube does not set it on EKS"),
 )
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
@@ -566,6 +589,8 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
             "emulated", "the plugin's sharing.mps; on Bottlerocket the node's own settings", _NO_FIELD
         ),
         "gpuTaint": _EXACT,
+        "placement.compact": Ability("emulated", "a cluster placement group of the pool", _NO_FIELD),
+        "placement.named": Ability("emulated", "the placement group in the launch template", _NO_FIELD),
     }
 )
 """How EKS supports each feature (docs: eks/create-managed-node-group, eks/launch-templates, eks/ml-eks-optimized-ami,

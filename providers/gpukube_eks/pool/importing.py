@@ -17,6 +17,7 @@ from gpukube.core.jsontree import strings
 from gpukube.gpu.catalog import find_machine
 from gpukube_eks.facts.images import DEFAULT_IMAGE, IMAGES
 from gpukube_eks.pool.disks import DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE
+from gpukube_eks.pool.placement_groups import NONE
 from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.translate import ACCELERATOR_LABEL, accelerator_name
 from gpukube_eks.pool.upgrades import SURGE
@@ -31,9 +32,14 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
     paths.MAX_UNAVAILABLE: ("1",),
     paths.MAX_SURGE: ("0",),
     paths.LOCAL_STORAGE: ("raw",),
+    paths.PLACEMENT: (NONE,),
     FieldPath("eks", "nodeRepairConfig", "enabled"): (False,),
+    FieldPath("eks", "monitoring", "enabled"): (False,),
+    FieldPath("eks", "metadataOptions", "httpTokens"): ("required",),
+    FieldPath("eks", "metadataOptions", "httpPutResponseHopLimit"): (2,),
+    FieldPath("eks", "metadataOptions", "instanceMetadataTags"): ("disabled",),
 }
-"""Default values of a group."""
+"""Default values of a group, and of gpukube's launch template."""
 _OVERRIDES: Final = FieldPath("eks", "nodeRepairConfig", "nodeRepairConfigOverrides")
 """Field that is compared as JSON."""
 _MOVING: Final = (RELEASE, paths.ZONES)

@@ -21,8 +21,10 @@ from gpukube.core.values import MARKS, RELEASED_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.disks import disk_device
 from gpukube_eks.pool.fields import RESOURCE_TAG
+from gpukube_eks.pool.launch import MEMBERS as LAUNCH_MEMBERS
 from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import NATIVE
+from gpukube_eks.pool.network import SECURITY_GROUPS
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import tags_of
 from gpukube_eks.userdata.merging import digest_of_others
@@ -121,17 +123,14 @@ TEMPLATE: Final[Members] = {
     "TagSpecifications.instance.*": _field("tags[*]"),
     "TagSpecifications.volume.*": _field("tags[*]"),
     "TagSpecifications.*": _no("gpukube tags machines and disks"),
-    "SecurityGroupIds": _no("the nodes have the cluster's security group"),
-    "KeyName": _no("gpukube's nodes have no SSH key"),
-    "ImageId": _no("the node image is one of EKS's own"),
-    "MetadataOptions.HttpTokens": _no("gpukube's nodes require tokens"),
-    "MetadataOptions.HttpPutResponseHopLimit": _no("gpukube sets 2, which pods need"),
+    "SecurityGroupIds": _native("securityGroups"),
+    **{".".join(wire): _native(path) for path, wire in LAUNCH_MEMBERS.items()},
     "MetadataOptions.HttpEndpoint": _no("gpukube leaves the metadata service on", default="enabled"),
     "MetadataOptions.HttpProtocolIpv6": _no("gpukube leaves it at EC2's default", default="disabled"),
-    "MetadataOptions.InstanceMetadataTags": _no("gpukube leaves it at EC2's default", default="disabled"),
-    "Monitoring.Enabled": _no("gpukube leaves it at EC2's default", default=False),
+    "MetadataOptions.InstanceMetadataTags": _native("metadataOptions.instanceMetadataTags", default="disabled"),
+    "Monitoring.Enabled": _native("monitoring.enabled", default=False),
     "Monitoring.MetricCategoryIds": _no("gpukube leaves it at EC2's default"),
-    "EbsOptimized": _no("every GPU machine is optimized for EBS", default=True),
+    "EbsOptimized": _native("ebsOptimized", default=True),
     **dict.fromkeys(
         (
             *("KernelId", "RamDiskId", "ElasticGpuSpecifications", "ElasticInferenceAccelerators", "SecurityGroups"),
@@ -163,6 +162,7 @@ class EksMembers:
         native = observed.native
         group = _group_shape({name: value for name, value in native.items() if name != TEMPLATE_DATA})
         data = _shape(tree(native, TEMPLATE_DATA), str(native.get("amiType")))
+        data["SecurityGroupIds"] = observed.fields.get(SECURITY_GROUPS)  # without the cluster's own
         return (*chosen_members(group, GROUP, _GROUP), *chosen_members(data, TEMPLATE, _TEMPLATE))
 
     def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:

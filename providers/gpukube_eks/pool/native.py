@@ -53,8 +53,22 @@ NATIVE: Final[Mapping[str, Leaf]] = {
     "nodeRepairConfig.maxParallelNodesRepairedPercentage": Number(100),
     "nodeRepairConfig.nodeRepairConfigOverrides": "overrides",
 }
-"""Members allowed in `eks:`, by path. Each has a row in `updates`, under its field (`field_of`). The maximum of
-maxUnavailable is only in the documentation of botocore eks NodegroupUpdateConfig."""
+"""Members of CreateNodegroup allowed in `eks:`, by path. Each has a row in `updates`, under its field (`field_of`). The
+maximum of maxUnavailable is only in the documentation of botocore eks NodegroupUpdateConfig."""
+
+LAUNCH: Final[Mapping[str, Leaf]] = {
+    "imageId": "str",
+    "keyName": "str",
+    "securityGroups": "strings",
+    "ebsOptimized": "bool",
+    "monitoring.enabled": "bool",
+    "metadataOptions.httpTokens": ("optional", "required"),
+    "metadataOptions.httpPutResponseHopLimit": Number(64),
+    "metadataOptions.instanceMetadataTags": ("disabled", "enabled"),
+}
+"""Members of the launch template allowed in `eks:` (`launch`, `network`); the maximum of the hop limit is only in the
+documentation of botocore ec2 LaunchTemplateInstanceMetadataOptionsRequest."""
+_ALLOWED: Final = {**NATIVE, **LAUNCH}
 
 _FIELDS: Final[Mapping[str, FieldPath]] = {
     "updateConfig.maxUnavailable": MAX_UNAVAILABLE,
@@ -87,9 +101,15 @@ EXCLUSIVE: Final = (
 
 _ROLE: Final = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _SUBNET: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
+_SECURITY_GROUP: Final = re.compile(r"sg-[0-9a-f]{8,17}")
+_AMI: Final = re.compile(r"ami-[0-9a-f]{8,17}")
+_NAME: Final = re.compile(r"[ -~]{1,255}")  # docs: AWSEC2/APIReference CreateKeyPair
 _FORMS: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     "nodeRole": (_ROLE, "the ARN of a role, such as arn:aws:iam::111122223333:role/NAME"),
     "subnets": (_SUBNET, "a list of subnet ids, such as [subnet-0123456789abcdef0]"),
+    "securityGroups": (_SECURITY_GROUP, "a list of security group ids, such as [sg-0123456789abcdef0]"),
+    "imageId": (_AMI, "the id of an AMI, such as ami-0123456789abcdef0"),
+    "keyName": (_NAME, "the name of an EC2 key pair"),
 }
 OVERRIDE: Final[Mapping[str, Leaf]] = {
     "nodeMonitoringCondition": "str",
@@ -105,7 +125,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "strings": "a list of strings",
     "overrides": f"a list of mappings with {', '.join(OVERRIDE)}",
 }
-_STRUCTURES: Final = frozenset(path.partition(".")[0] for path in NATIVE if "." in path)
+_STRUCTURES: Final = frozenset(path.partition(".")[0] for path in _ALLOWED if "." in path)
 
 
 def field_of(path: str) -> FieldPath:
@@ -138,7 +158,7 @@ def flatten_native(group: Mapping[str, object]) -> dict[FieldPath, object]:
     return {
         field_of(path): _comparable(path, value)
         for path, value in _walk("", group)
-        if path in NATIVE and path not in _FIELDS and value is not None
+        if path in _ALLOWED and path not in _FIELDS and value is not None
     }
 
 
@@ -152,7 +172,7 @@ def _walk(prefix: str, members: Mapping[str, object]) -> Iterator[tuple[str, obj
 
 
 def _comparable(path: str, value: object) -> object:
-    if path == "subnets" and isinstance(value, list | tuple):
+    if path in ("subnets", "securityGroups") and isinstance(value, list | tuple):
         return tuple(sorted(str(one) for one in value))
     return json.dumps(value, sort_keys=True) if isinstance(value, list) else value
 
@@ -166,10 +186,10 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
         yield Finding("eks-native-refused", where, f"{shown} cannot be set", fix="remove it", why=REFUSED[path])
     elif path in _STRUCTURES:
         message = f"{shown} is {json.dumps(value)}; expected a mapping"
-        inner = ", ".join(known.partition(".")[2] for known in NATIVE if known.startswith(f"{path}."))
+        inner = ", ".join(known.partition(".")[2] for known in _ALLOWED if known.startswith(f"{path}."))
         yield Finding("eks-native-value", where, message, fix=f"write a mapping with {inner}")
-    elif path not in NATIVE:
-        near = get_close_matches(path, {*NATIVE, *_STRUCTURES}, n=1, cutoff=0.7)
+    elif path not in _ALLOWED:
+        near = get_close_matches(path, {*_ALLOWED, *_STRUCTURES}, n=1, cutoff=0.7)
         yield Finding(
             "eks-native-unknown",
             where,
@@ -178,7 +198,7 @@ def _check(path: str, value: object, target: Target) -> Iterator[Finding]:
         )
     elif path == _OVERRIDES and isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
         yield from _check_overrides(value, target)
-    elif fix := _wrong(NATIVE[path], _FORMS.get(path), value):
+    elif fix := _wrong(_ALLOWED[path], _FORMS.get(path), value):
         message = f"{shown} is {json.dumps(value)}, which is not a valid value"
         yield Finding("eks-native-value", where, message, fix=fix)
 

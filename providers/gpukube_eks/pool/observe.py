@@ -42,14 +42,17 @@ recreated.
 """
 
 
-def observe_group(native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str]) -> Observed:
+def observe_group(
+    native: Mapping[str, object], data: Mapping[str, object], zones: Mapping[str, str], cluster_group: str = ""
+) -> Observed:
     """Read one node group.
 
     Args:
         native: As DescribeNodegroup returns it.
         data: LaunchTemplateData of its template's version; empty without a template.
         zones: Subnet id -> Availability Zone; unknown ones are omitted.
-    """  # fmt: skip
+        cluster_group: The cluster's own security group; "" if unknown.
+    """
     labels, status = texts(native, "labels"), str(native.get("status") or "Unknown")
     state = STATES.get(status, "busy")
     sizes = tree(native, "scalingConfig")
@@ -64,7 +67,7 @@ def observe_group(native: Mapping[str, object], data: Mapping[str, object], zone
         state=state,
         status=status,
         failure="; ".join(f"{code}: {text}" if text else code for code, text in health_of(native)),
-        fields=_fields(Live.of(native, data, zones)),
+        fields=_fields(Live.of(native, data, zones, cluster_group)),
         nodes=integer(sizes, "desiredSize") if state != "failed" else None,
         labels=labels,
         effective_taints=tuple(read_taint(taint) for taint in trees(native, "taints")),
@@ -114,5 +117,5 @@ def is_ours(native: Mapping[str, object]) -> bool:
 
 
 def _fields(live: Live) -> dict[FieldPath, object]:
-    shared = {path: value for path, value in live.template.items() if path.is_below("sharing")}
+    shared = {path: value for path, value in live.template.items() if path.is_below("sharing") or path.is_below("eks")}
     return known({**observed_fields(BINDINGS, live, live.group), **shared, **flatten_native(live.group)})

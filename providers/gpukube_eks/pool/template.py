@@ -13,10 +13,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import at, text, tree, trees
+from gpukube.core.fields import HIGH_SPEED, PLACEMENT
+from gpukube.core.jsontree import at, merged, text, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.disks import changed_disks, new_disks, read_disk
+from gpukube_eks.pool.launch import changed_launch, launch_data, read_launch
+from gpukube_eks.pool.network import SECURITY_GROUPS, changed_network, declared_groups, new_network
+from gpukube_eks.pool.placement_groups import STRATEGY, changed_placement, new_placement
 from gpukube_eks.pool.purchase import bought_data
 from gpukube_eks.pool.settings import TEMPLATE_DATA, changed_user_data, user_data
 from gpukube_eks.userdata.merging import is_setting, read_fields
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Observed, Target
     from gpukube_eks.facts.images import Image
 
@@ -53,12 +58,7 @@ def template_name(cluster: str, group: str) -> str:
 
 def make_template(target: Target, image: Image) -> dict[str, object]:
     """Return the arguments of CreateLaunchTemplate; the client adds a new ClientToken per attempt."""
-    marks = {
-        OWNER_LABEL: target.owner,
-        POOL_LABEL: target.pool,
-        CLUSTER_TAG: target.cluster.name,
-        GROUP_TAG: target.name,
-    }
+    name = template_name(target.cluster.name, target.name)
     data: dict[str, object] = {
         "BlockDeviceMappings": new_disks(target.disk, rocket=image.system == "bottlerocket"),
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
@@ -68,20 +68,33 @@ def make_template(target: Target, image: Image) -> dict[str, object]:
         data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
     if settings := user_data(target, rocket=image.system == "bottlerocket"):
         data["UserData"] = settings
+    data |= bought_data(target) | new_network(target) | new_placement(target, name)
     return {
-        "LaunchTemplateName": template_name(target.cluster.name, target.name),
-        "LaunchTemplateData": data | bought_data(target),
-        "TagSpecifications": [_tag("launch-template", {**target.tags, **marks})],
+        "LaunchTemplateName": name,
+        "LaunchTemplateData": merged(data, launch_data(target.native)),
+        "TagSpecifications": [_tag("launch-template", _marked(target))],
     }
 
 
-def changed_data(target: Target, observed: Observed, fields: Collection[FieldPath]) -> dict[str, object]:
-    """Return the data of a new version based on the live one: the changed members, each as a whole.
+def make_placement_group(target: Target) -> dict[str, object]:
+    """Return the arguments of CreatePlacementGroup for the pool's own group."""
+    return {
+        "GroupName": template_name(target.cluster.name, target.name),
+        "Strategy": STRATEGY,
+        "TagSpecifications": [_tag("placement-group", _marked(target))],
+    }
+
+
+def changed_data(
+    target: Target, observed: Observed, fields: Collection[FieldPath], new: Tree
+) -> dict[str, object]:  # fmt: skip
+    """Return the data of a new version based on the live one: the changed members, each as a whole; None removes one.
 
     Args:
         target: What is declared.
         observed: The live group, with the data of its template.
         fields: The changed fields.
+        new: Data of the template with which the pool would be created.
 
     Raises:
         SpecError: The user data of others does not allow a change.
@@ -95,6 +108,11 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
         data["UserData"] = changed_user_data(target, observed, text(live, "UserData"), changed)
     if any(field.is_below("capacity") for field in fields):
         data |= bought_data(target, is_first=False)
+    if any(field in (HIGH_SPEED, SECURITY_GROUPS) for field in fields):
+        data |= changed_network(new, live, declared=bool(declared_groups(target)))
+    if PLACEMENT in fields:
+        data |= changed_placement(new, live)
+    data |= changed_launch(target.native, live, fields)
     if target.tags:
         is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
         data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)
@@ -102,9 +120,10 @@ def changed_data(target: Target, observed: Observed, fields: Collection[FieldPat
 
 
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:
-    """Return the comparable fields of a live template's data that it sets."""
+    """Return the comparable fields of a live template's data that it sets, without groups of other objects."""
     rocket = is_bottlerocket(ami_type)
-    return {**read_disk(data, rocket=rocket), **read_fields(text(data, "UserData"), rocket=rocket)}
+    settings = read_fields(text(data, "UserData"), rocket=rocket)
+    return {**read_disk(data, rocket=rocket), **settings, **read_launch(data)}
 
 
 def tags_of(template: Mapping[str, object]) -> dict[str, str]:
@@ -123,6 +142,12 @@ def contains(live: object, desired: object) -> bool:
             and all(contains(one, other) for one, other in zip(live, desired, strict=True))
         )
     return live == desired
+
+
+def _marked(target: Target) -> dict[str, str]:
+    """Return the tags of an object that gpukube creates next to the node group."""
+    marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    return {**target.tags, **marks, CLUSTER_TAG: target.cluster.name, GROUP_TAG: target.name}
 
 
 def _retagged(tags: Mapping[str, str], live: Mapping[str, object]) -> list[dict[str, object]]:

@@ -16,16 +16,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import body, desired_fields
-from gpukube.core.fields import known
+from gpukube.core.fields import PLACEMENT, known
 from gpukube.core.jsontree import text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.facts.images import is_bottlerocket, require_image
 from gpukube_eks.facts.network import fabric_of
 from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
+from gpukube_eks.pool.launch import group_members
 from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import flatten_native
+from gpukube_eks.pool.placement_groups import COMPACT, group_in
 from gpukube_eks.pool.settings import has_carried
-from gpukube_eks.pool.template import make_template, template_name
+from gpukube_eks.pool.template import make_placement_group, make_template, template_name
 from gpukube_eks.userdata.bottlerocket import sharing_fields
 
 if TYPE_CHECKING:
@@ -80,17 +82,23 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         fields=known({**desired_fields(BINDINGS, draft), **sharing, **flatten_native(draft.target.native)}),
         labels=labels,
         effective_taints=target.taints,
-        create=Request("eks", CREATE, {"launchTemplate": make_template(target, image), "nodegroup": _body(draft)}),
+        create=Request("eks", CREATE, _params(target, make_template(target, image), _body(draft))),
         copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
         fabric=fabric_of(target),
     )
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
-    """Return the request that deletes a node group and then its template; at once if only the template is left."""
+    """Return the request that deletes a node group, then its own placement group and template.
+
+    At once if only the template is left.
+    """
     path = {"clusterName": cluster.name, "nodegroupName": observed.name}
-    template = template_name(cluster.name, observed.name)
-    return Request("eks", DELETE, {"nodegroup": path, "launchTemplate": {"LaunchTemplateName": template}})
+    name = template_name(cluster.name, observed.name)
+    params: dict[str, object] = {"nodegroup": path, "launchTemplate": {"LaunchTemplateName": name}}
+    if observed.fields.get(PLACEMENT) == COMPACT:
+        params["placementGroup"] = {"GroupName": name}
+    return Request("eks", DELETE, params)
 
 
 def translate_keep(desired: Desired, observed: Observed) -> Request | None:
@@ -115,6 +123,19 @@ def group_of(desired: Desired) -> Mapping[str, object]:
     return tree(desired.create.params, "nodegroup")
 
 
+def template_data(desired: Desired) -> Mapping[str, object]:
+    """Return the data of the launch template in the creation."""
+    return tree(desired.create.params, "launchTemplate", "LaunchTemplateData")
+
+
+def with_data(desired: Desired, data: Mapping[str, object]) -> Desired:
+    """Return the pool with other data of the launch template, and its own placement group only if the data names it."""
+    params = desired.create.params
+    template = {**tree(params, "launchTemplate"), "LaunchTemplateData": data}
+    changed = _params(desired.target, template, tree(params, "nodegroup"))
+    return replace(desired, create=replace(desired.create, params=changed))
+
+
 def with_place(desired: Desired, role: str, subnets: Sequence[str]) -> Desired:
     """Add role and subnets that the spec omits to the request."""
     group = {**group_of(desired), "nodeRole": role, "subnets": list(subnets)}
@@ -137,6 +158,14 @@ def resource_tags(target: Target, promise: Promise) -> dict[str, str]:
     }  # fmt: skip
 
 
+def _params(target: Target, template: Mapping[str, object], group: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameters of a creation."""
+    params: dict[str, object] = {"launchTemplate": template, "nodegroup": group}
+    if group_in(tree(template, "LaunchTemplateData")) == template["LaunchTemplateName"]:
+        params["placementGroup"] = make_placement_group(target)
+    return params
+
+
 def _body(draft: GroupDraft) -> dict[str, object]:
     target = draft.target
     template = {"name": template_name(target.cluster.name, target.name), "version": _FIRST_VERSION}
@@ -144,5 +173,5 @@ def _body(draft: GroupDraft) -> dict[str, object]:
     return {
         **names,
         **body(BINDINGS, draft),
-        **target.native,
+        **group_members(target.native),
     }  # a structure in the spec replaces the default

@@ -19,7 +19,17 @@ from gpukube.core.jsontree import tree
 from gpukube.core.values import UpdateRow
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.disks import starts_from_snapshot
-from gpukube_eks.pool.fields import BINDINGS, BLOCK_FIELD, RESERVATION_FIELD, STOPS_FIRST, UPDATE_CONFIG, UPDATE_VERSION
+from gpukube_eks.pool.fields import (
+    BINDINGS,
+    BLOCK_FIELD,
+    RESERVATION_FIELD,
+    ROLL,
+    STOPS_FIRST,
+    TEMPLATES,
+    UPDATE_CONFIG,
+    UPDATE_VERSION,
+)
+from gpukube_eks.pool.launch import TOPS
 from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.settings import TEMPLATE_DATA, describe_kept
 from gpukube_eks.userdata.merging import is_setting
@@ -55,6 +65,10 @@ NATIVE_ROWS: Final[Mapping[FieldPath, UpdateRow]] = _rows(
         "takes effect at the next fault",
         UPDATE_CONFIG,
         "docs: eks/node-health",
+    ),
+    *(
+        (FieldPath("eks", name), "disruptive", ROLL, UPDATE_VERSION, f"{TEMPLATES}; EC2 RequestLaunchTemplateData")
+        for name in sorted(TOPS)
     ),
 )
 """Rows of native members, by the first part of their path."""

@@ -19,6 +19,7 @@ from gpukube_eks.rules.capacity import CAPACITY_CHECKS
 from gpukube_eks.rules.disks import DISK_CHECKS
 from gpukube_eks.rules.images import IMAGE_CHECKS
 from gpukube_eks.rules.labels import KEY_CHECKS
+from gpukube_eks.rules.network import NETWORK_CHECKS
 from gpukube_eks.rules.node_settings import SETTING_CHECKS
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _USUAL_NODES: Final = 450  # Service Quotas L-BD136A63, nodes per managed node g
 
 def check_target(target: Target) -> list[Finding]:
     """Return everything that EKS would reject, or accept although it cannot work."""
-    checks = (*_CHECKS, *IMAGE_CHECKS, *DISK_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS, *SETTING_CHECKS)
+    checks = (*_CHECKS, *IMAGE_CHECKS, *DISK_CHECKS, *NETWORK_CHECKS, *CAPACITY_CHECKS, *KEY_CHECKS, *SETTING_CHECKS)
     return [finding for check in checks for finding in check(target)] + check_native(target)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.jsontree import text
 from gpukube.core.permissions import CloudPolicy
-from gpukube_eks.facts.permissions import OPEN_ROLE, PERMISSIONS, RESERVED, TAGGED
+from gpukube_eks.facts.permissions import COMPACT, FAST, OPEN_ROLE, PERMISSIONS, PLACED, RESERVED, TAGGED
+from gpukube_eks.pool import placement_groups
 from gpukube_eks.pool.template import CLUSTER_TAG
 from gpukube_eks.pool.translate import group_of
 
@@ -77,6 +79,9 @@ def _circumstances(clusters: Sequence[ClusterPools]) -> set[str]:
         RESERVED: any(pool.target.capacity.reservation for pool in pools),
         OPEN_ROLE: any("nodeRole" not in group_of(pool) for pool in pools),
         TAGGED: any(pool.target.tags for pool in pools),
+        FAST: any(pool.target.high_speed for pool in pools),
+        PLACED: any(pool.target.placement not in ("", placement_groups.NONE) for pool in pools),
+        COMPACT: any(pool.target.placement == placement_groups.COMPACT for pool in pools),
     }
     return {name for name, holds in found.items() if holds}
 
@@ -136,6 +141,9 @@ _STATEMENTS: Final = {
     "template": "LaunchTemplates",
     "template-tags": "LaunchTemplateTags",
     "machine-tags": "InstanceTags",
+    "new-placement": "NewPlacementGroups",
+    "placement-tags": "PlacementGroupTags",
+    "own-placement": "OwnPlacementGroups",
     "launch": "LaunchInstances",
     "role": "NodeRole",
     "read-role": "NodeRolePolicies",
@@ -143,6 +151,12 @@ _STATEMENTS: Final = {
     "new-service-role": "NewServiceLinkedRole",
 }
 """Scope of a row -> Sid of its statement, in the order of the policy."""
+_OF_EC2: Final = {
+    **dict.fromkeys(("new-template", "own-template", "template", "template-tags"), ("launch-template",)),
+    **dict.fromkeys(("new-placement", "own-placement", "placement-tags"), ("placement-group",)),
+    "machine-tags": ("instance", "volume"),
+}
+"""Scope of a row -> resource types of EC2 in the account and region."""
 
 
 def _resources(kind: str, clusters: Sequence[ClusterPools]) -> list[str]:
@@ -162,13 +176,15 @@ def _arns(kind: str, item: ClusterPools) -> Iterator[str]:
         yield f"{eks}:nodegroup/{name}/*/*"
     elif kind == "new-nodegroup":  # EKS's name of a resource that does not exist yet, as reported for CreateAddon
         yield f"{eks}:/createnodegroup"
-    elif kind in ("new-template", "own-template", "template", "template-tags"):
-        yield f"{ec2}:launch-template/*"
-    elif kind == "machine-tags":
-        yield from (f"{ec2}:{resource}/*" for resource in ("instance", "volume"))
+    elif kind in _OF_EC2:
+        yield from (f"{ec2}:{resource}/*" for resource in _OF_EC2[kind])
     elif kind == "launch":
         yield from (f"{ec2}:{resource}/*" for resource in _LAUNCHED)
         yield f"{prefix}:ec2:{region}::image/*"
+        if any(pool.target.placement not in ("", placement_groups.NONE) for pool in item.desired):
+            yield f"{ec2}:placement-group/*"
+        keys = sorted({text(pool.target.native, "keyName") for pool in item.desired} - {""})
+        yield from (f"{ec2}:key-pair/{name}" for name in keys)
         # Each is an id, or the ARN of a group of reservations.
         reserved = sorted({found.id for pool in item.desired if (found := pool.target.capacity.reservation)})
         yield from (one if one.startswith("arn:") else f"{ec2}:capacity-reservation/{one}" for one in reserved)
@@ -198,6 +214,9 @@ def _condition(kind: str, clusters: Sequence[ClusterPools]) -> dict[str, object]
         "new-template": {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": names}},
         "own-template": {"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": names}},
         "template-tags": {"StringEquals": {"ec2:CreateAction": "CreateLaunchTemplate"}},
+        "new-placement": {"StringEquals": {f"aws:RequestTag/{CLUSTER_TAG}": names}},
+        "placement-tags": {"StringEquals": {"ec2:CreateAction": "CreatePlacementGroup"}},
+        "own-placement": {"StringEquals": {f"aws:ResourceTag/{CLUSTER_TAG}": names}},
         "machine-tags": {"StringEquals": {"ec2:CreateAction": "RunInstances"}},
         "role": {"StringEquals": {"iam:PassedToService": list(_PASSED_TO)}},
         "new-service-role": {"StringEquals": {"iam:AWSServiceName": _SERVICE}},

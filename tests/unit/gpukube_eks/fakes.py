@@ -33,6 +33,9 @@ class FakeAws:
         limits: Quotas by code; one that is not here has its default of 64.
         instances: What runs in the region.
         release: The newest AMI release, whatever is asked for.
+        rules: Rules of all security groups.
+        tables: Route tables of the VPC.
+        placements: Placement groups by name.
     """
 
     def __init__(self, cluster: Json | None = None) -> None:
@@ -44,6 +47,9 @@ class FakeAws:
         self.subnets: list[Json] = []
         self.offered: list[str] = []
         self.reservations: list[Json] = []
+        self.rules: list[Json] = []
+        self.tables: list[Json] = []
+        self.placements: dict[str, Json] = {}
         self.limits: dict[str, float] = {}
         self.instances: list[Json] = []
         self.account = ACCOUNT
@@ -204,6 +210,39 @@ class FakeAws:
     def describe_capacity_reservations(self, **arguments: object) -> Answer:
         self._called("describe_capacity_reservations")
         return {"CapacityReservations": self.reservations}
+
+    def describe_security_group_rules(self, **arguments: object) -> Answer:
+        """Pages of one."""
+        self._called("describe_security_group_rules")
+        at = int(str(arguments.get("NextToken") or 0))
+        more = {"NextToken": str(at + 1)} if at + 1 < len(self.rules) else {}
+        return {"SecurityGroupRules": self.rules[at : at + 1], **more}
+
+    def describe_route_tables(self, **arguments: object) -> Answer:
+        self._called("describe_route_tables")
+        return {"RouteTables": self.tables}
+
+    def create_placement_group(self, **arguments: object) -> Answer:
+        self._called("create_placement_group")
+        name = str(arguments["GroupName"])
+        if name in self.placements:
+            raise refusal("InvalidPlacementGroup.Duplicate")
+        (given,) = cast("list[Json]", arguments["TagSpecifications"])
+        shown = {"GroupName": name, "Strategy": arguments["Strategy"], "State": "available", "Tags": given["Tags"]}
+        self.placements[name] = shown
+        return {"PlacementGroup": shown}
+
+    def describe_placement_groups(self, **arguments: object) -> Answer:
+        self._called("describe_placement_groups")
+        (name,) = cast("list[str]", arguments.get("GroupNames") or arguments["GroupIds"])
+        if name not in self.placements:
+            raise refusal("InvalidPlacementGroup.Unknown")
+        return {"PlacementGroups": [self.placements[name]]}
+
+    def delete_placement_group(self, *, GroupName: str) -> Answer:  # noqa: N803 - the API's name
+        self._called("delete_placement_group")
+        del self.placements[GroupName]
+        return {}
 
     def get_parameter(self, *, Name: str) -> Answer:  # noqa: N803 - the API's name
         """One release for every version and image."""

@@ -15,7 +15,8 @@ from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.facts.images import IMAGES, find_image
 from gpukube_eks.facts.meanings import error_of
 from gpukube_eks.pool.fields import EFFECTS
-from gpukube_eks.pool.native import MANAGED, NATIVE, OVERRIDE, REFUSED, Leaf, Number, field_of
+from gpukube_eks.pool.launch import MEMBERS, TOPS
+from gpukube_eks.pool.native import LAUNCH, MANAGED, NATIVE, OVERRIDE, REFUSED, Leaf, Number, field_of
 from gpukube_eks.pool.updates import NATIVE_ROWS, find_row
 
 
@@ -85,6 +86,26 @@ def test_native_members_when_compared_have_the_services_types_words_and_bounds(p
     assert NATIVE[path] == said.get(path, leaf_of(shape_at(path)))
 
 
+@pytest.mark.parametrize("path", [path for path in LAUNCH if path != "securityGroups"])
+def test_launch_members_when_compared_have_ec2s_types_and_words(path: str) -> None:
+    shape: Shape = botocore.session.get_session().get_service_model("ec2").shape_for("RequestLaunchTemplateData")
+    for name in MEMBERS[path]:
+        assert isinstance(shape, StructureShape)
+        shape = shape.members[name]
+
+    if isinstance(LAUNCH[path], Number):
+        assert shape.type_name == "integer"  # "Possible values: Integers from 1 to 64"
+    elif isinstance(shape, StringShape) and shape.enum:
+        assert {*shape.enum} == {*LAUNCH[path]}  # type: ignore[misc]  # the words of an enum
+    else:
+        assert LAUNCH[path] == {"boolean": "bool", "string": "str"}[shape.type_name]
+
+
+def test_launch_members_when_counted_are_in_one_table_each() -> None:
+    assert LAUNCH.keys() == {*MEMBERS, "securityGroups"}
+    assert {path.partition(".")[0] for path in LAUNCH} == TOPS
+
+
 def test_repairs_when_compared_have_the_services_members() -> None:
     item = service().shape_for("NodeRepairConfigOverrides")
     assert isinstance(item, StructureShape)
@@ -93,7 +114,7 @@ def test_repairs_when_compared_have_the_services_members() -> None:
 
 
 def test_native_members_when_changed_have_a_row_each() -> None:
-    fields = {field_of(path) for path in NATIVE}
+    fields = {field_of(path) for path in (*NATIVE, *LAUNCH)}
 
     assert {field[:2] for field in fields if field.is_below("eks")} == NATIVE_ROWS.keys()
     assert all(find_row(Change(field, None, 2)).kind != "refused" for field in fields)

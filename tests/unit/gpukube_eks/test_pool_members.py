@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpukube.core.members import ANY_KEY, Member
 from gpukube.core.values import Disk, Upgrade
 from gpukube_eks.pool.members import GROUP, MEMBERS, TEMPLATE
-from gpukube_eks.pool.native import NATIVE
+from gpukube_eks.pool.native import LAUNCH, NATIVE
 from gpukube_eks.pool.observe import observe_group
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
@@ -72,7 +72,7 @@ def test_member_when_the_sdk_has_it_then_the_table_does_too(expected: set[str], 
 def test_native_member_when_in_the_table_then_a_spec_can_write_it() -> None:
     written = {member.spec.removeprefix("eks.") for table in (GROUP, TEMPLATE) for member in table.values()
                if member.kind == "native"}  # fmt: skip
-    assert written <= {*NATIVE}
+    assert written <= {*NATIVE, *LAUNCH}
 
 
 PLAIN: Mapping[str, object] = {
@@ -115,7 +115,15 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
         ["disk.sizeGiB", "eks.launchTemplate.BlockDeviceMappings./dev/sdb"],
     ),
     "EFA": ({"NetworkInterfaces": [{"InterfaceType": "efa", "NetworkCardIndex": 0}]}, ["network.highSpeed"]),
-    "an interface": ({"NetworkInterfaces": [{"Groups": ["sg-1"]}]}, ["eks.launchTemplate.NetworkInterfaces.other"]),
+    "an interface": (
+        {"NetworkInterfaces": [{"Groups": ["sg-1"]}]},
+        ["eks.launchTemplate.NetworkInterfaces.other", "eks.securityGroups"],
+    ),
+    "security groups": ({"SecurityGroupIds": ["sg-1"]}, ["eks.securityGroups"]),
+    "key, image, monitoring": (
+        {"KeyName": "ops", "ImageId": "ami-1", "Monitoring": {"Enabled": True}},
+        ["eks.keyName", "eks.imageId", "eks.monitoring.enabled"],
+    ),
     "placement": (
         {"Placement": {"GroupName": "pg", "Tenancy": "dedicated"}},
         ["placement", "eks.launchTemplate.Placement.Tenancy"],
@@ -130,7 +138,7 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
     ),
     "metadata service": (
         {"MetadataOptions": {"HttpTokens": "optional", "HttpPutResponseHopLimit": 2, "HttpEndpoint": "enabled"}},
-        ["eks.launchTemplate.MetadataOptions.HttpTokens"],
+        ["eks.metadataOptions.httpTokens"],
     ),
     "enclaves off": ({"EnclaveOptions": {"Enabled": False}}, ["eks.launchTemplate.EnclaveOptions"]),
     "content of others": ({"UserData": "c2VjcmV0"}, ["eks.launchTemplate.UserData"]),

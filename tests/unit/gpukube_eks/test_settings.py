@@ -32,7 +32,7 @@ def live_group(user_data: str, **target: object) -> Observed:
 def test_change_when_e_efa_was_adopted_keeps_raid_and_cpu_manager() -> None:
     live = live_group(encode(mime(SCRIPT, RAID)))
 
-    data = changed_data(eks_target(max_pods=64), live, {MAX_PODS})
+    data = changed_data(eks_target(max_pods=64), live, {MAX_PODS}, {})
 
     changed = decode(str(data["UserData"]))
     assert changed.startswith(mime(SCRIPT, RAID).removesuffix("--//--\n"))
@@ -44,7 +44,7 @@ def test_change_when_e_br_was_adopted_keeps_labels_and_admin_container() -> None
     live = live_group(encode(ROCKET), image="bottlerocket")
     target = eks_target(image="bottlerocket", sharing=Sharing(None, Slicing("time-slicing", 8)))
 
-    data = changed_data(target, live, {SLICES})
+    data = changed_data(target, live, {SLICES}, {})
 
     assert decode(str(data["UserData"])).startswith(ROCKET)
     assert observe_group(live.native, data, {}).fields[SLICES] == 8
@@ -84,7 +84,7 @@ def test_change_when_others_set_the_key_is_refused_at_the_field() -> None:
     live = live_group(encode(mime(RAID)))
 
     with pytest.raises(SpecError) as caught:
-        changed_data(eks_target(kubelet={"cpuManagerPolicy": "none"}), live, {kubelet("cpuManagerPolicy")})
+        changed_data(eks_target(kubelet={"cpuManagerPolicy": "none"}), live, {kubelet("cpuManagerPolicy")}, {})
 
     (found,) = caught.value.diagnostics
     assert found.code == "user-data"
@@ -97,7 +97,7 @@ def test_change_when_others_format_the_disks_that_are_to_stay_raw_is_refused() -
     assert live.fields[LOCAL_STORAGE] == "ephemeral"
 
     with pytest.raises(SpecError, match="localStorage"):
-        changed_data(eks_target(local_storage="raw"), live, {LOCAL_STORAGE})
+        changed_data(eks_target(local_storage="raw"), live, {LOCAL_STORAGE}, {})
 
 
 def test_change_when_the_image_is_an_own_one_is_refused() -> None:
@@ -105,7 +105,7 @@ def test_change_when_the_image_is_an_own_one_is_refused() -> None:
     live = replace(live, native={**live.native, "amiType": "CUSTOM"})
 
     with pytest.raises(SpecError, match="names an image"):
-        changed_data(eks_target(max_pods=64), live, {MAX_PODS})
+        changed_data(eks_target(max_pods=64), live, {MAX_PODS}, {})
 
 
 SETTINGS: dict[str, object] = {
@@ -136,7 +136,7 @@ def test_setting_when_it_left_the_spec_is_removed_and_the_others_stay(image: str
     live = observe_group(group_of(made), cast("dict[str, object]", data), {})
     target = eks_target(image=image, **{**SETTINGS, "sysctls": {}})  # type: ignore[arg-type]  # test data
 
-    changed = changed_data(target, live, {sysctl("net.core.somaxconn")})
+    changed = changed_data(target, live, {sysctl("net.core.somaxconn")}, {})
 
     now = observe_group(group_of(made), changed, {}).fields
     assert sysctl("net.core.somaxconn") not in now

@@ -91,7 +91,7 @@ def test_user_data_when_changed_says_pods_and_sharing_that_stay_too(
     observed = observe_group(live, cast("dict[str, object]", data), {})
     target = eks_target("g4dn.xlarge", **after)
 
-    changed = changed_data(target, observed, {MAX_PODS, FieldPath.parse("sharing.timeSlicing.replicas")})
+    changed = changed_data(target, observed, {MAX_PODS, FieldPath.parse("sharing.timeSlicing.replicas")}, {})
 
     found = template_fields(changed, str(live["amiType"]))
     assert found[MAX_PODS] == kept
@@ -105,7 +105,8 @@ def test_user_data_when_changed_says_pods_and_sharing_that_stay_too(
 )
 def test_data_when_a_field_of_the_template_changed_then_has_it(path: FieldPath) -> None:
     live = group_of(desired_of(eks_target("g4dn.xlarge")))
-    data = changed_data(eks_target("g4dn.xlarge"), observe_group(live, {}, {}), {path})
+    inside = {"NetworkInterfaces": [{"InterfaceType": "efa"}]}
+    data = changed_data(eks_target("g4dn.xlarge"), observe_group(live, inside, {}), {path}, {})
     assert data, f"write {path} in changed_data, gpukube_eks/pool/template.py"
 
 
