@@ -16,6 +16,7 @@ from gpukube.core.fields import FieldPath
 from gpukube.core.values import Change
 from gpukube_aks.pool import updates as aks
 from gpukube_eks.pool import updates as eks
+from gpukube_eks.pool.native import LAUNCH
 from gpukube_eks.pool.native import field_of as eks_field
 from gpukube_gke.pool import updates as gke
 from tests.changes.generator import BESIDES, NATIVE_OF, SHAPES, WITH, merge, native_paths, nested
@@ -174,6 +175,12 @@ def _with_native(cloud: str, plain: Pool, path: str, value: object) -> Pool:
 # EKS
 
 _G4: Pool = {"instanceType": "g4dn.xlarge", "nodes": {"count": 1}}
+_FAST: Pool = {
+    "instanceType": "g6e.8xlarge",
+    "nodes": {"count": 1},
+    "zones": ["us-east-1a"],
+    "network": {"highSpeed": True},
+}
 _TYPES: Pool = {"instanceTypes": ["g4dn.xlarge", "g4dn.2xlarge"], "nodes": {"count": 1}}
 _ROCKET: Pool = {**_G4, "image": "bottlerocket"}
 _ROCKET_CUT: Pool = {
@@ -308,6 +315,10 @@ _EKS = [
     Edit({**_ROCKET, "maxPodsPerNode": 60}, {"maxPodsPerNode": 100}, {"maxPodsPerNode": D}),
     Edit(_RESERVED, {"capacity": None}, {"capacity.type": D, f"{_EC2}.capacityReservation": D}),
     Edit(_BLOCKED, {"capacity": None}, {"capacity.type": R, f"{_EC2}.capacityBlock": R}),
+    Edit({**_FAST, "network": {}}, {"network": {"highSpeed": True}}, {"network.highSpeed": D}),
+    Edit({**_FAST, "placement": "compact"}, {"placement": "none"}, {"placement": D}),
+    Edit({**_FAST, "placement": "compact"}, {"placement": None}, {}),
+    *_natives("eks", _G4, {path: D for path in LAUNCH if path not in ("imageId", "keyName", "securityGroups")}),
     *_natives(
         "eks", _G4, {path: I for path in NATIVE_OF["eks"] if path.startswith(("updateConfig.", "nodeRepairConfig."))}
     ),
@@ -541,7 +552,12 @@ ROWS: Mapping[str, set[str]] = {
     "gke": {*map(str, gke.INTENT_ROWS), *map(str, gke.NATIVE_ROWS)},
 }
 UNREACHED: Mapping[str, Mapping[str, str]] = {
-    "eks": {"kubernetesVersion": "EKS takes the cluster's own version only; tests/wire/eks"},
+    "eks": {
+        "kubernetesVersion": "EKS takes the cluster's own version only; tests/wire/eks",
+        **dict.fromkeys(
+            ("eks.imageId", "eks.keyName", "eks.securityGroups"), "they must exist; tests/changes/test_eks_network"
+        ),
+    },
     "aks": {"driver": "pools without AKS's driver are made by others only; test_state has one"},
     "gke": {},
 }

@@ -17,6 +17,7 @@ from typing import Any
 from gpukube.errors import SpecError
 from gpukube_aks.pool.limits import LIMITS as AKS_LIMITS
 from gpukube_aks.pool.members import NATIVE as AKS_NATIVE
+from gpukube_eks.pool.native import LAUNCH
 from gpukube_eks.pool.native import NATIVE as EKS_NATIVE
 from gpukube_gke.pool.native import NATIVE as GKE_NATIVE
 from tests.changes.world import Document, Pool, prepare, spec
@@ -125,6 +126,11 @@ EKS = Choices(
     native={
         "nodeRole": ("arn:aws:iam::111122223333:role/other-nodes",),
         "releaseVersion": ("1.34.2-20260714",),
+        "ebsOptimized": (True,),
+        "monitoring.enabled": (True,),
+        "metadataOptions.httpTokens": ("optional", "required"),
+        "metadataOptions.httpPutResponseHopLimit": (3,),
+        "metadataOptions.instanceMetadataTags": ("enabled", "disabled"),
         "updateConfig.maxUnavailable": (2,),
         "updateConfig.maxUnavailablePercentage": (33,),
         "updateConfig.updateStrategy": ("DEFAULT", "MINIMAL"),
@@ -268,14 +274,19 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 NATIVE_OF: Mapping[str, Mapping[str, Any]] = {
-    "eks": dict(_leaves(EKS_NATIVE)),
+    "eks": dict(_leaves({**EKS_NATIVE, **LAUNCH})),
     "aks": dict(_leaves(AKS_NATIVE)),
     "gke": dict(_leaves(GKE_NATIVE)),
 }
 """Cloud -> path of every native field that a spec may hold -> its shape."""
 
 SKIPPED_NATIVE: Mapping[str, Mapping[str, str]] = {
-    "eks": {"subnets": "an emulated cluster's subnets have names of its own; tests/wire/eks"},
+    "eks": {
+        "subnets": "an emulated cluster's subnets have names of its own; tests/wire/eks",
+        "imageId": "it needs image: al2023; tests/changes/test_eks_network",
+        "keyName": "key pairs must exist; tests/changes/test_eks_network",
+        "securityGroups": "security groups must exist; tests/changes/test_eks_network",
+    },
     "aks": {},
     "gke": {},
 }
