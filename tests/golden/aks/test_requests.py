@@ -1,15 +1,18 @@
 """The exact requests for every example, and the bodies of az for the like pools.
 
-`REQUESTS` holds what gpukube sends; a change of one is a change for users and is read in review.
+`REQUESTS` holds what gpukube sends; a change of one is a change for users and is read in review. `requests/fields` has
+a request for each pool of `fields.yaml`.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
+import yaml
 from azure.mgmt.containerservice.models import AgentPool
 
 from gpukube.core.owners import solve_ownership
@@ -18,7 +21,7 @@ from gpukube.core.values import Capacity, Disk, Nodes, Ownership, Promise, Reser
 from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube.spec.loading.load import load_specs
 from gpukube_aks import AksProvider
-from tests.builders import make_target
+from tests.builders import SUBSCRIPTION, make_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +76,42 @@ def test_body_when_read_by_the_sdk_comes_out_unchanged(example: Path) -> None:
         assert pool.properties is not None
         assert pool.properties.vm_size
         assert pool.properties.count is not None
+
+
+FIELDS: dict[str, dict[str, object]] = yaml.safe_load((Path(__file__).parent / "fields.yaml").read_text())
+
+
+def request_of_fields(name: str) -> Request:
+    """Return the create request of a pool of `fields.yaml`; without a machine it is a T4."""
+    pool = {"instanceType": "Standard_NC4as_T4_v3", **cast("dict[str, object]", FIELDS[name]["pool"])}
+    place = {"provider": "aks", "subscription": SUBSCRIPTION, "resourceGroup": "ml", "name": "train"}
+    document = {
+        "apiVersion": "gpukube.io/v1alpha1",
+        "kind": "GPUNodePools",
+        "metadata": {"name": "large"},
+        "clusters": {"train-aks": place},
+        "pools": [{"name": "gpu", "clusters": ["train-aks"], **pool}],
+    }
+    (spec,) = load_specs(["-"], stdin=io.StringIO(yaml.safe_dump(document)), environ={})
+    (target,), problems = resolve_targets(spec)
+    assert [problem for problem in problems if problem.severity == "error"] == []
+    return create_request(target)
+
+
+def test_fields_when_counted_are_all_here() -> None:
+    assert FIELDS.keys() == {path.stem for path in (REQUESTS / "fields").glob("*.json")}
+    assert len(FIELDS) >= 25
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_request_when_made_from_fields_is_the_recorded_one(name: str, request: pytest.FixtureRequest) -> None:
+    made = body_of(request_of_fields(name))
+    record = REQUESTS / "fields" / f"{name}.json"
+    if request.config.getoption("--update", default=False):
+        record.write_text(json.dumps(made, indent=2) + "\n")
+
+    assert made == json.loads(record.read_text())
+    assert AgentPool(made).as_dict() == made
 
 
 # Bodies that az 2.91.0 sent to a recording server, for the same pools.
