@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -56,6 +56,7 @@ class Choices:
         upgrades: How nodes are replaced.
         pods: Most pods of a node.
         prices: Highest Spot prices.
+        large: Fields for large pools, by name.
     """
 
     machines: tuple[Machine, ...]
@@ -73,6 +74,7 @@ class Choices:
     upgrades: tuple[Mapping[str, object], ...]
     pods: tuple[int, ...]
     prices: tuple[float | None, ...] = (None,)
+    large: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
 
 LONG = "v" * 63
@@ -152,6 +154,7 @@ EKS = Choices(
     },
 )
 
+AKS_GROUP = f"/subscriptions/{'1' * 8}-2222-3333-4444-{'5' * 12}/resourceGroups/ml/providers/Microsoft.Compute"
 AKS = Choices(
     machines=(
         Machine("Standard_NC4as_T4_v3", "T4", 1),
@@ -160,6 +163,7 @@ AKS = Choices(
         Machine("Standard_NC80adis_H100_v5", "H100-94GB", 2, ("1g.12gb", "3g.47gb", "4g.47gb")),
         Machine("Standard_ND96asr_v4", "A100-40GB", 8, ("1g.5gb", "2g.10gb", "3g.20gb"), "12"),
         Machine("Standard_ND96isr_H200_v5", "H200", 8, ("1g.18gb",), "1"),
+        Machine("Standard_NCC40ads_H100_v5", "H100-94GB", 1),
         Machine("Standard_NV72ads_A10_v5", "A10", 2),
         Machine("Standard_NV36ads_A10_v5", "A10-24GB", 1),
     ),
@@ -178,14 +182,7 @@ AKS = Choices(
     ),
     reserved=dict.fromkeys(
         ("Standard_NC4as_T4_v3", "Standard_NC24ads_A100_v4", "Standard_NV36ads_A10_v5"),
-        (
-            {
-                "aks": {
-                    "capacityReservationGroup": f"/subscriptions/{'1' * 8}-2222-3333-4444-{'5' * 12}/resourceGroups/ml"
-                    "/providers/Microsoft.Compute/capacityReservationGroups/drawn"
-                }
-            },
-        ),
+        ({"aks": {"capacityReservationGroup": f"{AKS_GROUP}/capacityReservationGroups/drawn"}},),
     ),
     versions=("1.34", "1.34.2", "1.33"),
     upgrades=({"maxSurge": 1}, {"maxSurge": "33%"}, {"maxSurge": 0, "maxUnavailable": 1}),
@@ -200,6 +197,22 @@ AKS = Choices(
         "localDNSProfile.kubeDNSOverrides": ({"cluster.local": {"queryLogging": "Log"}},),
     },
     prices=(None, 9.5, 0.12345),
+    large={
+        "network": ({"highSpeed": True},),
+        "placement": ("none", f"{AKS_GROUP}/proximityPlacementGroups/drawn"),
+        "localStorage": ("raw",),
+        "confidential": (True,),
+        "kubelet": (
+            {"cpuManagerPolicy": "static", "topologyManagerPolicy": "restricted", "podPidsLimit": 4096},
+            {"cpuCFSQuota": False, "cpuCFSQuotaPeriod": "50ms", "containerLogMaxSize": "1Gi"},
+            {"imageGCHighThresholdPercent": 90, "imageGCLowThresholdPercent": 70, "containerLogMaxFiles": 3},
+            {"allowedUnsafeSysctls": ["net.core.somaxconn", "kernel.msg*"]},
+        ),
+        "sysctls": (
+            {"vm.max_map_count": "262144", "net/core/somaxconn": "65536"},
+            {"net.ipv4.tcp_tw_reuse": "0", "net.ipv4.ip_local_port_range": "32000 60000"},
+        ),
+    },
 )
 
 GKE = Choices(
@@ -279,6 +292,13 @@ NATIVE_OF: Mapping[str, Mapping[str, Any]] = {
     "gke": dict(_leaves(GKE_NATIVE)),
 }
 """Cloud -> path of every native field that a spec may hold -> its shape."""
+
+LACKS: Mapping[str, frozenset[str]] = {
+    "eks": frozenset(),
+    "aks": frozenset({"hugepages", "instanceTypes"}),
+    "gke": frozenset(),
+}
+"""Cloud -> fields that are missing there."""
 
 SKIPPED_NATIVE: Mapping[str, Mapping[str, str]] = {
     "eks": {
@@ -437,6 +457,8 @@ def _extras(rng: Random, choices: Choices, machine: Machine) -> Pool:
     maybe(0.2, "kubernetesVersion", lambda: rng.choice(choices.versions))
     maybe(0.2, "upgrade", lambda: dict(rng.choice(choices.upgrades)))
     maybe(0.2, "maxPodsPerNode", lambda: rng.choice(choices.pods))
+    for name, values in choices.large.items():
+        maybe(0.15, name, lambda values=values: rng.choice(values))  # type: ignore[misc]  # bound now
     maybe(0.1, "silence", lambda: [{"rule": "instance-status", "reason": "drawn"}])
     if rng.random() < 0.4:
         found |= rng.choice(choices.owners)
@@ -483,9 +505,14 @@ BESIDES: Mapping[str, Pool] = {
     "capacity.reserved.eks.capacityReservation": {"zones": ["us-east-1b"]},
     "gke.autoscaling.locationPolicy": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
     "gke.config.consolidationDelay": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
+    "confidential": {
+        "instanceType": "Standard_NCC40ads_H100_v5",
+        "gpu": {"model": "H100-94GB", "count": 1},
+        "sharing": {},
+    },
     "aks.scaleSetEvictionPolicy": {"capacity": {"type": "spot"}},
 }
-"""Portable fields without which native ones are refused."""
+"""Portable fields without which others are refused."""
 
 
 def merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
@@ -507,7 +534,7 @@ def paths_of(documents: list[Document]) -> set[str]:
     return {path for pool in pools for path in _paths(pool)}
 
 
-OPEN = ("labels", "tags", "names", "zones", "clusters")
+OPEN = ("labels", "tags", "names", "zones", "clusters", "sysctls")
 """Mappings and lists whose content is the user's."""
 WHOLE = (
     "vnetDNSOverrides",

@@ -99,6 +99,7 @@ class Reach(TypedDict, total=False):
     migrate_release: bool
     adopt_release: bool
     upgrade: bool
+    accept_loss: tuple[str, ...]
 
 
 @dataclass(frozen=True)

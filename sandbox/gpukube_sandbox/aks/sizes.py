@@ -90,6 +90,7 @@ _TABLE = (
         local_gib=6400,
     ),
     VmSize("Standard_NC40ads_H100_v5", 40, 320, "StandardNCadsH100v5Family", "H100-94GB", 1, local_gib=3576),
+    VmSize("Standard_NCC40ads_H100_v5", 40, 320, "StandardNCCads2023Family", "H100-94GB", 1, local_gib=800),
     VmSize("Standard_NC80adis_H100_v5", 80, 640, "StandardNCadsH100v5Family", "H100-94GB", 2, local_gib=7152),
     VmSize(
         "Standard_ND96isr_H100_v5", 96, 1900, "standardNDSH100v5Family", "H100-80GB", 8, zones=("1",), local_gib=1024
