@@ -423,6 +423,7 @@ class Observed:
         written: Fields ("tags", "team") that gpukube wrote into an open group; once they are no longer declared, the
             plan removes them.
         moving: Fields that the cloud changes on its own, like `fields`; compared only if declared.
+        inherited: Paths of members of `native` that the cluster gives to each of its pools.
     """
 
     name: str
@@ -443,6 +444,7 @@ class Observed:
     written: frozenset[FieldPath] = frozenset()
     moving: Mapping[FieldPath, object] = field(default_factory=dict)
     copied: bool = False
+    inherited: frozenset[str] = frozenset()
 
     @property
     def released(self) -> str:

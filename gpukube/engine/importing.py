@@ -150,9 +150,7 @@ def _import_one(observed: Observed, plan: ClusterPlan, session: Session, owner: 
         f"{one.name} manages it ({one.sign}); to adopt it anyway: --adopt-managed --pool {observed.name}"
         for one in session.provider.extras.managers(observed)
     )
-    carried = session.provider.extras.carried(observed)
-    comments = (*imported.comments, *managed, *([carried] if carried else []))
-    found = _Found(observed, imported, comments)
+    found = _Found(observed, imported, (*imported.comments, *managed))
     if is_ours and (sharing := _sharing(observed, plan)):
         comment = "sharing is read from gpukube's release in the cluster"
         data = {**imported.data, "sharing": _merged_sharing(tree(imported.data, "sharing"), sharing)}

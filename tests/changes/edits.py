@@ -19,7 +19,7 @@ from gpukube_eks.pool import updates as eks
 from gpukube_eks.pool.native import LAUNCH
 from gpukube_eks.pool.native import field_of as eks_field
 from gpukube_gke.pool import updates as gke
-from tests.changes.generator import BESIDES, NATIVE_OF, SHAPES, WITH, merge, native_paths, nested
+from tests.changes.generator import BESIDES, NATIVE_OF, SHAPES, SKIPPED_NATIVE, WITH, merge, native_paths, nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -465,6 +465,38 @@ _BOTH = ["us-central1-a", "us-central1-b"]
 _CLIENTS, _MPS = "sharing.timeSlicing.replicas", "sharing.mps.replicas"
 
 
+_ULTRA: Pool = {"instanceType": "a3-ultragpu-8g", "nodes": {"count": 1}, "capacity": {"type": "spot"}}
+_KUBELET: Mapping[str, object] = {
+    "cpuManagerPolicy": "static",
+    "topologyManagerPolicy": "restricted",
+    "topologyManagerScope": "pod",
+    "memoryManagerPolicy": "Static",
+    "podPidsLimit": 4096,
+    "cpuCFSQuota": False,
+    "cpuCFSQuotaPeriod": "10ms",
+    "imageGCHighThresholdPercent": 80,
+    "imageGCLowThresholdPercent": 60,
+    "containerLogMaxSize": "20Mi",
+    "containerLogMaxFiles": 3,
+    "allowedUnsafeSysctls": ["net.core.somaxconn"],
+}
+_GKE_KINDS: Mapping[str, UpdateKind] = {
+    path: gke.find_row(Change(FieldPath.parse(f"gke.{path}"), None, None)).kind
+    for path in NATIVE_OF["gke"]
+    if path != "config.metadata"
+}
+_OF_MANY = ("config.kubeletConfig.", "config.linuxNodeConfig.", "config.containerdConfig.", "config.soleTenantConfig.")
+_GKE_BY_WIRE: Mapping[str, str] = {
+    **SKIPPED_NATIVE["gke"],
+    **{
+        path: f"one of many of a message; tests/wire/gke has each, this table {first}"
+        for prefix in _OF_MANY
+        for first, *others in [[path for path in NATIVE_OF["gke"] if path.startswith(prefix)]]
+        for path in others
+    },
+}
+
+
 def _flex(duration: str | None) -> Pool:
     return {"type": "reserved", "reserved": {"gke": {"flexStart": {"maxRunDuration": duration} if duration else {}}}}
 
@@ -535,7 +567,30 @@ _GKE = [
     Edit(_L4, {"upgrade": {"maxUnavailable": 1}}, {"upgrade.maxUnavailable": I}),
     Edit({**_L4, "maxPodsPerNode": 32}, {"maxPodsPerNode": 64}, {"maxPodsPerNode": R}),
     Edit({**_L4, "nodes": {"count": 0}}, {"driver": {"version": "latest"}}, {"driver.version": D}),
-    *_natives("gke", _L4, {path: gke.NATIVE_ROWS[FieldPath.parse(f"gke.{path}")].kind for path in NATIVE_OF["gke"]}),
+    Edit(
+        {**_L4, "disk": {"type": "hyperdisk-balanced", "iops": 6000, "throughput": 500}},
+        {"disk": {"type": "hyperdisk-balanced", "iops": 7000, "throughput": 600}},
+        {"disk.iops": D, "disk.throughput": D},
+    ),
+    Edit(_L4, {"disk": {"kmsKey": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"}}, {"disk.kmsKey": R}),
+    Edit(_L4, {"placement": "compact"}, {"placement": R}),
+    Edit(_L4, {"localStorage": "raw"}, {"localStorage": R}),
+    Edit(_ULTRA, {"network": {"highSpeed": True}}, {"network.highSpeed": R}),
+    Edit({**_ULTRA, "instanceType": "a3-highgpu-1g"}, {"confidential": True}, {"confidential": R}),
+    Edit(
+        _L4,
+        {"kubelet": _KUBELET, "sysctls": {"net.core.somaxconn": "4096"}, "hugepages": {"2Mi": 512, "1Gi": 1}},
+        {
+            **{f"kubelet.{name}": D for name in _KUBELET},
+            "sysctls[net.core.somaxconn]": D,
+            "hugepages.2Mi": D,
+            "hugepages.1Gi": D,
+        },
+    ),
+    Edit({**_L4, "kubelet": _KUBELET}, {"kubelet": {"podPidsLimit": 2048}}, {"kubelet.podPidsLimit": D}),
+    Edit({**_L4, "sysctls": {"net.core.somaxconn": "4096"}}, {"sysctls": None}, {}),
+    Edit(_L4, {"gke": {"config": {"metadata": {"owner": "me"}}}}, {"gke.config.metadata.owner": R}),
+    *_natives("gke", _L4, {path: kind for path, kind in _GKE_KINDS.items() if path not in _GKE_BY_WIRE}),
 ]
 
 STRATEGY = Edit(
@@ -559,6 +614,6 @@ UNREACHED: Mapping[str, Mapping[str, str]] = {
         ),
     },
     "aks": {"driver": "pools without AKS's driver are made by others only; test_state has one"},
-    "gke": {},
+    "gke": {f"gke.{path}": why for path, why in _GKE_BY_WIRE.items()},
 }
 """Cloud -> row that no edit of a spec leads to -> why."""

@@ -9,6 +9,7 @@ of the format a set of specs uses; the test that asks sees to it that none is re
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -225,11 +226,19 @@ GKE = Choices(
         Machine("a2-highgpu-1g", "A100-40GB", 1, ("1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb")),
         Machine("a2-ultragpu-2g", "A100-80GB", 2, ("1g.10gb", "7g.80gb")),
         Machine("a3-highgpu-8g", "H100-80GB", 8, ("1g.20gb", "3g.40gb")),
+        Machine("a3-highgpu-1g", "H100-80GB", 1, ("1g.20gb",)),
+        Machine("a3-ultragpu-8g", "H200", 8),
         Machine("g4-standard-48", "RTXPRO6000", 1, ("1g.24gb", "1g.24gb+me", "4g.96gb")),
     ),
     names=("pool-{}", "p{}", f"a{'-' * 37}{{}}"),
     zones=(("us-central1-a",), ("us-central1-b", "us-central1-a"), ("us-central1-c",)),
-    disks=({"sizeGiB": 50}, {"sizeGiB": 200, "type": "pd-ssd"}, {"sizeGiB": 100, "type": "hyperdisk-balanced"}),
+    disks=(
+        {"sizeGiB": 50},
+        {"sizeGiB": 200, "type": "pd-ssd"},
+        {"sizeGiB": 100, "type": "hyperdisk-balanced"},
+        {"type": "hyperdisk-balanced", "iops": 6000, "throughput": 500},
+        {"encrypted": True, "kmsKey": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"},
+    ),
     images=("COS_CONTAINERD", "UBUNTU_CONTAINERD"),
     labels={**LABELS, "empty": ("",)},
     tags={"cost-center": ("42", ""), "team": ("vision",), f"k{'_' * 62}": ("-" * 63,)},
@@ -256,7 +265,6 @@ GKE = Choices(
         "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN"),
         "networkConfig.podRange": ("pods",),
         "networkConfig.podIpv4CidrBlock": ("10.96.0.0/14",),
-        "placementPolicy.policyName": ("compact-1",),
         "config.serviceAccount": ("nodes@ml-prod.iam.gserviceaccount.com",),
         "config.oauthScopes": (["https://www.googleapis.com/auth/cloud-platform"],),
         "config.minCpuPlatform": ("Intel Ice Lake",),
@@ -271,7 +279,40 @@ GKE = Choices(
         "networkConfig.additionalNodeNetworkConfigs": ([{"network": "n", "subnetwork": "s"}],),
         "nodeDrainConfig.pdbTimeoutDuration": ("600s",),
         "nodeDrainConfig.graceTerminationDuration": ("60s",),
-        "config.bootDiskKmsKey": ("projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",),
+        "networkConfig.subnetwork": ("projects/ml-prod/regions/us-central1/subnetworks/nodes",),
+        "networkConfig.additionalPodNetworkConfigs": ([{"subnetwork": "s", "secondaryPodRange": "r"}],),
+        "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchPercentage": (0.5,),
+        "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchSoakDuration": ("60s",),
+        "upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy.waitForDrainDuration": ("3600s",),
+        "upgradeSettings.blueGreenSettings.nodePoolSoakDuration": ("600s",),
+        "config.metadata": ({"owner": "me"}, {"owner": "you", "empty": ""}),
+        "config.storagePools": (["projects/ml-prod/zones/us-central1-a/storagePools/s"],),
+        "config.resourceManagerTags.tags": ({"tagKeys/1": "tagValues/2"},),
+        "config.soleTenantConfig.nodeAffinities": ([{"key": "k", "operator": "IN", "values": ["v"]}],),
+        "config.containerdConfig.registryHosts": ([{"server": "r.example.com", "hosts": [{"host": "m.example.com"}]}],),
+        "config.containerdConfig.privateRegistryAccessConfig.certificateAuthorityDomainConfig": (
+            [{"fqdns": ["r.example.com"], "gcpSecretManagerCertificateConfig": {"secretUri": "s"}}],
+        ),
+        "config.kubeletConfig.imageMinimumGcAge": ("1m", "30s"),
+        "config.kubeletConfig.imageMaximumGcAge": ("10m", "1h"),
+        "config.kubeletConfig.maxParallelImagePulls": (4, 5),
+        "config.kubeletConfig.crashLoopBackOff.maxContainerRestartPeriod": ("60s", "10s"),
+        "config.kubeletConfig.shutdownGracePeriodSeconds": (30, 120),
+        "config.kubeletConfig.shutdownGracePeriodCriticalPodsSeconds": (30, 10),
+    },
+    large={
+        "network": ({"highSpeed": True}, {"highSpeed": False}),
+        "placement": ("compact", "none", "near"),
+        "localStorage": ("ephemeral", "raw"),
+        "kubelet": (
+            {"cpuManagerPolicy": "static", "topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
+            {"memoryManagerPolicy": "Static", "podPidsLimit": 4096, "allowedUnsafeSysctls": ["net.core.somaxconn"]},
+            {"cpuCFSQuota": False, "imageGCHighThresholdPercent": 80, "imageGCLowThresholdPercent": 60},
+            {"cpuCFSQuotaPeriod": "10ms", "containerLogMaxSize": "20Mi", "containerLogMaxFiles": 3},
+        ),
+        "sysctls": ({"net.core.somaxconn": "4096"}, {"vm.max_map_count": "262144", "net.core.busy_poll": "50"}),
+        "hugepages": ({"2Mi": 512}, {"1Gi": 2}, {"2Mi": 128, "1Gi": 1}),
+        "confidential": (True,),
     },
 )
 
@@ -296,7 +337,7 @@ NATIVE_OF: Mapping[str, Mapping[str, Any]] = {
 LACKS: Mapping[str, frozenset[str]] = {
     "eks": frozenset(),
     "aks": frozenset({"hugepages", "instanceTypes"}),
-    "gke": frozenset(),
+    "gke": frozenset({"instanceTypes"}),
 }
 """Cloud -> fields that are missing there."""
 
@@ -308,7 +349,16 @@ SKIPPED_NATIVE: Mapping[str, Mapping[str, str]] = {
         "securityGroups": "security groups must exist; tests/changes/test_eks_network",
     },
     "aks": {},
-    "gke": {},
+    "gke": {
+        "config.nodeGroup": "a node group is in one zone; tests/wire/gke",
+    }
+    | {
+        path: "a string or a number like many; tests/wire/gke"
+        for path in NATIVE_OF["gke"]
+        if re.match(
+            r"config\.(kubeletConfig\.eviction|linuxNodeConfig\.(swap|customNode|accurate|nodeVfio|diskIo))", path
+        )
+    },
 }
 """Cloud -> native field that no drawn spec holds -> why."""
 
@@ -392,7 +442,7 @@ def _draw_pool(draw: _Draw, number: int) -> Pool:
         pool |= _size(rng) | _machine(rng, cloud, machine) | _sharing(rng, machine) | _extras(rng, choices, machine)
         pool |= _native(rng, cloud, draw.native)
         for path in paths_of([{"pools": [pool]}]):
-            pool |= BESIDES.get(path, {})
+            pool |= BESIDES.get(path, {}) | BESIDES.get(f"{cloud}:{path}", {})
         is_there = all(zone[-1] in machine.zones for zone in pool.get("zones", ()))
         if is_there and draw.allowed(pool) and _is_right(spec("o", draw.cluster, [pool])):
             _use_up(pool, cloud, draw.native)
@@ -482,7 +532,7 @@ def _native(rng: Random, cloud: str, native: list[tuple[str, tuple[object, ...]]
     if not native or rng.random() < 0.3:
         return {}
     found: dict[str, Any] = {}
-    for path, values in rng.sample(native, min(len(native), rng.choice((1, 3, 9)))):
+    for path, values in rng.sample(native, min(len(native), rng.choice((3, 9, 12) if cloud == "gke" else (1, 3, 9)))):
         merge(found, nested(path, rng.choice(values)))
         for other, value in WITH.get(f"{cloud}:{path}", {}).items():
             merge(found, nested(other, value))
@@ -497,6 +547,20 @@ WITH: Mapping[str, Mapping[str, object]] = {
     "gke:config.fastSocket.enabled": {"config.gvnic.enabled": True},
     "gke:networkConfig.podIpv4CidrBlock": {"networkConfig.createPodRange": True},
     "gke:bestEffortProvisioning.minProvisionNodes": {"bestEffortProvisioning.enabled": True},
+    "gke:config.secondaryBootDisks": {"config.gcfsConfig.enabled": True},
+    "gke:config.kubeletConfig.shutdownGracePeriodCriticalPodsSeconds": {
+        "config.kubeletConfig.shutdownGracePeriodSeconds": 120
+    },
+    **{
+        f"gke:upgradeSettings.blueGreenSettings.{path}": {"upgradeSettings.strategy": "BLUE_GREEN"}
+        for path in (
+            "standardRolloutPolicy.batchPercentage",
+            "standardRolloutPolicy.batchNodeCount",
+            "standardRolloutPolicy.batchSoakDuration",
+            "autoscaledRolloutPolicy.waitForDrainDuration",
+            "nodePoolSoakDuration",
+        )
+    },
 }
 """Native fields that are refused without others."""
 
@@ -511,6 +575,17 @@ BESIDES: Mapping[str, Pool] = {
         "sharing": {},
     },
     "aks.scaleSetEvictionPolicy": {"capacity": {"type": "spot"}},
+    "gke.config.kubeletConfig.shutdownGracePeriodSeconds": {"capacity": {"type": "spot"}},
+    "gke.config.kubeletConfig.shutdownGracePeriodCriticalPodsSeconds": {"capacity": {"type": "spot"}},
+    "gke:confidential": {
+        "instanceType": {"gke": "a3-highgpu-1g"},
+        "gpu": {"model": "H100-80GB", "count": 1},
+        "sharing": {},
+        "zones": ["us-central1-a"],
+    },
+    "gke.upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy.waitForDrainDuration": {
+        "nodes": {"autoscaling": {"min": 0, "max": 2}}
+    },
 }
 """Portable fields without which others are refused."""
 
@@ -544,6 +619,12 @@ WHOLE = (
     "nodeRepairConfigOverrides",
     "additionalNodeNetworkConfigs",
     "secondaryBootDisks",
+    "additionalPodNetworkConfigs",
+    "metadata",
+    "resourceManagerTags.tags",
+    "nodeAffinities",
+    "registryHosts",
+    "certificateAuthorityDomainConfig",
 )
 """Native lists and maps that a spec writes as a whole."""
 
@@ -551,8 +632,9 @@ WHOLE = (
 def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, inner in value.items():
         path = f"{prefix}{name}"
-        one = inner[0] if isinstance(inner, list) and inner and name not in WHOLE else inner
-        if isinstance(one, Mapping) and path not in OPEN and name not in WHOLE:
+        whole = path.endswith(WHOLE)
+        one = inner[0] if isinstance(inner, list) and inner and not whole else inner
+        if isinstance(one, Mapping) and path not in OPEN and not whole:
             yield from _paths(one, f"{path}.")
         else:
             yield path

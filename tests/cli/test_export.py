@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -187,6 +188,55 @@ def test_pool_when_it_is_upgraded_blue_green_then_gcloud_gets_both_numbers_or_no
     text, losses = exported(gke_target(native={"upgradeSettings": {"strategy": "BLUE_GREEN"}}), "gcloud")
     lines = "  --max-surge-upgrade 1 \\\n  --max-unavailable-upgrade 0 \\\n  --enable-blue-green-upgrade"
     assert (lines in text, losses.notes) == (True, []), text
+
+
+def test_software_of_nodes_when_gcloud_reads_it_from_a_file_then_the_script_writes_it() -> None:
+    target = gke_target(
+        kubelet={"cpuManagerPolicy": "static", "podPidsLimit": 4096, "memoryManagerPolicy": "Static"},
+        sysctls={"net.core.somaxconn": "4096"},
+        hugepages={"2Mi": 512},
+    )
+    text, losses = exported(target, "gcloud")
+    file, _, command = text.partition("\nEOF\n")
+    assert json.loads(file.partition("<<'EOF'\n")[2]) == {
+        "kubeletConfig": {"cpuManagerPolicy": "static", "podPidsLimit": 4096, "memoryManager": {"policy": "Static"}},
+        "linuxConfig": {"sysctl": {"net.core.somaxconn": "4096"}, "hugepageConfig": {"hugepage_size2m": 512}},
+    }
+    assert ("--system-config-from-file a100mig-system.json\n" in command, losses.notes) == (True, [])
+
+
+def test_blue_green_when_it_is_written_in_full_then_gcloud_gets_all_of_it() -> None:
+    settings = {
+        "standardRolloutPolicy": {"batchNodeCount": 2, "batchSoakDuration": "60s"},
+        "nodePoolSoakDuration": "600s",
+    }
+    native = {"upgradeSettings": {"strategy": "BLUE_GREEN", "blueGreenSettings": settings}}
+    text, losses = exported(gke_target(native=native), "gcloud")
+    assert "--standard-rollout-policy batch-node-count=2,batch-soak-duration=60s \\\n" in text
+    assert ("--node-pool-soak-duration 600s" in text, losses.notes) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "option"),
+    [
+        ({"owner": "me"}, "--metadata owner=me"),
+        ({"owner": "me", "list": "a,b"}, "--metadata '^;^owner=me;list=a,b'"),
+        ({"list": "a,b;c"}, "--metadata '^|^list=a,b;c'"),
+    ],
+)
+def test_metadata_when_a_value_has_a_comma_then_gcloud_gets_another_separator(
+    metadata: dict[str, str], option: str
+) -> None:
+    text, _ = exported(gke_target(native={"config": {"metadata": metadata}}), "gcloud")
+    assert option in text
+
+
+def test_confidential_pool_when_exported_then_gcloud_and_terraform_say_so() -> None:
+    target = gke_target("a3-highgpu-1g", confidential=True)
+    text, _ = exported(target, "gcloud")
+    assert "--enable-confidential-nodes \\\n  --confidential-node-type tdx" in text
+    hcl, _ = exported(target, "terraform")
+    assert 'confidential_instance_type = "TDX"' in hcl
 
 
 def test_settings_when_az_reads_them_from_a_file_then_the_script_writes_it() -> None:
@@ -388,12 +438,22 @@ NO_OPTION = {
     "az": {"kubeletDiskType", "securityProfile.sshAccess"},
     "gcloud": {
         "config.consolidationDelay",
+        "config.containerdConfig.privateRegistryAccessConfig.certificateAuthorityDomainConfig",
+        "config.containerdConfig.privateRegistryAccessConfig.enabled",
+        "config.containerdConfig.registryHosts",
+        "config.containerdConfig.writableCgroups.enabled",
         "config.gpuDirectConfig.gpuDirectStrategy",
+        "config.localSsdEncryptionMode",
+        "config.soleTenantConfig.minNodeCpus",
+        "config.soleTenantConfig.nodeAffinities",
         "config.taintConfig.architectureTaintBehavior",
-        "networkConfig.acceleratorNetworkProfile",
+        "maintenancePolicy.exclusionUntilEndOfSupport.enabled",
+        "networkConfig.podCidrOverprovisionConfig.disable",
+        "networkConfig.subnetwork",
         "nodeDrainConfig.graceTerminationDuration",
         "nodeDrainConfig.pdbTimeoutDuration",
         "nodeDrainConfig.respectPdbDuringNodePoolDeletion",
+        "upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy.waitForDrainDuration",
     },
 }
 """What the tools of 2025 have no option for: it is noted."""
@@ -403,8 +463,16 @@ def test_native_fields_when_exported_then_each_has_an_option_or_is_known_to_have
     whole = {*az._FILES, az._MESSAGE, "networkProfile"}
     of_aks = {path for path, _ in native_leaves() if path.partition(".")[0] not in whole}
     assert of_aks - {*az._VALUES, *az._SWITCHES} == NO_OPTION["az"]
-    tables = (gcloud._VALUES, gcloud._SWITCHES, gcloud._COUNTED, gcloud._LISTS, gcloud._TOGETHER)
-    assert GKE_NATIVE.keys() - {path for table in tables for path in table} == NO_OPTION["gcloud"]
+    tables = (gcloud._VALUES, gcloud._SWITCHES, gcloud._COUNTED, gcloud._LISTS, gcloud._TOGETHER, gcloud._SYSTEM)
+    without = GKE_NATIVE.keys() - {path for table in tables for path in table}
+    assert {path for path in without if not NOT_IN_FILE.match(path)} == NO_OPTION["gcloud"]
+
+
+NOT_IN_FILE = re.compile(
+    r"config\.(?:(kubeletConfig)\.(?:crashLoop|eviction|maxParallel|shutdown)"
+    r"|(linuxNodeConfig)\.(?:accurateTime|customNode|diskIo|nodeKernel|nodeVfio|swap|transparent))"
+)
+"""Settings that gcloud's file for the system configuration does not have."""
 
 
 def members(*names: str) -> dict[str, object]:

@@ -6,11 +6,14 @@ googlecloudsdk/command_lib/container/flags.py and api_lib/container/api_adapter.
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import shell_command
-from gpukube.core.jsontree import strings, text, texts, tree, trees
+from gpukube.core.jsontree import merged, number, strings, text, texts, tree, trees
 from gpukube_gke.export.request import node_pool_of
+from gpukube_gke.pool.members import nested
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +48,9 @@ _VALUES: Final[Mapping[str, str]] = {
     "config.workloadMetadataConfig.mode": "--workload-metadata",
     "config.loggingConfig.variantConfig.variant": "--logging-variant",
     "config.advancedMachineFeatures.threadsPerCore": "--threads-per-core",
+    "config.ephemeralStorageLocalSsdConfig.dataCacheCount": "--data-cache-count",
+    "config.nodeGroup": "--node-group",
+    "upgradeSettings.blueGreenSettings.nodePoolSoakDuration": "--node-pool-soak-duration",
 }
 _SWITCHES: Final[Mapping[str, str]] = {
     "management.autoUpgrade": "--enable-autoupgrade",
@@ -57,6 +63,9 @@ _SWITCHES: Final[Mapping[str, str]] = {
     "config.flexStart": "--flex-start",
     "config.gcfsConfig.enabled": "--enable-image-streaming",
     "config.gvnic.enabled": "--enable-gvnic",
+    "config.confidentialNodes.enabled": "--enable-confidential-nodes",
+    "config.enableConfidentialStorage": "--enable-confidential-storage",
+    "config.advancedMachineFeatures.enableNestedVirtualization": "--enable-nested-virtualization",
     "config.fastSocket.enabled": "--enable-fast-socket",
     "config.shieldedInstanceConfig.enableSecureBoot": "--shielded-secure-boot",
     "config.shieldedInstanceConfig.enableIntegrityMonitoring": "--shielded-integrity-monitoring",
@@ -75,14 +84,50 @@ _LISTS: Final[Mapping[str, str]] = {
     "locations": "--node-locations",
     "config.oauthScopes": "--scopes",
     "config.tags": "--tags",
+    "config.storagePools": "--storage-pools",
+    "config.metadata": "--metadata",
+    "config.resourceManagerTags.tags": "--resource-manager-tags",
     "config.labels": "--node-labels",
     "config.resourceLabels": "--labels",
 }
+_SYSTEM: Final[Mapping[str, tuple[str, ...]]] = {
+    **{
+        f"config.kubeletConfig.{name}": ("kubeletConfig", *name.split("."))
+        for name in (
+            "cpuManagerPolicy",
+            "cpuCfsQuota",
+            "cpuCfsQuotaPeriod",
+            "podPidsLimit",
+            "topologyManager.policy",
+            "topologyManager.scope",
+            "memoryManager.policy",
+            "imageGcHighThresholdPercent",
+            "imageGcLowThresholdPercent",
+            "imageMinimumGcAge",
+            "imageMaximumGcAge",
+            "containerLogMaxSize",
+            "containerLogMaxFiles",
+            "allowedUnsafeSysctls",
+            "singleProcessOomKill",
+            "insecureKubeletReadonlyPortEnabled",
+        )
+    },
+    "config.kubeletConfig.cpuCfsQuota": ("kubeletConfig", "cpuCFSQuota"),
+    "config.kubeletConfig.cpuCfsQuotaPeriod": ("kubeletConfig", "cpuCFSQuotaPeriod"),
+    "config.linuxNodeConfig.sysctls": ("linuxConfig", "sysctl"),
+    "config.linuxNodeConfig.cgroupMode": ("linuxConfig", "cgroupMode"),
+    "config.linuxNodeConfig.hugepages.hugepageSize2m": ("linuxConfig", "hugepageConfig", "hugepage_size2m"),
+    "config.linuxNodeConfig.hugepages.hugepageSize1g": ("linuxConfig", "hugepageConfig", "hugepage_size1g"),
+}
+"""Fields of the node software -> their paths in the file for --system-config-from-file (googlecloudsdk
+api_lib/container/util.py, LoadSystemConfigFromYAML)."""
 _SURGE: Final = ("maxSurge", "maxUnavailable")
 _STRATEGIES: Final = {"SURGE": "--enable-surge-upgrade", "BLUE_GREEN": "--enable-blue-green-upgrade"}
 _AFFINITIES: Final = {"NO_RESERVATION": "none", "ANY_RESERVATION": "any", "SPECIFIC_RESERVATION": "specific"}
 _DRIVERS: Final = {"DEFAULT": "default", "LATEST": "latest", "INSTALLATION_DISABLED": "disabled"}
 _SHARING: Final = {"TIME_SHARING": "time-sharing", "MPS": "mps"}
+_POLICY: Final = "upgradeSettings.blueGreenSettings.standardRolloutPolicy"
+_SEPARATORS: Final = (";", "|", "#", "@@", "::::", "~~~~~~~~")
 _EFFECTS: Final = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 
 
@@ -103,20 +148,27 @@ def _command(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> str:
     surge = tree(body, "upgradeSettings")
     if surge.keys() & {*_SURGE}:  # gcloud requires both or neither; to the API a missing one is 0
         body["upgradeSettings"] = {**dict.fromkeys(_SURGE, 0), **surge}
+    system: dict[str, object] = {}
     for path, value in _fields(body):
         found = _line(path, value, body)
-        if found is None:
+        if path in _SYSTEM:
+            system = merged(system, nested(_SYSTEM[path], number(value) if path.endswith("podPidsLimit") else value))
+        elif found is None:
             losses.note(f"{pool.name}: {path} ({text(value)}): gcloud container node-pools create has no option for it")
         else:
             lines += found
-    return shell_command(*lines)
+    if not system:
+        return shell_command(*lines)
+    file = f"{pool.name}-system.json"
+    document = f"cat > {shlex.quote(file)} <<'EOF'\n{json.dumps(system, indent=2)}\nEOF\n"
+    return document + shell_command(*lines, ("--system-config-from-file", file))
 
 
 def _fields(value: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     """Yield the fields that options set: all labels are one field, whatever their keys."""
     for key, below in value.items():
         path = f"{above}{key}"
-        if isinstance(below, dict) and path not in _LISTS:
+        if isinstance(below, dict) and path not in _LISTS and path not in _SYSTEM:
             yield from _fields(below, f"{path}.")
         else:
             yield path, below
@@ -133,10 +185,18 @@ def _line(path: str, value: object, body: Mapping[str, object]) -> list[Line] | 
         return [(_COUNTED[path], f"count={text(value)}")]
     if path in _LISTS:
         pairs = [f"{key}={one}" for key, one in texts(value).items()] if isinstance(value, dict) else strings(value)
-        return [(_LISTS[path], ",".join(pairs))] if pairs else []
+        return [(_LISTS[path], _joined(pairs))] if pairs else []
     if path in _TOGETHER:
         return _TOGETHER[path](body)
     return None
+
+
+def _joined(items: Sequence[str]) -> str:
+    """Return a list for gcloud; with another separator if an item has a comma (gcloud topic escaping)."""
+    if not any("," in item for item in items):
+        return ",".join(items)
+    other = next(mark for mark in _SEPARATORS if not any(mark in item for item in items))
+    return f"^{other}^{other.join(items)}"
 
 
 def _taints(body: Mapping[str, object]) -> list[Line]:
@@ -196,6 +256,38 @@ def _affinity(body: Mapping[str, object]) -> list[Line] | None:
     return [("--reservation-affinity", word), *(("--reservation", name) for name in strings(affinity, "values"))]
 
 
+def _pod_networks(body: Mapping[str, object]) -> list[Line]:
+    found: list[Line] = []
+    for one in trees(body, "networkConfig", "additionalPodNetworkConfigs"):
+        parts = {
+            "subnetwork": text(one, "subnetwork"),
+            "pod-ipv4-range": text(one, "secondaryPodRange"),
+            "max-pods-per-node": text(one, "maxPodsPerNode", "maxPodsPerNode"),
+        }
+        found.append(("--additional-pod-network", ",".join(f"{key}={value}" for key, value in parts.items() if value)))
+    return found
+
+
+def _rollout(body: Mapping[str, object]) -> list[Line]:
+    policy = tree(body, "upgradeSettings", "blueGreenSettings", "standardRolloutPolicy")
+    parts = {
+        "batch-node-count": text(policy, "batchNodeCount"),
+        "batch-percent": text(policy, "batchPercentage"),
+        "batch-soak-duration": text(policy, "batchSoakDuration"),
+    }
+    return [("--standard-rollout-policy", ",".join(f"{key}={value}" for key, value in parts.items() if value))]
+
+
+def _bandwidth(body: Mapping[str, object]) -> list[Line]:
+    tier = text(body, "networkConfig", "networkPerformanceConfig", "totalEgressBandwidthTier")
+    return [("--network-performance-configs", f"total-egress-bandwidth-tier={tier}")]
+
+
+def _lowered(option: str, *path: str) -> Callable[[Mapping[str, object]], list[Line]]:
+    """Return an option whose value is the enum in lower case."""
+    return lambda body: [(option, text(body, *path).lower())]
+
+
 def _nothing(_: Mapping[str, object]) -> list[Line]:
     return []
 
@@ -212,6 +304,20 @@ _TOGETHER: Final[Mapping[str, Callable[[Mapping[str, object]], list[Line] | None
     "networkConfig.podRange": lambda body: [] if text(body, "networkConfig", "createPodRange") else _pod_range(body),
     "networkConfig.createPodRange": _pod_range,
     "networkConfig.podIpv4CidrBlock": _nothing,
+    "networkConfig.additionalPodNetworkConfigs": _pod_networks,
+    "networkConfig.networkPerformanceConfig.totalEgressBandwidthTier": _bandwidth,
     "upgradeSettings.strategy": _strategy,
+    "config.confidentialNodes.confidentialInstanceType": _lowered(
+        "--confidential-node-type", "config", "confidentialNodes", "confidentialInstanceType"
+    ),
+    "config.advancedMachineFeatures.performanceMonitoringUnit": _lowered(
+        "--performance-monitoring-unit", "config", "advancedMachineFeatures", "performanceMonitoringUnit"
+    ),
+    **dict.fromkeys((f"{_POLICY}.batchNodeCount", f"{_POLICY}.batchPercentage"), _rollout),
+    f"{_POLICY}.batchSoakDuration": lambda body: (
+        [] if tree(body, *_POLICY.split(".")).keys() & {"batchNodeCount", "batchPercentage"} else _rollout(body)
+    ),
+    "config.bootDisk.diskType": _nothing,  # repeats diskType
+    "config.bootDisk.sizeGb": _nothing,
 }
 """Fields that share options: the first field writes them, the others nothing."""

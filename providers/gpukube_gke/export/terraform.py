@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
-from gpukube.core.jsontree import at, leaves, number, texts, tree, trees
+from gpukube.core.jsontree import at, leaves, number, text, texts, tree, trees
 from gpukube_gke.export.request import node_pool_of
 from gpukube_gke.facts.places import cluster_name
 
@@ -34,17 +34,39 @@ _RENAMED: Final[Mapping[str, str]] = {
     "config.accelerators.acceleratorCount": "count",
     "config.taints": "taint",
     "config.loggingConfig.variantConfig.variant": "logging_variant",
+    "config.linuxNodeConfig.hugepages": "hugepages_config",
+    "config.linuxNodeConfig.hugepages.hugepageSize2m": "hugepage_size_2m",
+    "config.linuxNodeConfig.hugepages.hugepageSize1g": "hugepage_size_1g",
+    "config.soleTenantConfig.nodeAffinities": "node_affinity",
+    "networkConfig.podCidrOverprovisionConfig.disable": "disabled",
 }
-_MAPS: Final = frozenset({"config.labels", "config.resourceLabels"})
+_MAPS: Final = frozenset(
+    {"config.labels", "config.resourceLabels", "config.metadata", "config.linuxNodeConfig.sysctls"}
+)
 """Fields that are arguments, not blocks."""
-_NUMBERS: Final = re.compile(r"(count|Count|Gb|maxSurge|maxUnavailable|maxPodsPerNode|threadsPerCore|PerGpu)$")
+_NUMBERS: Final = re.compile(
+    r"(count|Count|Gb|Gib|maxSurge|maxUnavailable|maxPodsPerNode|threadsPerCore|PerGpu|podPidsLimit|provisioned\w+)$"
+)
 """Names of fields whose 64-bit numbers are strings in google.container.v1."""
 _LEFT_OUT: Final = frozenset({"name", "initialNodeCount", "autoscaling.enabled"})
 _NO_ARGUMENT: Final = (
     "bestEffortProvisioning",
+    "maintenancePolicy",
+    "upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy",
     "config.consolidationDelay",
     "config.gpuDirectConfig",
+    "config.containerdConfig.registryHosts",
+    "config.kubeletConfig.crashLoopBackOff",
+    "config.kubeletConfig.shutdownGracePeriod",
+    *(
+        f"config.linuxNodeConfig.{name}"
+        for name in ("accurateTimeConfig", "customNodeInit", "diskIoScheduler", "nodeVfioConfig", "swapConfig")
+    ),
 )
+_TAGS: Final = "config.resourceManagerTags"
+_POD_NETWORKS: Final = "networkConfig.additionalPodNetworkConfigs.maxPodsPerNode"
+_AS_WORDS: Final = frozenset({"insecureKubeletReadonlyPortEnabled"})
+"""Switches that the provider has as "TRUE" and "FALSE", so that unset differs from false."""
 _LIVE: Final = frozenset({"autoscaling", "locations", "management", "maxPodsConstraint", "placementPolicy"})
 """Members of a live pool that are exported even if a spec would not have them."""
 _LIVE_CONFIG: Final = frozenset(
@@ -160,7 +182,9 @@ def _items(pool: ExportedPool, members: Mapping[str, object], above: str, losses
             losses.note(f"{pool.name}: {path}: the provider has no argument for it")
         elif path in _MAPS:
             yield name, dict(sorted(texts(value).items()))
-        elif path in ("maxPodsConstraint", "config.loggingConfig"):
+        elif path == _TAGS:
+            yield name, dict(sorted(texts(value, "tags").items()))
+        elif path in ("maxPodsConstraint", "config.loggingConfig", _POD_NETWORKS):
             ((inner, below),) = leaves({key: value})
             yield _RENAMED.get(f"{above}{'.'.join(inner)}", name), _scalar(inner, below)
         elif isinstance(value, dict):
@@ -173,4 +197,6 @@ def _items(pool: ExportedPool, members: Mapping[str, object], above: str, losses
 
 
 def _scalar(path: Sequence[str], value: object) -> object:
+    if path[-1] in _AS_WORDS:
+        return text(value).upper()
     return int(value) if isinstance(value, str) and value.isdecimal() and _NUMBERS.search(path[-1]) else value

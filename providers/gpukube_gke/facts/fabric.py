@@ -27,6 +27,11 @@ class Fabric:
     kind: Kind
     interfaces: int
 
+    @property
+    def profile(self) -> bool:
+        """Whether GKE can make the networks itself (google.container.v1 NodeNetworkConfig)."""
+        return self.kind == "GPUDirect-RDMA"
+
 
 _FABRICS: Final[tuple[tuple[str, Fabric], ...]] = (
     (r"a3-highgpu-8g", Fabric("GPUDirect-TCPX", 4)),

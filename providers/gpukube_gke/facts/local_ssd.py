@@ -32,9 +32,20 @@ _NUMBERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
 """Machine pattern -> possible numbers of disks; the first match counts."""
 
 
+def fixed_disks(machine: str) -> int:
+    """Return the number of disks of a machine; 0 if it has none, or a choice of several numbers, or is unknown."""
+    found = disk_numbers(machine)
+    return found[0] if found is not None and len(found) == 1 else 0
+
+
+def disk_numbers(machine: str) -> tuple[int, ...] | None:
+    """Return the possible numbers of disks of a machine; None if unknown."""
+    return next((numbers for pattern, numbers in _NUMBERS if re.fullmatch(pattern, machine)), None)
+
+
 def explain_local_ssd(machine: str, count: object) -> str:
     """Return the fix for a number of disks; "" if it is valid, as 0 always is (none or default)."""
-    found = next((numbers for pattern, numbers in _NUMBERS if re.fullmatch(pattern, machine)), None)
+    found = disk_numbers(machine)
     if found is None or count == 0 or count in found:
         return ""
     if not found:

@@ -46,7 +46,7 @@ from gpukube_gke.live.failures import explained, is_passing, is_throttled
 from gpukube_gke.live.offers import offered_zones
 from gpukube_gke.live.quotas import QuotaReader
 from gpukube_gke.pool.change import MANAGE
-from gpukube_gke.pool.fields import UPDATE
+from gpukube_gke.pool.effects import UPDATE
 from gpukube_gke.pool.observe import observe_pool
 from gpukube_gke.pool.placement import choose_zone
 from gpukube_gke.pool.progress import operation_progress, pool_progress
@@ -221,7 +221,7 @@ class GkeCloud(CloudExtras):
         request = wire.ListNodePoolsRequest(parent=cluster_name(self._cluster))
         with explained(self._cluster.key):
             found = self._client().list_node_pools(request, retry=self._retry(is_passing), timeout=self._timeout)
-            return tuple(observe_pool(_json(pool), self._cluster) for pool in found.node_pools)
+            return tuple(observe_pool(_json(pool), self._cluster, self._native or {}) for pool in found.node_pools)
 
     def newest(self, observed: Observed, kubernetes: str) -> NodeOffer:
         """Return the control plane's version including the build; the node image follows it."""
@@ -245,7 +245,7 @@ class GkeCloud(CloudExtras):
     def pool(self, name: str) -> Observed | None:
         """Read one pool."""
         native = self._read_pool(name)
-        return None if native is None else observe_pool(native, self._cluster)
+        return None if native is None else observe_pool(native, self._cluster, self._native or {})
 
     def send(self, request: Request) -> Operation:
         """Start a change; deleting a missing pool returns an operation that `poll` reports as done.

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import (
+    DISK_IOPS,
     DISK_SIZE,
+    DISK_THROUGHPUT,
     DISK_TYPE,
     DRIVER,
     DRIVER_VERSION,
@@ -36,8 +38,10 @@ from gpukube.core.jsontree import merged, texts, tree
 from gpukube.core.marks import recorded_tags, released_labels
 from gpukube.core.values import PROTECT_LABEL, Change, Desired, Observed, Request
 from gpukube_gke.facts.places import pool_name
-from gpukube_gke.pool.fields import LATEST, UPDATE, zones_of
+from gpukube_gke.pool.effects import UPDATE
+from gpukube_gke.pool.fields import LATEST, zones_of
 from gpukube_gke.pool.marks import recorded
+from gpukube_gke.pool.members import RIVALS, nested
 from gpukube_gke.pool.native import native_path
 from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
 from gpukube_gke.pool.taints import merged_taints
@@ -75,6 +79,17 @@ class _Edit:
     def below(self, *above: str) -> dict[tuple[str, ...], object]:
         """Return the new values of the fields below a path, by the rest of their paths."""
         return {path[len(above) :]: change.new for path, change in self.changes.items() if path.is_below(*above)}
+
+    def changed(self, message: str) -> dict[str, object]:
+        """Return the changed native members of a message."""
+        found: dict[str, object] = {}
+        for path, value in self.below("gke", message).items():
+            found = merged(found, nested(path, value))
+        return found
+
+    def sent(self, *message: str) -> dict[str, object]:
+        """Return a message as a create request would set it."""
+        return tree(self.desired.create.params, "nodePool", *message)
 
     def new(self, field: FieldPath) -> object:
         return self.changes[field].new
@@ -185,6 +200,8 @@ def _with(live: Mapping[str, object], part: str, desired: Mapping[str, object]) 
 
 def _migrate(edit: _Edit) -> list[Request]:
     body: dict[str, object] = {}
+    if edit.has(DISK_IOPS, DISK_THROUGHPUT):
+        body["bootDisk"] = merged(tree(edit.config, "bootDisk"), edit.sent("config", "bootDisk"))
     for field, name in ((INSTANCE_TYPE, "machineType"), (DISK_TYPE, "diskType"), (DISK_SIZE, "diskSizeGb")):
         if field in edit.changes:
             value = edit.new(field)
@@ -215,9 +232,8 @@ def _renew(edit: _Edit) -> list[Request]:
 
 
 def _pace(edit: _Edit) -> list[Request]:
-    live = live_message(edit.observed, "upgradeSettings")
-    numbers, strategy = _members(edit, "upgrade"), _members(edit, *_STRATEGY)
-    return [edit.update(upgradeSettings={**live, **numbers, **strategy})]
+    live, numbers = live_message(edit.observed, "upgradeSettings"), _members(edit, "upgrade")
+    return [edit.update(upgradeSettings=_merged({**live, **numbers}, edit.changed("upgradeSettings")))]
 
 
 def _move(edit: _Edit) -> list[Request]:
@@ -261,20 +277,47 @@ def _message(path: FieldPath, field: str) -> Callable[[_Edit], list[Request]]:
 
 
 def _whole(field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
-    """Return a builder for a message that GKE replaces: the live one with the changes merged in."""
+    """Return a builder for a message that GKE may replace: the live one with everything that is declared."""
 
     def build(edit: _Edit) -> list[Request]:
         live = tree(edit.observed.native, *parents, field)
-        changed: dict[str, object] = {}
-        for path, value in edit.below("gke", *parents, field).items():
-            changed = merged(changed, _nested(path, value))
-        return [edit.update(**{field: merged(live, changed)})]
+        return [edit.update(**{field: _merged(live, edit.sent(*parents, field))})]
 
     return build
 
 
-def _nested(path: tuple[str, ...], value: object) -> dict[str, object]:
-    return {path[0]: _nested(path[1:], value) if path[1:] else value}
+def _merged(live: Mapping[str, object], declared: Mapping[str, object]) -> dict[str, object]:
+    """Merge two messages; a declared member displaces its rivals, of which a message has only one."""
+    gone = {name for group in RIVALS if declared.keys() & set(group) for name in group} - declared.keys()
+    found = {name: value for name, value in live.items() if name not in gone}
+    for name, value in declared.items():
+        old = found.get(name)
+        found[name] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+def _only(field: str, *parents: str) -> Callable[[_Edit], list[Request]]:
+    """Return a builder for a message that is sent as declared."""
+    return lambda edit: [edit.update(**{field: edit.sent(*parents, field)})]
+
+
+def _configure(edit: _Edit) -> list[Request]:
+    """Build both messages in one call, as gcloud does (--system-config-from-file), so that nodes are recreated once."""
+    body = {
+        field: _merged(tree(edit.config, field), edit.sent("config", field))
+        for field, groups in _SYSTEM_CONFIG.items()
+        if edit.has(*groups)
+    }
+    return [edit.update(**body)]
+
+
+def _networked(edit: _Edit) -> list[Request]:
+    return [edit.update(nodeNetworkConfig=edit.changed("networkConfig"))]
+
+
+def _pool_disks(edit: _Edit) -> list[Request]:
+    pools = edit.new(_STORAGE_POOLS)
+    return [edit.update(storagePools=list(pools) if isinstance(pools, tuple) else [])]
 
 
 def _network_tag(edit: _Edit) -> list[Request]:
@@ -291,7 +334,13 @@ _STRATEGY: Final = native_path("upgradeSettings")
 _TAINT_CONFIG: Final = native_path("config.taintConfig")
 _CONSOLIDATION: Final = native_path("config.consolidationDelay")
 _NETWORK_TAGS: Final = native_path("config.tags")
-_PRIVATE: Final = native_path("networkConfig.enablePrivateNodes")
+_STORAGE_POOLS: Final = native_path("config.storagePools")
+_NETWORK: Final = native_path("networkConfig")
+_SYSTEM_CONFIG: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "linuxNodeConfig": (("sysctls",), ("hugepages",), native_path("config.linuxNodeConfig")),
+    "kubeletConfig": (("kubelet",), native_path("config.kubeletConfig")),
+}
+"""Message of the node software -> its fields."""
 _GVNIC: Final = native_path("config.gvnic")
 _FAST_SOCKET: Final = native_path("config.fastSocket")
 
@@ -313,6 +362,7 @@ _CALLS: Final[tuple[tuple[tuple[tuple[str, ...], ...], Callable[[_Edit], list[Re
     ((_TAINT_CONFIG,), _message(_TAINT_CONFIG, "taintConfig")),
     ((_CONSOLIDATION,), _consolidate),
     ((native_path("nodeDrainConfig"),), _whole("nodeDrainConfig")),
+    ((native_path("maintenancePolicy"),), _only("maintenancePolicy")),
     ((("upgrade",), _STRATEGY), _pace),
     ((_NETWORK_TAGS,), _network_tag),
     ((("tags",),), _tag),
@@ -320,10 +370,13 @@ _CALLS: Final[tuple[tuple[tuple[tuple[str, ...], ...], Callable[[_Edit], list[Re
     ((_GVNIC, _FAST_SOCKET), _connect),
     *(
         ((native_path(f"config.{field}"),), _whole(field, "config"))
-        for field in ("workloadMetadataConfig", "gcfsConfig", "loggingConfig")
+        for field in ("workloadMetadataConfig", "gcfsConfig", "loggingConfig", "containerdConfig")
     ),
+    (tuple(group for groups in _SYSTEM_CONFIG.values() for group in groups), _configure),
+    ((native_path("config.resourceManagerTags"),), _only("resourceManagerTags", "config")),
+    ((_STORAGE_POOLS,), _pool_disks),
     ((INSTANCE_TYPE, ("disk",)), _migrate),
-    ((_PRIVATE,), _message(native_path("networkConfig"), "nodeNetworkConfig")),
+    ((_NETWORK,), _networked),
     ((ZONES,), _move),
     ((ZONES, ("nodes",), _POLICY), _resize),
 )

@@ -5,15 +5,11 @@ In scope: the table, and the small functions of its special rows. Out of scope: 
 
 Not in the table: parts of a pool without a field (oauthScopes, management: `translate`), how machines are bought, which
 takes several members (`purchase`), and the node count of a live autoscaled pool.
-
-A source that begins with "google.container.v1" is a comment of that message's field; "Terraform" is the ForceNew list
-of GoogleCloudPlatform/magic-modules, mmv1/third_party/terraform/services/container/node_config.go.tmpl. If it is
-not documented whether a change recreates nodes, the row assumes that it does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
@@ -28,7 +24,20 @@ from gpukube.gpu.catalog import find_machine
 from gpukube.gpu.sharing import Sharing
 from gpukube_gke.facts.places import is_zone
 from gpukube_gke.pool.counts import autoscaling_bounds, initial_per_zone
+from gpukube_gke.pool.effects import (
+    AT_CREATION,
+    MAYBE_RECREATED,
+    NEXT_UPGRADE,
+    PROTO,
+    RECREATED,
+    RUN_DURATION,
+    SET_SCALING,
+    SET_SIZE,
+    TERRAFORM,
+    UPDATE,
+)
 from gpukube_gke.pool.marks import FORM, copy_tags
+from gpukube_gke.pool.node_settings import NODE_ABILITIES, NODE_BINDINGS
 from gpukube_gke.pool.purchase import (
     FORM_FIELD,
     RUN_FIELD,
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import Change, TaintEffect, Target, UpdateRow
+    from gpukube_gke.pool.live import Live
 
 OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Node label that disables GKE's own device plugin (docs: kubernetes-engine, GPU Operator on GKE)."""
@@ -61,33 +71,11 @@ EFFECTS: Final[Mapping[str, str]] = {
     "NoExecute": "NO_EXECUTE",
 }
 """Effect in Kubernetes -> NodeTaint.Effect."""
-UPDATE: Final = "update_node_pool"
-SET_SIZE: Final = "set_node_pool_size"
-SET_SCALING: Final = "set_node_pool_autoscaling"
-SET_MANAGEMENT: Final = "set_node_pool_management"
-
 _STRATEGIES: Final = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
 _DRIVERS: Final = ("", "GPU_DRIVER_VERSION_UNSPECIFIED", "DEFAULT", "LATEST")
 """GpuDriverInstallationConfig.GPUDriverVersion values with which GKE installs the driver."""
 _ADDED_LABELS: Final = (PROTECT_LABEL, OPT_OUT_LABEL)
 """Labels that are separate fields."""
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A pool as read, in the JSON form of google.container.v1, enums by name."""
-
-    pool: Mapping[str, object]
-
-    @property
-    def config(self) -> dict[str, object]:
-        """Its node config."""
-        return tree(self.pool, "config")
-
-    @property
-    def accelerator(self) -> dict[str, object]:
-        """The one accelerator of a node."""
-        return tree(self.pool, "config", "accelerators", 0)
 
 
 # Reading the spec
@@ -263,7 +251,7 @@ def _type(change: Change, row: UpdateRow) -> UpdateRow:
     n1 = all(str(name).startswith("n1-") for name in (change.old, change.new))
     same = old is not None and new is not None and (old.accelerator, old.gpus) == (new.accelerator, new.gpus)
     if n1 or same:
-        return replace(row, kind="disruptive", sentence=_RECREATED, call=UPDATE, source=f"{_PROTO}machine_type")
+        return replace(row, kind="disruptive", sentence=RECREATED, call=UPDATE, source=f"{PROTO}machine_type")
     return row
 
 
@@ -292,25 +280,16 @@ def _moved(change: Change, row: UpdateRow) -> UpdateRow:
     return row
 
 
-_AT_CREATION: Final = "set at creation only"
 _BOUGHT: Final = (
     "Spot and reservations are set at creation only; UpdateNodePool accepts flex start and queued provisioning, but "
     "their effect on live nodes is not documented (unconfirmed)"
 )
-_RUN_DURATION: Final = (
-    "set at creation, as in Terraform; the effect of UpdateNodePool on live nodes is not documented (unconfirmed)"
-)
-_RECREATED: Final = "GKE recreates the nodes, one surge at a time, draining each"
-_MAYBE_RECREATED: Final = "GKE may recreate the nodes, one surge at a time, draining each"
 _REDIVIDED: Final = "the number of devices changes while pods run, and GKE may recreate the nodes"
-_NEXT_UPGRADE: Final = "takes effect at the next upgrade"
 _NEW_BOUND: Final = "the autoscaler uses the new bound"
-_PROTO: Final = "google.container.v1 UpdateNodePoolRequest."
 _SET_AUTOSCALING: Final = "google.container.v1 SetNodePoolAutoscalingRequest.autoscaling"
 _AICR: Final = "NVIDIA/aicr docs/integrator/gke-gpu-setup.md"
 _TRIED: Final = "GoogleCloudPlatform/magic-modules#18493"
 _DOCS: Final = "docs: kubernetes-engine/how-to/gpus"
-_TERRAFORM: Final = "Terraform: ForceNew (GoogleCloudPlatform/magic-modules, node_config.go.tmpl)"
 _EXACT: Final = Ability("exact")
 _ACCELERATOR: Final = ("config", "accelerators", 0)
 _OWN_PLUGIN: Final = "GKE runs its own plugin"
@@ -332,7 +311,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: tuple(sorted(draft.target.zones)) or None,
         write=lambda draft: _zones(draft.target) or None,
         read=lambda live: tuple(sorted(zones_of(live.pool))) or None,
-        effect=Effect("disruptive", "GKE removes the nodes in removed zones", f"{_PROTO}locations", UPDATE),
+        effect=Effect("disruptive", "GKE removes the nodes in removed zones", f"{PROTO}locations", UPDATE),
         ability=_EXACT,
         adjust=_moved,
     ),
@@ -340,7 +319,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.KUBERNETES_VERSION,
         wire=("version",),
         get=lambda draft: draft.target.kubernetes_version or None,
-        effect=Effect("disruptive", _RECREATED, f"{_PROTO}node_version", UPDATE),
+        effect=Effect("disruptive", RECREATED, f"{PROTO}node_version", UPDATE),
         ability=_EXACT,
     ),
     Binding(
@@ -382,7 +361,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: LATEST if _driver_version(draft.target) == "LATEST" else None,
         write=lambda draft: _driver_version(draft.target),
         read=lambda live: LATEST if _driver_word(live) == "LATEST" else None,
-        effect=Effect("disruptive", _MAYBE_RECREATED, f"{_DOCS}, {_TRIED}", UPDATE),
+        effect=Effect("disruptive", MAYBE_RECREATED, f"{_DOCS}, {_TRIED}", UPDATE),
         ability=_EXACT,
     ),
     Binding(
@@ -417,7 +396,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: {key: value for key, value in draft.labels.items() if key not in _ADDED_LABELS},
         write=lambda draft: dict(sorted(draft.labels.items())),
         read=lambda live: {k: v for k, v in texts(live.config, "labels").items() if k not in _ADDED_LABELS},
-        effect=Effect("in-place", "GKE relabels the nodes", f"{_PROTO}labels, {_AICR}", UPDATE),
+        effect=Effect("in-place", "GKE relabels the nodes", f"{PROTO}labels, {_AICR}", UPDATE),
         ability=_EXACT,
         feature="labels",
     ),
@@ -445,7 +424,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: tuple(sorted(map(str, own_taints(draft.target)))),
         write=lambda draft: [wire_taint(taint) for taint in sorted(own_taints(draft.target))] or None,
         read=_read_taints,
-        effect=Effect("in-place", "GKE changes the taints of the nodes", f"{_PROTO}taints, {_AICR}", UPDATE),
+        effect=Effect("in-place", "GKE changes the taints of the nodes", f"{PROTO}taints, {_AICR}", UPDATE),
         ability=_EXACT,
         adjust=adjust_taints,
     ),
@@ -453,7 +432,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.DISK_SIZE,
         wire=("config", "diskSizeGb"),
         get=lambda draft: draft.target.disk.size_gib,
-        effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_size_gb", UPDATE),
+        effect=Effect("disruptive", RECREATED, f"{PROTO}disk_size_gb", UPDATE),
         ability=_EXACT,
         feature="disk.size",
     ),
@@ -461,7 +440,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=paths.DISK_TYPE,
         wire=("config", "diskType"),
         get=lambda draft: draft.target.disk.type,
-        effect=Effect("disruptive", _RECREATED, f"{_PROTO}disk_type", UPDATE),
+        effect=Effect("disruptive", RECREATED, f"{PROTO}disk_type", UPDATE),
         ability=_EXACT,
     ),
     Binding(
@@ -469,7 +448,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         wire=("config", "imageType"),
         get=lambda draft: image_of(draft.target) or None,
         read=lambda live: text(live.config, "imageType").upper() or None,
-        effect=Effect("disruptive", _RECREATED, f"{_PROTO}image_type", UPDATE),
+        effect=Effect("disruptive", RECREATED, f"{PROTO}image_type", UPDATE),
         ability=_EXACT,
     ),
     Binding(
@@ -482,7 +461,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
             for key, value in tree(live.config, "resourceLabels").items()
             if not (key.startswith("goog-") or FORM.is_own(key))
         },
-        effect=Effect("disruptive", _RECREATED, "gcloud container node-pools update --help: --labels", UPDATE),
+        effect=Effect("disruptive", RECREATED, "gcloud container node-pools update --help: --labels", UPDATE),
         ability=Ability("emulated", "labels of the machines", "node pools have no other tags for billing"),
         feature="tags",
     ),
@@ -493,7 +472,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: upgrade_fields(draft.target).get(paths.MAX_SURGE),
         write=_pace,
         read=lambda live: number(live.pool, "upgradeSettings", "maxSurge"),
-        effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
+        effect=Effect("in-place", NEXT_UPGRADE, f"{PROTO}upgrade_settings", UPDATE),
         ability=_EXACT,
     ),
     Binding(
@@ -501,7 +480,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         members=("upgradeSettings.maxUnavailable",),
         get=lambda draft: upgrade_fields(draft.target).get(paths.MAX_UNAVAILABLE),
         read=lambda live: number(live.pool, "upgradeSettings", "maxUnavailable"),
-        effect=Effect("in-place", _NEXT_UPGRADE, f"{_PROTO}upgrade_settings", UPDATE),
+        effect=Effect("in-place", NEXT_UPGRADE, f"{PROTO}upgrade_settings", UPDATE),
         ability=_EXACT,
     ),
     Binding(
@@ -510,7 +489,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: draft.target.max_pods,
         write=lambda draft: None if draft.target.max_pods is None else str(draft.target.max_pods),
         read=lambda live: number(live.pool, "maxPodsConstraint", "maxPodsPerNode") or None,
-        effect=Effect("replace", _AT_CREATION, _TERRAFORM),
+        effect=Effect("replace", AT_CREATION, TERRAFORM),
         ability=_EXACT,
     ),
     Binding(
@@ -552,7 +531,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         get=lambda draft: buying_fields(draft.target).get(paths.CAPACITY_TYPE),
         write=lambda draft: translate_buying(draft.target),
         read=lambda live: observe_buying(live.pool, live.config).get(paths.CAPACITY_TYPE),
-        effect=Effect("replace", _BOUGHT, _TERRAFORM),
+        effect=Effect("replace", _BOUGHT, TERRAFORM),
         ability=_EXACT,
         feature="capacity.spot",
     ),
@@ -560,7 +539,7 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=FORM_FIELD,
         get=lambda draft: buying_fields(draft.target).get(FORM_FIELD),
         read=lambda live: observe_buying(live.pool, live.config).get(FORM_FIELD),
-        effect=Effect("replace", _BOUGHT, _TERRAFORM),
+        effect=Effect("replace", _BOUGHT, TERRAFORM),
         ability=_EXACT,
         feature="capacity.reserved",
     ),
@@ -568,13 +547,13 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         path=RUN_FIELD,
         get=lambda draft: buying_fields(draft.target).get(RUN_FIELD),
         read=lambda live: observe_buying(live.pool, live.config).get(RUN_FIELD),
-        effect=Effect("replace", _RUN_DURATION, _TERRAFORM),
+        effect=Effect("replace", RUN_DURATION, TERRAFORM),
     ),
     Binding(
         path=paths.PROTECTION,
         get=lambda draft: draft.target.protect,
         read=lambda live: text(live.config, "labels", PROTECT_LABEL) == "true",
-        effect=Effect("in-place", "a label of the pool", f"{_PROTO}labels", UPDATE),
+        effect=Effect("in-place", "a label of the pool", f"{PROTO}labels", UPDATE),
         ability=Ability("emulated", "the node label gpukube.io/protect", "GKE has no field for it"),
     ),
     Binding(
@@ -583,34 +562,14 @@ BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: "none" if text(live.config, "labels", OPT_OUT_LABEL) == "true" else "cloud",
         effect=Effect("replace", "the label that disables GKE's plugin removes the devices of running pods", _AICR),
     ),
+    *NODE_BINDINGS,
 )
 """The portable fields, in wire order."""
 
-_NOT_SET: Final = dict.fromkeys(
-    (
-        "disk.iops",
-        "disk.throughput",
-        "disk.encrypted",
-        "disk.kmsKey",
-        "instanceTypes",
-        "network.highSpeed",
-        "placement.compact",
-        "placement.named",
-        "localStorage.ephemeral",
-        "localStorage.raw",
-        "kubelet",
-        "kubelet.topologyManagerScope",
-        "kubelet.memoryManagerPolicy",
-        "sysctls",
-        "hugepages",
-        "confidential",
-    ),
-    Ability("missing", reason="gpukube does not set it on GKE"),
-)
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
-        **_NOT_SET,
         **abilities(BINDINGS),
+        **NODE_ABILITIES,
         "sharing.mig.single": _EXACT,
         "sharing.mig.mixed": Ability("missing", "", "GKE's plugin advertises nvidia.com/gpu only"),
         "sharing.mig.layout": Ability(

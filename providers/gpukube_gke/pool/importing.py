@@ -1,8 +1,6 @@
-"""The fields of a live node pool that a person chose, without GKE's defaults.
+"""The fields of a live node pool that a person chose, as a spec writes them.
 
-Source:
-    Defaults: google.container.v1 NodePool and NodeConfig; the scopes are those of `gcloud container node-pools create`.
-    A block of zero values is a default (terraform-google-modules/terraform-google-kubernetes-engine#2304).
+In scope: their form. Out of scope: which members a person chose, and GKE's defaults (`members`).
 """
 
 from __future__ import annotations
@@ -13,42 +11,29 @@ from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath
 from gpukube.core.jsontree import at, text
 from gpukube.gpu.catalog import find_machine, machines
+from gpukube_gke.facts.local_ssd import fixed_disks
+from gpukube_gke.pool.members import MEMBERS, MEMBERS_OF_POOLS
+from gpukube_gke.pool.native import comparable
+from gpukube_gke.pool.node_settings import DISKS_OF
 from gpukube_gke.pool.purchase import FORM_FIELD, RUN_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gpukube.core.members import Chosen
     from gpukube.core.values import Observed
 
-_SCOPES: Final = tuple(
-    f"https://www.googleapis.com/auth/{name}"
-    for name in (
-        "devstorage.read_only",
-        "logging.write",
-        "monitoring",
-        "service.management.readonly",
-        "servicecontrol",
-        "trace.append",
-    )
-)
-DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
-    paths.CAPACITY_TYPE: ("on-demand",),
-    paths.DISK_SIZE: (100,),
-    paths.DISK_TYPE: ("pd-balanced",),
-    paths.IMAGE: ("COS_CONTAINERD",),
-    paths.MAX_PODS: (110,),
-    paths.MAX_SURGE: ("1", 1),
-    paths.MAX_UNAVAILABLE: ("0", 0),
-    paths.DRIVER: ("cloud",),
-    paths.SCOPE: ("pool",),
-    FieldPath("gke", "management", "autoRepair"): (True,),
-    FieldPath("gke", "management", "autoUpgrade"): (True,),
-    FieldPath("gke", "upgradeSettings", "strategy"): ("SURGE",),
-    FieldPath("gke", "config", "serviceAccount"): ("default",),
-    FieldPath("gke", "config", "oauthScopes"): (_SCOPES,),
-    FieldPath("gke", "config", "shieldedInstanceConfig", "enableIntegrityMonitoring"): (True,),
+_DEFAULTS: Final[Mapping[FieldPath, object]] = {
+    paths.CAPACITY_TYPE: "on-demand",
+    paths.DRIVER: "cloud",
+    paths.SCOPE: "pool",
+    paths.PLACEMENT: "none",
 }
-"""Default values; false and 0 of a native field count as defaults too."""
+"""Defaults of fields that no single member sets."""
+_WITH_DEFAULT: Final = frozenset(
+    member.spec for member in MEMBERS.values() if member.kind == "field" and member.defaults
+)
+_METADATA: Final = "config.metadata.*"
 _OF_BUYING: Final = (
     FieldPath("gke", "config", "reservationAffinity"),
     FieldPath("gke", "config", "maxRunDuration"),
@@ -61,7 +46,16 @@ _OF_BUYING: Final = (
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
     """Return the fields that a person chose, as a spec writes them."""
-    found = {path: value for path, value in observed.fields.items() if not _is_default(path, value)}
+    chosen = MEMBERS_OF_POOLS.chosen(observed)
+    named = {one.path for one in chosen}
+    found = {
+        path: value
+        for path, value in observed.fields.items()
+        if not (path.is_below("gke") or value == _DEFAULTS.get(path) or _is_default(path, named))
+    }
+    found |= {FieldPath("gke", *one.wire): _as_written(one) for one in chosen if one.kind == "native"}
+    if paths.LOCAL_STORAGE in found:
+        _leave_fixed_disks(found, observed)
     if FORM_FIELD in found:
         found = _with_form(found)
     if found.get(paths.SCOPE) == "zone":
@@ -74,8 +68,21 @@ def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
     return found
 
 
-def _is_default(path: FieldPath, value: object) -> bool:
-    return value in DEFAULTS.get(path, ()) or (path.is_below("gke") and value in (False, 0))
+def _is_default(path: FieldPath, chosen: Collection[str]) -> bool:
+    """Return whether GKE would fill in the value; labels, tags and sysctls never are defaults."""
+    return str(path) in _WITH_DEFAULT and str(path) not in chosen
+
+
+def _as_written(one: Chosen) -> object:
+    return comparable(one.value, MEMBERS.get(".".join(one.wire), MEMBERS[_METADATA]).leaf)
+
+
+def _leave_fixed_disks(found: dict[FieldPath, object], observed: Observed) -> None:
+    """Leave out the number of local disks if the machine has just one."""
+    count = fixed_disks(observed.instance_type)
+    for path in (FieldPath("gke", *steps) for steps in DISKS_OF.values()):
+        if found.get(path) == count:
+            del found[path]
 
 
 def _with_form(found: dict[FieldPath, object]) -> dict[FieldPath, object]:

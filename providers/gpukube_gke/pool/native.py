@@ -1,10 +1,6 @@
-"""The native fields of a GKE node pool: which ones a spec may set, and their shapes.
+"""The native fields of a GKE node pool: checking the `gke:` fields of a spec, and comparing them.
 
-In scope: that table, the checks of the spec's `gke:` fields against it, merging them into a request. Out of scope: the
-effect of a change (`updates`).
-
-Names and shapes are those of google.container.v1 (google-cloud-container 2.67.0, messages NodePool and NodeConfig); a
-test sets each of them in the real message.
+In scope: their forms. Out of scope: which members there are (`members`), the effect of a change (`updates`).
 """
 
 from __future__ import annotations
@@ -13,167 +9,121 @@ import json
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
-from gpukube.core.binding import managed_members
 from gpukube.core.fields import FieldPath
 from gpukube.errors import Finding
 from gpukube.spec.wording import choices, did_you_mean, nearest
-from gpukube_gke.pool.fields import BINDINGS
+from gpukube_gke.pool.members import MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
     from gpukube.errors import Where
+    from gpukube_gke.pool.members import Leaf
 
-Leaf: TypeAlias = (
-    "Literal['bool', 'int', 'str', 'scopes', 'tags', 'seconds', 'range', 'key', 'networks', 'disks'] | tuple[str, ...]"
-)
-"""The type of a field: a JSON type, a string format, a list of strings or messages, or its enum values."""
-
-NATIVE: Mapping[str, Leaf] = {
-    "management.autoUpgrade": "bool",
-    "management.autoRepair": "bool",
-    "upgradeSettings.strategy": ("SURGE", "BLUE_GREEN", "SHORT_LIVED"),
-    "autoscaling.locationPolicy": ("BALANCED", "ANY"),
-    "networkConfig.createPodRange": "bool",
-    "networkConfig.podRange": "str",
-    "networkConfig.podIpv4CidrBlock": "range",
-    "networkConfig.enablePrivateNodes": "bool",
-    "networkConfig.additionalNodeNetworkConfigs": "networks",
-    "networkConfig.acceleratorNetworkProfile": ("auto",),
-    "nodeDrainConfig.respectPdbDuringNodePoolDeletion": "bool",
-    "nodeDrainConfig.pdbTimeoutDuration": "seconds",
-    "nodeDrainConfig.graceTerminationDuration": "seconds",
-    "placementPolicy.type": ("COMPACT",),
-    "placementPolicy.policyName": "str",
-    "bestEffortProvisioning.enabled": "bool",
-    "bestEffortProvisioning.minProvisionNodes": "int",
-    "config.serviceAccount": "str",
-    "config.oauthScopes": "scopes",
-    "config.minCpuPlatform": "str",
-    "config.workloadMetadataConfig.mode": ("GCE_METADATA", "GKE_METADATA"),
-    "config.gcfsConfig.enabled": "bool",
-    "config.loggingConfig.variantConfig.variant": ("DEFAULT", "MAX_THROUGHPUT"),
-    "config.advancedMachineFeatures.threadsPerCore": "int",
-    "config.secondaryBootDisks": "disks",
-    "config.gvnic.enabled": "bool",
-    "config.fastSocket.enabled": "bool",
-    "config.maxRunDuration": "seconds",
-    "config.reservationAffinity.consumeReservationType": (
-        "NO_RESERVATION",
-        "ANY_RESERVATION",
-        "SPECIFIC_RESERVATION",
-        "ANY_RESERVATION_THEN_FAIL",
-    ),
-    "config.ephemeralStorageLocalSsdConfig.localSsdCount": "int",
-    "config.localNvmeSsdBlockConfig.localSsdCount": "int",
-    "config.shieldedInstanceConfig.enableSecureBoot": "bool",
-    "config.shieldedInstanceConfig.enableIntegrityMonitoring": "bool",
-    "config.gpuDirectConfig.gpuDirectStrategy": ("RDMA",),
-    "config.tags": "tags",
-    "config.bootDiskKmsKey": "key",
-    "config.taintConfig.architectureTaintBehavior": ("NONE", "ARM"),
-    "config.consolidationDelay": "seconds",
+NATIVE: Final[Mapping[str, Leaf]] = {
+    path.removesuffix(".*"): member.leaf for path, member in MEMBERS.items() if member.leaf
 }
-"""Fields allowed in `gke:`, by path. Each has a row in `updates.NATIVE_ROWS`."""
+"""Fields allowed in `gke:`, by path -> their form."""
+MANAGED: Final[Mapping[str, str]] = {
+    path.removesuffix(".*"): (member.write or member.spec).removesuffix("[*]")
+    for path, member in MEMBERS.items()
+    if member.kind == "field" or member.write
+}
+"""Fields that gpukube sets -> what to write in the spec instead."""
+REFUSED: Final[Mapping[str, str]] = {
+    path: member.reason
+    for path, member in MEMBERS.items()
+    if member.kind in ("server", "unsupported") and member.reason
+}
+"""Fields that gpukube does not allow -> why."""
 
 _ACCELERATORS: Final = "config.accelerators"
-MANAGED: Mapping[str, str] = {
-    "name": "names.gke",
-    "autoscaling.enabled": "nodes.autoscaling",
-    "autoscaling.minNodeCount": "nodes.autoscaling.min with scope: zone",
-    "autoscaling.maxNodeCount": "nodes.autoscaling.max with scope: zone",
-    "config.accelerators.acceleratorType": "gpu.model",
-    "config.accelerators.acceleratorCount": "gpu.count",
-    "queuedProvisioning.enabled": "capacity.type: reserved and capacity.reserved.gke.queued",
-    "config.flexStart": "capacity.type: reserved and capacity.reserved.gke.flexStart",
-    "config.reservationAffinity.key": "capacity.type: reserved and capacity.reserved.gke.reservation",
-    "config.reservationAffinity.values": "capacity.type: reserved and capacity.reserved.gke.reservation",
-    "config.preemptible": "capacity.type: spot",
-    "config.bootDisk": "disk",
-    **managed_members(BINDINGS),
-}
-"""Fields that gpukube sets -> the field of the spec to write instead."""
-
-_NO_ROW = "the effect of a later change on the pool is not known"
-REFUSED: Mapping[str, str] = {
-    "selfLink": "read-only",
-    "status": "read-only",
-    "statusMessage": "read-only",
-    "conditions": "read-only",
-    "etag": "read-only",
-    "instanceGroupUrls": "read-only",
-    "podIpv4CidrSize": "read-only",
-    "updateInfo": "read-only",
-    "autoscaling.autoprovisioned": "the autoscaler creates and deletes such pools",
-    "kubeletCertInfo": "read-only",
-    "maintenancePolicy": _NO_ROW,
-    "placementPolicy.tpuTopology": "it is for TPUs",
-    "upgradeSettings.blueGreenSettings": _NO_ROW,
-    "management.upgradeOptions": "read-only",
-    "networkConfig.podIpv4RangeUtilization": "read-only",
-    "networkConfig.subnetwork": "read-only",
-    "networkConfig.networkPerformanceConfig": _NO_ROW,
-    "networkConfig.podCidrOverprovisionConfig": _NO_ROW,
-    "networkConfig.additionalPodNetworkConfigs": _NO_ROW,
-    "networkConfig.networkTierConfig": _NO_ROW,
-    "config.windowsNodeConfig": "GPU pools of gpukube are Linux",
-    "config.effectiveCgroupMode": "read-only",
-    "config.ephemeralStorageLocalSsdConfig.dataCacheCount": _NO_ROW,
-    "config.sandboxConfig": "GKE Sandbox is not supported on GPU pools here",
-    "config.localSsdCount": "config.ephemeralStorageLocalSsdConfig and config.localNvmeSsdBlockConfig replace it",
-    **{
-        f"config.{name}": _NO_ROW
-        for name in (
-            "metadata",
-            "nodeImageConfig",
-            "nodeGroup",
-            "linuxNodeConfig",
-            "kubeletConfig",
-            "advancedMachineFeatures.enableNestedVirtualization",
-            "advancedMachineFeatures.performanceMonitoringUnit",
-            "confidentialNodes",
-            "soleTenantConfig",
-            "containerdConfig",
-            "resourceManagerTags",
-            "enableConfidentialStorage",
-            "secondaryBootDiskUpdateStrategy",
-            "storagePools",
-            "localSsdEncryptionMode",
-        )
-    },
-}
-"""Fields that gpukube does not allow -> why. Every field of the messages is in one of the three tables."""
-
-_MEMBERS: Mapping[str, Mapping[str, Leaf]] = {
+_ITEMS: Final[Mapping[str, Mapping[str, Leaf]]] = {
     "networks": {"network": "str", "subnetwork": "str"},
     "disks": {"diskImage": "str", "mode": ("CONTAINER_IMAGE_CACHE",)},
 }
 """Messages in a list -> their members, all required."""
+_NAMES: Final[Mapping[str, frozenset[str]]] = {
+    "pods": frozenset({"subnetwork", "secondaryPodRange", "maxPodsPerNode"}),
+    "affinities": frozenset({"key", "operator", "values"}),
+    "domains": frozenset({"fqdns", "gcpSecretManagerCertificateConfig", "secretUri"}),
+    "registries": frozenset(
+        [
+            "server",
+            "hosts",
+            "host",
+            "capabilities",
+            "overridePath",
+            "header",
+            "ca",
+            "client",
+            "dialTimeout",
+            "key",
+            "value",
+            "cert",
+            "gcpSecretManagerSecretUri",
+        ]
+    ),
+}
+"""Messages in a list that contain messages -> the names in them, at any depth."""
 _MOST: Final = 2**31 - 1
 _JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
     "int": (int, "a whole number, 0 or more"),
+    "share": (float, "a number above 0, at most 1"),
     "str": (str, "a string"),
+    "strs": (list, "a list of strings"),
+    "map": (dict, "a mapping of strings to strings"),
+    "metadata": (
+        dict,
+        "a mapping of strings to strings, with keys of letters, digits, - and _, none of them reserved by GKE",
+    ),
     "scopes": (list, "a list of full scope URLs, ending in /auth/cloud-platform or similar"),
     "tags": (list, "a list of lower-case letters, digits, and -, starting with a letter, at most 63 characters each"),
     "seconds": (str, "seconds, such as 600s"),
+    "subnetwork": (str, "projects/PROJECT/regions/REGION/subnetworks/NAME"),
     "range": (str, "an address range, such as 10.96.0.0/14, or a range size, such as /21"),
-    "key": (str, "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"),
 }
 _FORMS: Mapping[str, re.Pattern[str]] = {
     "scopes": re.compile(r"https://www\.googleapis\.com/auth/\S+"),
     "tags": re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
     "seconds": re.compile(r"0s|[1-9]\d{0,10}s"),
+    "subnetwork": re.compile(r"projects/[^/\s]+/regions/[^/\s]+/subnetworks/[^/\s]+"),
     "range": re.compile(r"(\d{1,3}(\.\d{1,3}){3})?/([89]|[12]\d|3[0-2])|"),
-    "key": re.compile(r"projects/[^/\s]+/locations/[^/\s]+/keyRings/[^/\s]+/cryptoKeys/[^/\s]+"),
 }
 """Forms of texts and of items of lists, as the comments of the messages name them.
 
-Durations use GKE's own unit; any other would differ from the live value forever.
+Durations and subnetworks have the form of GKE's responses; any other would differ from the live value forever.
 """
+_METADATA_KEY: Final = re.compile(r"[a-zA-Z0-9_-]{1,127}")
+_RESERVED_METADATA: Final = frozenset(
+    [
+        "cluster-location",
+        "cluster-name",
+        "cluster-uid",
+        "configure-sh",
+        "containerd-configure-sh",
+        "enable-os-login",
+        "gci-ensure-gke-docker",
+        "gci-metrics-enabled",
+        "gci-update-strategy",
+        "instance-template",
+        "kube-env",
+        "startup-script",
+        "user-data",
+        "disable-address-manager",
+        "windows-startup-script-ps1",
+        "common-psm1",
+        "k8s-node-setup-psm1",
+        "install-ssh-psm1",
+        "user-profile-psm1",
+    ]
+)
+"""Keys that GKE writes itself (google.container.v1 NodeConfig.metadata)."""
 _KNOWN: Mapping[str, object] = {**NATIVE, **MANAGED, **REFUSED}
 _MESSAGES = frozenset(
     path[: dot.start()] for path in _KNOWN for dot in re.finditer(r"\.", path)
@@ -223,7 +173,8 @@ def _check(path: str, value: object, where: Where) -> Iterator[Finding]:
             fix=did_you_mean(MANAGED.get(near[0], f"gke.{near[0]}")) if near else "remove it",
         )
     elif fix := _wrong(value, NATIVE[path]):
-        message = f"{shown} is {_shown(value)}, which is not a valid value"
+        value = "hidden" if NATIVE[path] in ("metadata", "registries") else _shown(value)
+        message = f"{shown} is {value}, which is not a valid value"
         yield Finding("gke-native-value", where, message, fix=fix)
 
 
@@ -232,17 +183,39 @@ def _wrong(value: object, leaf: Leaf) -> str:
     if isinstance(leaf, tuple):
         meant = nearest(str(value), leaf)
         return "" if value in leaf else did_you_mean(meant) if meant else f"write {choices(leaf)}"
-    if leaf in _MEMBERS:
-        return _wrong_items(value, _MEMBERS[leaf])
+    if leaf in _ITEMS:
+        return _wrong_items(value, _ITEMS[leaf])
+    if leaf in _NAMES:
+        fits = isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+        return (
+            "" if fits and _has_only(value, _NAMES[leaf]) else f"write a list of {{{', '.join(sorted(_NAMES[leaf]))}}}"
+        )
     expected, words = _JSON_TYPES[leaf]
     fix = f"write {words}"
+    if leaf == "share":
+        return "" if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 else fix
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         return fix
     if isinstance(value, int):
         return "" if 0 <= value <= _MOST else fix
+    if isinstance(value, dict):
+        return "" if all(_is_entry(key, text, leaf) for key, text in value.items()) else fix
     texts = value if isinstance(value, list) else [value]
-    fits = all(isinstance(text, str) and (leaf == "str" or _FORMS[leaf].fullmatch(text)) for text in texts)
+    fits = all(isinstance(text, str) and (leaf not in _FORMS or _FORMS[leaf].fullmatch(text)) for text in texts)
     return "" if fits else fix
+
+
+def _has_only(value: object, names: frozenset[str]) -> bool:
+    """Return whether a tree contains no other keys than these."""
+    if isinstance(value, Mapping):
+        return value.keys() <= names and all(_has_only(inner, names) for inner in value.values())
+    return all(_has_only(inner, names) for inner in value) if isinstance(value, list) else True
+
+
+def _is_entry(key: object, text: object, leaf: Leaf) -> bool:
+    if not (isinstance(key, str) and isinstance(text, str)):
+        return False
+    return leaf != "metadata" or (_METADATA_KEY.fullmatch(key) is not None and key not in _RESERVED_METADATA)
 
 
 def _wrong_items(value: object, members: Mapping[str, Leaf]) -> str:
@@ -269,13 +242,16 @@ def flatten_native(pool: Mapping[str, object], *, live: bool = False) -> dict[Fi
         live: Whether it was read from GKE: proto3 omits false, zero, and empty, so an absent flag means false and an
             absent number 0.
     """
-    found = {path: _comparable(value, NATIVE[path]) for path, value, _ in _written(pool) if path in NATIVE}
+    found: dict[FieldPath, object] = {}
+    for path, value, _ in _written(pool):
+        if path in NATIVE:
+            found |= _comparables(path, value)
     if live:
         empty: Mapping[str, object] = {"bool": False, "int": 0}
         for path, leaf in NATIVE.items():
             if isinstance(leaf, str) and leaf in empty:
-                found.setdefault(path, empty[leaf])
-    return {native_path(path): value for path, value in found.items()}
+                found.setdefault(native_path(path), empty[leaf])
+    return found
 
 
 def native_path(name: str) -> FieldPath:
@@ -283,8 +259,22 @@ def native_path(name: str) -> FieldPath:
     return FieldPath("gke", *name.split("."))
 
 
-def _comparable(value: object, leaf: Leaf) -> object:
-    """64-bit numbers are strings on the wire."""
+def comparable(value: object, leaf: Leaf | None) -> object:
+    """Return a value in the form of a spec: 64-bit numbers are strings on the wire."""
     if leaf == "int" and isinstance(value, str):
         return int(value)
     return tuple(value) if isinstance(value, list) else value
+
+
+def _comparables(path: str, value: object) -> dict[FieldPath, object]:
+    """Return the fields of a member: one for each key of the metadata. Values that may be secret are hidden."""
+    leaf = NATIVE[path]
+    if leaf == "metadata":
+        entries = value if isinstance(value, Mapping) else {}
+        return {FieldPath(*native_path(path), str(key)): hidden(text) for key, text in entries.items()}
+    return {native_path(path): hidden(value) if leaf == "registries" else comparable(value, leaf)}
+
+
+def hidden(value: object) -> str:
+    """Return what is shown of a value that may be secret: enough to see whether it changed."""
+    return f"(hidden, sha256:{sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]})"

@@ -10,13 +10,16 @@ fields either. The count of an autoscaled pool is the autoscaler's.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import observed_fields
 from gpukube.core.fields import FieldPath, known, tag
 from gpukube.core.jsontree import at, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL, Observed
-from gpukube_gke.pool.fields import BINDINGS, Live, read_taints, total_of, unknown_strategy
+from gpukube_gke.pool.fields import BINDINGS, read_taints, total_of, unknown_strategy
+from gpukube_gke.pool.inheriting import inherited_members
+from gpukube_gke.pool.live import Live
 from gpukube_gke.pool.marks import FORM, place_of
 from gpukube_gke.pool.native import flatten_native
 
@@ -37,12 +40,15 @@ A pool in RUNNING_WITH_ERROR has nodes with pods on them: it is reported, never 
 """
 
 
-def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None) -> Observed:
+def observe_pool(
+    native: Mapping[str, object], cluster: ClusterRef | None = None, around: Mapping[str, object] = MappingProxyType({})
+) -> Observed:
     """Read one node pool.
 
     Args:
         native: The pool in the JSON form of google.container.v1, enums by name.
         cluster: Its cluster; without it, no copy of marks counts as this pool's.
+        around: Its cluster in the JSON form; empty if it was not read.
     """
     config = tree(native, "config")
     tags = texts(config, "resourceLabels")
@@ -76,6 +82,7 @@ def observe_pool(native: Mapping[str, object], cluster: ClusterRef | None = None
         copy=copy,
         copied=FORM.is_copied(tags, place),
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
+        inherited=inherited_members(native, around),
     )
 
 

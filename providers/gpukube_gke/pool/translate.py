@@ -22,12 +22,12 @@ from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_gke.facts.network import fabric_of
 from gpukube_gke.facts.places import cluster_name, pool_name
+from gpukube_gke.pool.effects import UPDATE
 from gpukube_gke.pool.fields import (
     ARM_TAINT,
     BINDINGS,
     OPT_OUT_LABEL,
     QUEUED_TAINT,
-    UPDATE,
     own_taints,
     runs_own_plugin,
     wire_taint,

@@ -3,7 +3,7 @@
 In scope: pure checks from a target to findings, one function per subject, listed in `_CHECKS`. Out of scope: rules of
 every cloud (`gpukube.spec.rules`, `gpukube.gpu`), clusters and zones (`places`), totals (`pool.counts`), shapes of
 native fields (`pool.native`), GPU sharing (`sharing`), purchase options (`capacity`), upgrades (`upgrades`,
-`versions`), combinations of native fields (`combinations`).
+`versions`), combinations of native fields (`combinations`), machines and node software (`node_settings`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube.errors import Finding
+from gpukube_gke.facts.boot_disks import boot_disk_types
+from gpukube_gke.facts.labels import SYSTEM_LABELS
 from gpukube_gke.pool.counts import check_counts
 from gpukube_gke.pool.fields import LATEST, OPT_OUT_LABEL, SYSTEM_TAINTS, image_of, is_operated, runs_own_plugin
 from gpukube_gke.pool.marks import FORM
 from gpukube_gke.pool.native import check_native
 from gpukube_gke.rules.capacity import check_reserved
 from gpukube_gke.rules.combinations import check_combinations
+from gpukube_gke.rules.node_settings import check_node_settings
 from gpukube_gke.rules.places import check_places
 from gpukube_gke.rules.sharing import check_shared
 from gpukube_gke.rules.upgrades import check_upgrade
@@ -39,41 +42,12 @@ IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engi
 _AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provisioning
 _MIN_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
 _MAX_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
-_HYPERDISK: Final = ("hyperdisk-balanced",)
-_PERSISTENT: Final = ("pd-standard", "pd-ssd", "pd-balanced")
-_DISK_TYPES: Final = (*_PERSISTENT, *_HYPERDISK)
-"""Types of boot disks; not Hyperdisk Extreme, ML, Throughput (docs: compute/docs/disks/hyperdisks, "Limitations")."""
-_ONLY_HYPERDISK: Final = re.compile(r"a3-ultragpu-.*|a4-.*|a4x-.*|g4-.*")
-"""Machines that cannot boot from a Persistent Disk (GKE cluster autoscaler, machinetypes)."""
-_NO_HYPERDISK: Final = ("n1-", "custom-")
-"""Machines that cannot boot from Hyperdisk Balanced (cloudfoundry/bosh-google-cpi-release#388)."""
 _MAX_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
 _TAG_CHARACTERS: Final = re.compile(r"[\w-]{0,63}")  # docs: compute/docs/labeling-resources
 _MAX_TAGS: Final = 64  # docs: compute/docs/labeling-resources
 _DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 """Label that makes the autoscaler count ResourceSlices instead of nvidia.com/gpu (GKE cluster autoscaler, labels)."""
 _FEW_PODS: Final = 8
-_SYSTEM_LABELS: Final = frozenset(
-    f"cloud.google.com/{name}"
-    for name in (
-        "gke-accelerator",
-        "gke-accelerator-count",
-        "gke-gpu-partition-size",
-        "gke-gpu-sharing-strategy",
-        "gke-max-shared-clients-per-gpu",
-        "gke-gpu-driver-version",
-        "gke-nodepool",
-        "gke-spot",
-        "gke-preemptible",
-        "gke-provisioning",
-        "gke-flex-start",
-        "gke-placement-group",
-        "machine-family",
-        "gke-os-distribution",
-        "gke-max-pods-per-node",
-    )
-)
-"""Labels that GKE writes itself (GKE cluster autoscaler, labels)."""
 
 
 def check_target(target: Target) -> list[Finding]:
@@ -128,11 +102,7 @@ def _disk(target: Target) -> Iterator[Finding]:
     if size is not None and size > _MAX_DISK_GIB:
         message = f"disk.sizeGiB is {size}, more than GKE allows"
         yield Finding("gke-disk-size", target.locator.at("disk.sizeGiB"), message, fix=f"write {_MAX_DISK_GIB} or less")
-    choices: tuple[str, ...] = _DISK_TYPES
-    if _ONLY_HYPERDISK.fullmatch(target.machine.name):
-        choices = _HYPERDISK
-    elif target.machine.name.startswith(_NO_HYPERDISK):
-        choices = _PERSISTENT
+    choices = boot_disk_types(target.machine.name)
     if kind is not None and kind not in choices:
         message = f'disk.type is "{kind}", which {target.machine.name} cannot boot from'
         fix = f"write {' or '.join(choices)}"
@@ -153,7 +123,7 @@ def _spot(target: Target) -> Iterator[Finding]:
 def _labels(target: Target) -> Iterator[Finding]:
     for key in target.labels:
         prefix, _, name = key.rpartition("/")
-        if key in _SYSTEM_LABELS:
+        if key in SYSTEM_LABELS:
             yield Finding(
                 "gke-label",
                 _at(target, "labels", key),
@@ -315,4 +285,5 @@ _CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     _tags,
     _driver,
     _driver_version,
+    check_node_settings,
 )

@@ -7,17 +7,19 @@ In scope: a table of combinations. Out of scope: single fields (`pool.native`), 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.errors import Finding
 from gpukube_gke.facts.local_ssd import explain_local_ssd
 from gpukube_gke.pool.fields import runs_own_plugin
-from gpukube_gke.pool.native import flatten_native
-from gpukube_gke.pool.purchase import AFFINITY, is_flex_start, is_queued, is_short_lived, reservation_form
+from gpukube_gke.pool.members import RIVALS
+from gpukube_gke.pool.native import NATIVE, flatten_native
+from gpukube_gke.pool.purchase import AFFINITY, is_flex_start, is_short_lived, reservation_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from gpukube.core.values import Target
 
@@ -46,20 +48,13 @@ class _Clash:
 
 
 _TOOLKIT: Final = "GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool"
-_COMPACT: Final = "placementPolicy.type"
 _STRATEGY: Final = "upgradeSettings.strategy"
+_BLUE_GREEN: Final = "upgradeSettings.blueGreenSettings"
 _SCOPES: Final = "config.oauthScopes"
 _EPHEMERAL: Final = "config.ephemeralStorageLocalSsdConfig.localSsdCount"
 _BLOCK: Final = "config.localNvmeSsdBlockConfig.localSsdCount"
 _FETCHING: Final = ("devstorage.read_only", "devstorage.read_write", "devstorage.full_control", "cloud-platform")
 """Scopes that let a node read Cloud Storage, which has the driver (docs: kubernetes-engine/how-to/gpus)."""
-_MAX_COMPACT: Final = (("a2-", 150), ("a3-", 96), ("a4-", 1500), ("g4-", 1500))
-"""Machines -> maximum nodes of a compact pool (GKE cluster autoscaler)."""
-
-
-def _too_many_compact(target: Target, _: Fields) -> bool:
-    limits = [number for prefix, number in _MAX_COMPACT if target.machine.name.startswith(prefix)]
-    return bool(limits) and target.nodes.maximum > limits[0]
 
 
 def _is_driverless(target: Target) -> bool:
@@ -79,6 +74,15 @@ _TABLE: Final = (
         message="needs gVNIC",
         fix="add config.gvnic.enabled: true",
         source="google.container.v1 FastSocket",
+    ),
+    _Clash(
+        path="config.secondaryBootDisks",
+        when=lambda _, fields: (
+            bool(fields["config.secondaryBootDisks"]) and not fields.get("config.gcfsConfig.enabled")
+        ),
+        message="needs image streaming",
+        fix="add config.gcfsConfig.enabled: true",
+        source="hashicorp/terraform-provider-google website/docs/r/container_cluster (secondary_boot_disks)",
     ),
     _Clash(
         path="management.autoRepair",
@@ -127,48 +131,6 @@ _TABLE: Final = (
         source="docs: kubernetes-engine/concepts/dws",
     ),
     _Clash(
-        path=_COMPACT,
-        when=lambda target, _: len(target.zones) > 1,
-        message="is COMPACT, which needs one zone",
-        fix="write one zone",
-        source=_TOOLKIT,
-    ),
-    _Clash(
-        path=_COMPACT,
-        when=lambda _, fields: fields.get(_STRATEGY) == "BLUE_GREEN",
-        message="is COMPACT, which excludes upgrades of strategy BLUE_GREEN",
-        fix="write upgradeSettings.strategy: SURGE",
-        source=_TOOLKIT,
-    ),
-    _Clash(
-        path=_COMPACT,
-        when=lambda target, _: is_queued(target),
-        message="is COMPACT, which excludes queued provisioning",
-        fix="remove it",
-        source="GoogleCloudPlatform/cluster-toolkit#3582",
-    ),
-    _Clash(
-        path=_COMPACT,
-        when=lambda target, _: is_flex_start(target) and not target.machine.name.startswith(("a3-ultragpu-", "a4-")),
-        message="is COMPACT, which flex-start supports on a3-ultragpu and a4 only",
-        fix="remove it",
-        source="GoogleCloudPlatform/cluster-toolkit#5737",
-    ),
-    _Clash(
-        path=_COMPACT,
-        when=lambda target, _: target.machine.name.startswith(("n1-", "custom-")),
-        message="is COMPACT, which N1 machines do not support",
-        fix="remove it, or write a machine of g2, a2 or later",
-        source="Compute Engine: Placement policy is not applicable to machine type (dstackai/dstack#2591)",
-    ),
-    _Clash(
-        path=_COMPACT,
-        when=_too_many_compact,
-        message="is COMPACT, which does not support so many nodes",
-        fix="request at most 150 nodes of a2, 96 of a3, 1500 of a4 and g4",
-        source="GKE cluster autoscaler, placement",
-    ),
-    _Clash(
         path=_STRATEGY,
         when=lambda target, fields: fields[_STRATEGY] != "SHORT_LIVED" and is_short_lived(target),
         message="is not for flex-start and queued nodes, which are upgraded when they end",
@@ -183,6 +145,25 @@ _TABLE: Final = (
         fix="write SURGE",
         source="google.container.v1 NodePoolUpdateStrategy.SHORT_LIVED",
         severity="warning",
+    ),
+    _Clash(
+        path=f"{_BLUE_GREEN}.autoscaledRolloutPolicy.waitForDrainDuration",
+        when=lambda target, _: not target.nodes.autoscaled,
+        message="is only for autoscaled pools",
+        fix="write standardRolloutPolicy instead, or nodes.autoscaling",
+        source="google.container.v1 BlueGreenSettings.autoscaled_rollout_policy",
+    ),
+    *(
+        _Clash(
+            path=path,
+            when=lambda _, fields: fields.get(_STRATEGY) != "BLUE_GREEN",
+            message="has no effect without the strategy BLUE_GREEN",
+            fix="write upgradeSettings.strategy: BLUE_GREEN too",
+            source="google.container.v1 UpgradeSettings.blue_green_settings",
+            severity="warning",
+        )
+        for path in NATIVE
+        if path.startswith(_BLUE_GREEN)
     ),
     *(
         _Clash(
@@ -260,6 +241,19 @@ def check_combinations(target: Target) -> Iterator[Finding]:
     for path in (_EPHEMERAL, _BLOCK):
         if path in fields and (fix := explain_local_ssd(target.machine.name, fields[path])):
             yield _found(target, path, f"is {fields[path]}, which {target.machine.name} does not have", fix, "error")
+    for path, names in _rivals(target.native):
+        yield _found(target, path, f"is set together with {names}: GKE accepts only one", "keep one of them", "error")
+
+
+def _rivals(message: Mapping[str, object], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the first of several members that exclude each other, by its path, and the others."""
+    for group in RIVALS:
+        first, *others = [name for name in group if name in message] or [""]
+        if others:
+            yield f"{above}{first}", " and ".join(others)
+    for name, value in message.items():
+        if isinstance(value, Mapping):
+            yield from _rivals(value, f"{above}{name}.")
 
 
 def _found(target: Target, path: str, message: str, fix: str, severity: Literal["error", "warning"]) -> Finding:

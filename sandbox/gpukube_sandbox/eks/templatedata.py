@@ -27,27 +27,13 @@ TAG_SPECIFICATIONS = Member(
 )
 
 _VOLUME = _texts(
-    "Encrypted DeleteOnTermination Iops KmsKeyId SnapshotId VolumeSize VolumeType Throughput VolumeInitializationRate "
-    "EbsCardIndex"
+    "Encrypted DeleteOnTermination Iops KmsKeyId SnapshotId VolumeSize VolumeType Throughput VolumeInitializationRate"
 )
 _CARD = (
     *_texts(
         "AssociateCarrierIpAddress AssociatePublicIpAddress DeleteOnTermination Description DeviceIndex InterfaceType "
         "Ipv6AddressCount NetworkInterfaceId PrivateIpAddress SecondaryPrivateIpAddressCount SubnetId NetworkCardIndex "
-        "Ipv4PrefixCount Ipv6PrefixCount PrimaryIpv6 EnaQueueCount"
-    ),
-    Member(
-        "ConnectionTrackingSpecification",
-        "structure",
-        members=_texts("TcpEstablishedTimeout UdpStreamTimeout UdpTimeout"),
-    ),
-    Member(
-        "EnaSrdSpecification",
-        "structure",
-        members=(
-            Member("EnaSrdEnabled"),
-            Member("EnaSrdUdpSpecification", "structure", members=_texts("EnaSrdUdpEnabled")),
-        ),
+        "Ipv4PrefixCount Ipv6PrefixCount PrimaryIpv6"
     ),
     Member("Groups", "texts", "SecurityGroupId", "groupSet", "groupId"),
 )
@@ -73,8 +59,8 @@ TEMPLATE_DATA: tuple[Member, ...] = (
         "Placement",
         "structure",
         members=_texts(
-            "AvailabilityZone AvailabilityZoneId Affinity GroupName HostId Tenancy SpreadDomain HostResourceGroupArn "
-            "PartitionNumber GroupId"
+            "AvailabilityZone Affinity GroupName HostId Tenancy SpreadDomain HostResourceGroupArn PartitionNumber "
+            "GroupId"
         ),
     ),
     TAG_SPECIFICATIONS,
@@ -86,7 +72,7 @@ TEMPLATE_DATA: tuple[Member, ...] = (
         members=(Member("MarketType"), Member("SpotOptions", "structure", members=_SPOT)),
     ),
     Member("CreditSpecification", "structure", members=_texts("CpuCredits")),
-    Member("CpuOptions", "structure", members=_texts("CoreCount ThreadsPerCore AmdSevSnp NestedVirtualization")),
+    Member("CpuOptions", "structure", members=_texts("CoreCount ThreadsPerCore AmdSevSnp")),
     Member(
         "CapacityReservationSpecification",
         "structure",
@@ -107,13 +93,5 @@ TEMPLATE_DATA: tuple[Member, ...] = (
         "structure",
         members=_texts("HostnameType EnableResourceNameDnsARecord EnableResourceNameDnsAAAARecord"),
     ),
-    Member(
-        "LicenseSpecifications",
-        "list",
-        "LicenseSpecification",
-        "licenseSet",
-        members=_texts("LicenseConfigurationArn"),
-    ),
-    Member("NetworkPerformanceOptions", "structure", members=_texts("BandwidthWeighting")),
     Member("MaintenanceOptions", "structure", members=_texts("AutoRecovery")),
 )

@@ -122,6 +122,8 @@ def fill_defaults(pool: wire.NodePool, version: str, locations: list[str], chann
     _fill_disk(config, machine.disk_type if machine else "pd-balanced")
     config.service_account = config.service_account or "default"
     config.metadata.setdefault("disable-legacy-endpoints", "true")
+    if "shielded_instance_config" not in config:  # a GET of a pool of GKE 1.33, recorded by cloud-barista in 2026
+        config.shielded_instance_config.enable_integrity_monitoring = True
     if not config.oauth_scopes:
         config.oauth_scopes.extend(_LOGGING_SCOPES)
     config.resource_labels.setdefault("goog-gke-node-pool-provisioning-model", "spot" if config.spot else "on-demand")

@@ -134,11 +134,14 @@ def _change_upgrade(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) ->
 
 
 def _change_network(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
-    """Change whether nodes are private; ranges are only for creation (magic-modules, ForceNew of network_config)."""
+    """Change whether nodes are private, and their bandwidth; ranges are for creation (magic-modules, ForceNew)."""
     sent = request.node_network_config
     if sent.create_pod_range or sent.pod_range or sent.pod_ipv4_cidr_block:
         raise bad("Pod ranges of a node pool cannot be changed.")
-    pool.network_config.enable_private_nodes = sent.enable_private_nodes
+    if "enable_private_nodes" in sent:
+        pool.network_config.enable_private_nodes = sent.enable_private_nodes
+    if "network_performance_config" in sent:
+        pool.network_config.network_performance_config = sent.network_performance_config
 
 
 def _change_accelerators(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:
@@ -175,6 +178,8 @@ def _change_machine(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) ->
     config.disk_size_gb = request.disk_size_gb or boot.size_gb or config.disk_size_gb
     config.boot_disk.disk_type = config.disk_type
     config.boot_disk.size_gb = config.disk_size_gb
+    config.boot_disk.provisioned_iops = boot.provisioned_iops or config.boot_disk.provisioned_iops
+    config.boot_disk.provisioned_throughput = boot.provisioned_throughput or config.boot_disk.provisioned_throughput
 
 
 def _change_confidential(pool: wire.NodePool, request: wire.UpdateNodePoolRequest) -> None:

@@ -99,7 +99,7 @@ def differing(edit: Edit) -> list[str]:
 
 
 def leaves(node: object, path: str = "") -> Iterator[tuple[str, object]]:
-    if isinstance(node, dict) and node and path not in ("labels", "tags"):
+    if isinstance(node, dict) and node and path not in ("labels", "tags", "gke.config.resourceManagerTags.tags"):
         for key, value in node.items():
             yield from leaves(value, f"{path}.{key}" if path else key)
     else:

@@ -70,6 +70,22 @@ def flexible(run_s: int | None = None) -> Capacity:
     return Capacity("reserved", None, Reservation("flexStart", max_run_s=run_s))
 
 
+FAST = Disk(200, "hyperdisk-balanced", 6000, 500)
+KEY = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
+KUBELET: dict[str, object] = {
+    "cpuManagerPolicy": "static",
+    "topologyManagerPolicy": "restricted",
+    "topologyManagerScope": "pod",
+    "memoryManagerPolicy": "Static",
+    "podPidsLimit": 4096,
+    "cpuCFSQuota": OFF,
+    "cpuCFSQuotaPeriod": "10ms",
+    "imageGCHighThresholdPercent": 70,
+    "imageGCLowThresholdPercent": 60,
+    "containerLogMaxSize": "50Mi",
+    "containerLogMaxFiles": 3,
+    "allowedUnsafeSysctls": ("net.core.somaxconn", "kernel.msg*"),
+}
 BASE = replace(gke_target("g2-standard-8", zones=(A,), name="edited", pool="edited"), labels={"team": "vision"})
 
 
@@ -283,6 +299,56 @@ INTENT: dict[str, Edit] = {
         "driver.version", "disruptive", GPUS, before={"driver_version": "latest"}, driver_version=""
     ),
     "devicePlugin": edit("devicePlugin", "replace", before={"driver_owner": "none"}, plugin_owner="none"),
+    "network.highSpeed": edit(
+        "network.highSpeed",
+        "replace",
+        before={"machine": require_machine("gke", "a3-ultragpu-8g"), "capacity": reserved("reservation", "ours")},
+        high_speed=True,
+    ),
+    "placement": edit("placement", "replace", placement="compact"),
+    "placement, a policy": edit("placement", "replace", before={"placement": "compact"}, placement="near"),
+    "disk.iops": edit(
+        "disk.iops", "disruptive", "config.bootDisk", before={"disk": FAST}, disk=replace(FAST, iops=9000)
+    ),
+    "disk.throughput": edit(
+        "disk.throughput", "disruptive", "config.bootDisk", before={"disk": FAST}, disk=replace(FAST, throughput=700)
+    ),
+    "disk.kmsKey": edit("disk.kmsKey", "replace", disk=Disk(None, None, kms_key=KEY)),
+    "localStorage": edit("localStorage", "replace", local_storage="ephemeral"),
+    "localStorage, raw": edit("localStorage", "replace", before={"local_storage": "ephemeral"}, local_storage="raw"),
+    "confidential": edit(
+        "confidential",
+        "replace",
+        before={"machine": require_machine("gke", "a3-highgpu-1g"), "capacity": Capacity("spot")},
+        confidential=True,
+    ),
+    **{
+        f"kubelet.{name}": edit(f"kubelet.{name}", "disruptive", "config.kubeletConfig", kubelet={name: value})
+        for name, value in KUBELET.items()
+    },
+    "kubelet, beside others": edit(
+        "kubelet.podPidsLimit",
+        "disruptive",
+        "config.kubeletConfig.podPidsLimit",
+        before={"kubelet": {"cpuManagerPolicy": "static", "podPidsLimit": 2048}},
+        kubelet={"cpuManagerPolicy": "static", "podPidsLimit": 4096},
+    ),
+    "sysctls": edit(
+        "sysctls[net.core.somaxconn]",
+        "disruptive",
+        "config.linuxNodeConfig.sysctls.net.core.somaxconn",
+        row="sysctls[*]",
+        before={"sysctls": {"vm.max_map_count": "262144"}},
+        sysctls={"vm.max_map_count": "262144", "net.core.somaxconn": "4096"},
+    ),
+    "hugepages.2Mi": edit("hugepages.2Mi", "disruptive", "config.linuxNodeConfig", hugepages={"2Mi": 512}),
+    "hugepages.1Gi": edit(
+        "hugepages.1Gi",
+        "disruptive",
+        "config.linuxNodeConfig.hugepages.hugepageSize1g",
+        before={"hugepages": {"2Mi": 512}},
+        hugepages={"2Mi": 512, "1Gi": 2},
+    ),
 }
 
 
@@ -317,7 +383,76 @@ GVNIC: dict[str, object] = {"config": {"gvnic": {"enabled": True}}}
 OWN_RANGE: dict[str, object] = {"networkConfig": {"createPodRange": True}}
 BEST_EFFORT: dict[str, object] = {"bestEffortProvisioning": {"enabled": True}}
 PATIENT: dict[str, object] = {"nodeDrainConfig": {"respectPdbDuringNodePoolDeletion": True}}
+STREAMED: dict[str, object] = {"config": {"gcfsConfig": {"enabled": True}}}
 CACHE = {"diskImage": "projects/p/global/images/models", "mode": "CONTAINER_IMAGE_CACHE"}
+CONTAINERD = "config.containerdConfig"
+SECRET = "projects/p/secrets/ca/versions/1"
+BLUE_GREEN = "upgradeSettings.blueGreenSettings"
+GREEN: dict[str, object] = {"upgradeSettings": {"strategy": "BLUE_GREEN"}}
+AT_CREATION: dict[str, object] = {
+    "networkConfig.subnetwork": "projects/p/regions/us-central1/subnetworks/nodes",
+    "networkConfig.podCidrOverprovisionConfig.disable": ON,
+    "networkConfig.additionalPodNetworkConfigs": [{"subnetwork": "s", "secondaryPodRange": "r"}],
+    "config.enableConfidentialStorage": ON,
+    "config.ephemeralStorageLocalSsdConfig.dataCacheCount": 1,
+    "config.localSsdEncryptionMode": "EPHEMERAL_KEY_ENCRYPTION",
+    "config.nodeGroup": "g",
+    "config.soleTenantConfig.nodeAffinities": [{"key": "k", "operator": "IN", "values": ["v"]}],
+    "config.soleTenantConfig.minNodeCpus": 4,
+    "config.advancedMachineFeatures.enableNestedVirtualization": ON,
+    "config.advancedMachineFeatures.performanceMonitoringUnit": "STANDARD",
+}
+SPOT: dict[str, object] = {"capacity": Capacity("spot")}
+SHUTDOWN: dict[str, object] = {**SPOT, "native": nested("config.kubeletConfig.shutdownGracePeriodSeconds", 120)}
+OF_KUBELET: tuple[tuple[str, object, dict[str, object]], ...] = (
+    ("insecureKubeletReadonlyPortEnabled", ON, {}),
+    ("imageMinimumGcAge", "1m", {}),
+    ("imageMaximumGcAge", "10m", {}),
+    *(
+        (f"{message}.{signal}", value, {})
+        for message, value in (
+            ("evictionSoft", "10%"), ("evictionSoftGracePeriod", "1m"), ("evictionMinimumReclaim", "5%"),
+        )
+        for signal in (
+            "memoryAvailable", "nodefsAvailable", "nodefsInodesFree", "imagefsAvailable", "imagefsInodesFree",
+            "pidAvailable",
+        )
+    ),
+    ("evictionMaxPodGracePeriodSeconds", 60, {}),
+    ("maxParallelImagePulls", 5, {}),
+    ("singleProcessOomKill", ON, {}),
+    ("crashLoopBackOff.maxContainerRestartPeriod", "60s", {}),
+    ("shutdownGracePeriodSeconds", 30, SPOT),
+    ("shutdownGracePeriodCriticalPodsSeconds", 30, SHUTDOWN),
+)  # fmt: skip
+OF_LINUX: dict[str, object] = {
+    "cgroupMode": "CGROUP_MODE_V2",
+    "transparentHugepageEnabled": "TRANSPARENT_HUGEPAGE_ENABLED_ALWAYS",
+    "transparentHugepageDefrag": "TRANSPARENT_HUGEPAGE_DEFRAG_DEFER",
+    "customNodeInit.initScript.gcsUri": "gs://scripts/init.sh",
+    "customNodeInit.initScript.gcsGeneration": 7,
+    "customNodeInit.initScript.args": ["--fast"],
+    "customNodeInit.initScript.gcpSecretManagerSecretUri": SECRET,
+    "swapConfig.enabled": ON,
+    "swapConfig.encryptionConfig.disabled": ON,
+    "swapConfig.bootDiskProfile.swapSizeGib": 8,
+    "swapConfig.bootDiskProfile.swapSizePercent": 10,
+    "swapConfig.ephemeralLocalSsdProfile.swapSizeGib": 8,
+    "swapConfig.ephemeralLocalSsdProfile.swapSizePercent": 10,
+    "swapConfig.dedicatedLocalSsdProfile.diskCount": 1,
+    "nodeKernelModuleLoading.policy": "ENFORCE_SIGNED_MODULES",
+    "accurateTimeConfig.enablePtpKvmTimeSync": ON,
+    "nodeVfioConfig.dmaEntryLimit": 65535,
+    "diskIoScheduler.nodeSystemIoScheduler": "none",
+    "diskIoScheduler.nodeAttachedDiskIoScheduler": "mq-deadline",
+}
+SOAKS: dict[str, object] = {
+    "standardRolloutPolicy.batchPercentage": 0.5,
+    "standardRolloutPolicy.batchNodeCount": 2,
+    "standardRolloutPolicy.batchSoakDuration": "60s",
+    "autoscaledRolloutPolicy.waitForDrainDuration": "3600s",
+    "nodePoolSoakDuration": "600s",
+}
 NATIVE_EDITS: tuple[Edit, ...] = (
     native_edit("management.autoUpgrade", "in-place", OFF),
     native_edit("management.autoRepair", "in-place", OFF),
@@ -342,14 +477,11 @@ NATIVE_EDITS: tuple[Edit, ...] = (
     native_edit("nodeDrainConfig.pdbTimeoutDuration", "in-place", "600s", native=PATIENT),
     native_edit("nodeDrainConfig.graceTerminationDuration", "in-place", "60s"),
     native_edit("networkConfig.additionalNodeNetworkConfigs", "replace", [{"network": "gpu-net", "subnetwork": "gpu"}]),
-    native_edit("networkConfig.acceleratorNetworkProfile", "replace", "auto"),
     native_edit("config.advancedMachineFeatures.threadsPerCore", "replace", 1),
-    native_edit("config.secondaryBootDisks", "replace", [CACHE]),
+    native_edit("config.secondaryBootDisks", "replace", [CACHE], native=STREAMED),
     native_edit("networkConfig.createPodRange", "replace", ON),
     native_edit("networkConfig.podRange", "replace", "pods"),
     native_edit("networkConfig.podIpv4CidrBlock", "replace", "10.0.0.0/20", native=OWN_RANGE),
-    native_edit("placementPolicy.type", "replace", "COMPACT"),
-    native_edit("placementPolicy.policyName", "replace", "near"),
     native_edit("bestEffortProvisioning.enabled", "replace", ON),
     native_edit("bestEffortProvisioning.minProvisionNodes", "replace", 1, native=BEST_EFFORT),
     native_edit("config.serviceAccount", "replace", "sa@ml-prod.iam.gserviceaccount.com"),
@@ -362,7 +494,46 @@ NATIVE_EDITS: tuple[Edit, ...] = (
     native_edit("config.shieldedInstanceConfig.enableSecureBoot", "replace", ON),
     native_edit("config.shieldedInstanceConfig.enableIntegrityMonitoring", "replace", ON),
     native_edit("config.gpuDirectConfig.gpuDirectStrategy", "replace", "RDMA"),
-    native_edit("config.bootDiskKmsKey", "replace", "projects/p/locations/l/keyRings/r/cryptoKeys/k"),
+    *(native_edit(path, "replace", value) for path, value in AT_CREATION.items()),
+    Edit(
+        BASE,
+        replace(BASE, native={"config": {"metadata": {"owner": "me"}}}),
+        "gke.config.metadata.*",
+        "gke.config.metadata.owner",
+        "replace",
+        (),
+    ),
+    *(
+        native_edit(f"config.kubeletConfig.{path}", "disruptive", value, "config.kubeletConfig", **more)
+        for path, value, more in OF_KUBELET
+    ),
+    *(
+        native_edit(f"config.linuxNodeConfig.{path}", "disruptive", value, "config.linuxNodeConfig")
+        for path, value in OF_LINUX.items()
+    ),
+    native_edit("config.containerdConfig.privateRegistryAccessConfig.enabled", "disruptive", ON, CONTAINERD),
+    native_edit(
+        "config.containerdConfig.privateRegistryAccessConfig.certificateAuthorityDomainConfig",
+        "disruptive",
+        [{"fqdns": ["r.example.com"], "gcpSecretManagerCertificateConfig": {"secretUri": SECRET}}],
+        CONTAINERD,
+        native=nested("config.containerdConfig.privateRegistryAccessConfig.enabled", value=True),
+    ),
+    native_edit("config.containerdConfig.writableCgroups.enabled", "disruptive", ON, CONTAINERD),
+    native_edit(
+        "config.containerdConfig.registryHosts",
+        "disruptive",
+        [{"server": "r.example.com", "hosts": [{"host": "m.example.com", "overridePath": True}]}],
+        CONTAINERD,
+    ),
+    native_edit("config.resourceManagerTags.tags", "disruptive", {"tagKeys/1": "tagValues/2"}),
+    native_edit("config.storagePools", "disruptive", ["projects/p/zones/us-central1-a/storagePools/s"]),
+    native_edit("networkConfig.networkPerformanceConfig.totalEgressBandwidthTier", "disruptive", "TIER_1"),
+    native_edit("maintenancePolicy.exclusionUntilEndOfSupport.enabled", "in-place", ON, "maintenancePolicy"),
+    *(
+        native_edit(f"{BLUE_GREEN}.{path}", "in-place", value, BLUE_GREEN, native=GREEN, nodes=scaled(0, 3))
+        for path, value in SOAKS.items()
+    ),
 )
 EDITS: dict[str, Edit] = INTENT | {one.row: one for one in NATIVE_EDITS}
 """Name -> edit. The names begin with the row."""

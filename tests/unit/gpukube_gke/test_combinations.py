@@ -10,7 +10,7 @@ from gpukube.core.values import Capacity, Nodes
 from gpukube.gpu.catalog import machines
 from gpukube_gke.facts.local_ssd import explain_local_ssd
 from gpukube_gke.rules.combinations import check_combinations
-from tests.unit.gpukube_gke.edits import merged, nested
+from tests.unit.gpukube_gke.edits import CACHE, STREAMED, merged, nested
 from tests.unit.gpukube_gke.targets import PROVIDER, gke_target, reserved
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ QUEUED = {"nodes": FROM_ZERO, "capacity": reserved("queued")}
 OURS = {"zones": (A,), "capacity": reserved("reservation", "ours")}
 SCOPE = "https://www.googleapis.com/auth/"
 AFFINITY = "config.reservationAffinity.consumeReservationType"
-COMPACT = nested("placementPolicy.type", "COMPACT")
+GREEN = nested("upgradeSettings.strategy", "BLUE_GREEN")
+WAIT = "upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy.waitForDrainDuration"
+BATCHES = "upgradeSettings.blueGreenSettings.standardRolloutPolicy"
 EPHEMERAL = "config.ephemeralStorageLocalSsdConfig.localSsdCount"
 BLOCK = "config.localNvmeSsdBlockConfig.localSsdCount"
 SECURE = nested("config.shieldedInstanceConfig.enableSecureBoot", value=True)
@@ -48,12 +50,11 @@ GOOD = {
     "no reservation for Spot": pool(nested(AFFINITY, "NO_RESERVATION"), capacity=Capacity("spot")),
     "any reservation": pool(nested(AFFINITY, "ANY_RESERVATION")),
     "a run that ends": pool(nested("config.maxRunDuration", "3600s")),
-    "compact in one zone": pool(COMPACT, zones=(A,)),
-    "compact flex-start of H200": pool(COMPACT, "a3-ultragpu-8g", **FLEX),
-    "compact, as many as there may be": pool(COMPACT, nodes=fixed(150)),
-    "compact, machines without a limit": pool(COMPACT, "g2-standard-8", nodes=fixed(500)),
     "policy of an autoscaled pool": pool(nested("autoscaling.locationPolicy", "ANY"), nodes=FROM_ZERO),
     "delay of an autoscaled pool": pool(nested("config.consolidationDelay", "600s"), nodes=FROM_ZERO),
+    "an image cache": pool(merged(STREAMED, nested("config.secondaryBootDisks", [CACHE]))),
+    "batches of one node": pool(merged(GREEN, nested(f"{BATCHES}.batchNodeCount", 1))),
+    "drained before the scale-down": pool(merged(GREEN, nested(WAIT, "60s")), nodes=FROM_ZERO),
     "blue and green": pool(nested("upgradeSettings.strategy", "BLUE_GREEN")),
     "short-lived flex-start": pool(nested("upgradeSettings.strategy", "SHORT_LIVED"), **FLEX),
     "a range of its own": pool({"networkConfig": {"createPodRange": True, "podIpv4CidrBlock": "/21"}}),
@@ -91,22 +92,18 @@ BAD = {
     "a run besides that of flex-start": (
         pool(nested("config.maxRunDuration", "3600s"), **FLEX), "write maxRunDuration under capacity.reserved.gke",
     ),
-    "compact in two zones": (pool(COMPACT, zones=(A, B), nodes=fixed(2)), "write one zone"),
-    "compact and blue-green": (
-        pool({**COMPACT, "upgradeSettings": {"strategy": "BLUE_GREEN"}}), "strategy: SURGE",
-    ),
-    "compact and queued": (pool(COMPACT, **QUEUED), "remove it"),
-    "compact flex-start of A100": (pool(COMPACT, **FLEX), "remove it"),
-    "compact N1": (gke_target("n1-standard-8", ("T4", 1), native=COMPACT), "a machine of g2, a2 or later"),
-    "compact, one too many A100": (pool(COMPACT, nodes=fixed(151)), "150 nodes of a2"),
-    "compact, one too many H100": (pool(COMPACT, "a3-highgpu-8g", nodes=fixed(97)), "96 of a3"),
-    "compact, one too many RTX": (
-        pool(COMPACT, "g4-standard-48", zones=(A,), nodes=Nodes(0, 0, 1501, autoscaled=True)), "1500 of a4 and g4",
-    ),
     "scopes without the storage": (
         pool(nested("config.oauthScopes", [f"{SCOPE}logging.write"])), "add the scope devstorage.read_only",
     ),
     "no scopes": (pool(nested("config.oauthScopes", [])), "add the scope devstorage.read_only"),
+    "batches twice": (
+        pool(merged(GREEN, nested(f"{BATCHES}.batchPercentage", 0.5), nested(f"{BATCHES}.batchNodeCount", 1))),
+        "keep one of them",
+    ),
+    "scale-down of a fixed size": (pool(merged(GREEN, nested(WAIT, "60s"))), "write standardRolloutPolicy instead"),
+    "an image cache without streaming": (
+        pool(nested("config.secondaryBootDisks", [CACHE])), "add config.gcfsConfig.enabled: true",
+    ),
     "disks twice": (pool(merged(nested(EPHEMERAL, 1), nested(BLOCK, 1))), "keep one of them"),
     "four disks of sixteen": (pool(nested(EPHEMERAL, 4), "a3-highgpu-8g"), "write 16"),
     "nine disks of eight": (pool(nested(BLOCK, 9)), "write 1 to 8"),
@@ -123,6 +120,7 @@ def test_fields_when_they_clash_are_told_with_the_way_out(target: Target, fix: s
 
 
 DOUBTFUL = {
+    "batches of no blue-green": pool(nested(f"{BATCHES}.batchNodeCount", 1)),
     "surge of flex-start": pool(nested("upgradeSettings.strategy", "SURGE"), **FLEX),
     "blue-green of queued": pool(nested("upgradeSettings.strategy", "BLUE_GREEN"), **QUEUED),
     "short-lived, on demand": pool(nested("upgradeSettings.strategy", "SHORT_LIVED")),

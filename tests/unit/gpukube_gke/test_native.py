@@ -12,11 +12,13 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from gpukube.core.fields import FieldPath
 from gpukube.spec.source.positions import parse_path
-from gpukube_gke.pool.native import MANAGED, NATIVE, REFUSED, Leaf, check_native, flatten_native
+from gpukube_gke.pool.native import MANAGED, NATIVE, REFUSED, check_native, flatten_native
 from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from gpukube_gke.pool.members import Leaf
 
 
 def sample(leaf: Leaf) -> object:
@@ -28,7 +30,15 @@ def sample(leaf: Leaf) -> object:
         "tags": ["x"],
         "seconds": "604800s",
         "range": "10.96.0.0/14",
-        "key": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
+        "subnetwork": "projects/p/regions/us-central1/subnetworks/s",
+        "share": 0.5,
+        "strs": ["x", "y"],
+        "map": {"tagKeys/1": "tagValues/2"},
+        "metadata": {"owner": "me"},
+        "pods": [{"subnetwork": "s", "secondaryPodRange": "r", "maxPodsPerNode": {"maxPodsPerNode": "32"}}],
+        "affinities": [{"key": "k", "operator": "IN", "values": ["v"]}],
+        "domains": [{"fqdns": ["r.example.com"], "gcpSecretManagerCertificateConfig": {"secretUri": "s"}}],
+        "registries": [{"server": "r.example.com", "hosts": [{"host": "m.example.com", "overridePath": True}]}],
         "networks": [{"network": "n", "subnetwork": "s"}, {"network": "m", "subnetwork": "t"}],
         "disks": [{"diskImage": "projects/p/global/images/i", "mode": "CONTAINER_IMAGE_CACHE"}],
     }
@@ -48,6 +58,11 @@ def networks(value: object) -> dict[str, object]:
 
 def disks(number: object) -> dict[str, object]:
     return {"config": {"ephemeralStorageLocalSsdConfig": {"localSsdCount": number}}}
+
+
+def batch(share: object) -> dict[str, object]:
+    policy = {"batchPercentage": share}
+    return {"upgradeSettings": {"blueGreenSettings": {"standardRolloutPolicy": policy}}}
 
 
 @pytest.mark.parametrize("path", NATIVE)
@@ -87,8 +102,21 @@ def test_tables_when_compared_share_no_field() -> None:
         ({"config": {"tags": "gpu"}}, "gke-native-value", "write a list"),
         ({"config": {"oauthScopes": ["cloud-platform"]}}, "gke-native-value", "a list of full scope URLs"),
         ({"config": {"minCpuPlatform": 1}}, "gke-native-value", "write a string"),
-        ({"config": {"bootDiskKmsKey": 1}}, "gke-native-value", "write projects/PROJECT"),
-        ({"config": {"bootDiskKmsKey": "k"}}, "gke-native-value", "write projects/PROJECT"),
+        ({"config": {"bootDiskKmsKey": "k"}}, "gke-native-managed", "write disk.kmsKey"),
+        ({"config": {"metadata": {"user-data": "x"}}}, "gke-native-value", "none of them reserved by GKE"),
+        ({"config": {"metadata": {"a.b": "x"}}}, "gke-native-value", "keys of letters, digits, - and _"),
+        ({"config": {"metadata": {"a": 1}}}, "gke-native-value", "a mapping of strings to strings"),
+        ({"config": {"metadata": "x"}}, "gke-native-value", "a mapping of strings to strings"),
+        ({"config": {"storagePools": "x"}}, "gke-native-value", "write a list of strings"),
+        ({"config": {"resourceManagerTags": {"tags": ["a"]}}}, "gke-native-value", "a mapping of strings"),
+        (
+            {"config": {"containerdConfig": {"registryHosts": [{"sever": "x"}]}}},
+            "gke-native-value",
+            "write a list of {",
+        ),
+        ({"config": {"soleTenantConfig": {"nodeAffinities": ["x"]}}}, "gke-native-value", "{key, operator, values}"),
+        (batch(1.5), "gke-native-value", "a number above 0, at most 1"),
+        (batch(share=True), "gke-native-value", "a number above 0, at most 1"),
         ({"networkConfig": {"podIpv4CidrBlock": "10.0.0.0"}}, "gke-native-value", "or a range size, such as /21"),
         ({"networkConfig": {"podIpv4CidrBlock": "/33"}}, "gke-native-value", "or a range size, such as /21"),
         ({"config": {"machine_type": "g2-standard-4"}}, "gke-native-unknown", "did you mean instanceType"),
@@ -127,8 +155,16 @@ def test_tables_when_compared_share_no_field() -> None:
         ({"version": "1.34"}, "gke-native-managed", "write kubernetesVersion"),
         ({"config": {"maxRunDuration": "7d"}}, "gke-native-value", "write seconds, such as 600s"),
         ({"config": {"consolidationDelay": "10m"}}, "gke-native-value", "write seconds"),
-        ({"config": {"kubeletConfig": {"cpuManagerPolicy": "static"}}}, "gke-native-refused", "remove it"),
-        ({"placementPolicy": {"type": "SPREAD"}}, "gke-native-value", "write COMPACT"),
+        (
+            {"config": {"kubeletConfig": {"cpuManagerPolicy": "static"}}},
+            "gke-native-managed",
+            "kubelet.cpuManagerPolicy",
+        ),
+        ({"placementPolicy": {"type": "COMPACT"}}, "gke-native-managed", "write placement"),
+        ({"networkConfig": {"acceleratorNetworkProfile": "auto"}}, "gke-native-managed", "write network.highSpeed"),
+        ({"config": {"linuxNodeConfig": {"sysctls": {"a": "1"}}}}, "gke-native-managed", "write sysctls"),
+        ({"config": {"labels": {"a": "1"}}}, "gke-native-managed", "write labels"),
+        ({"config": {"sandboxConfig": {"type": "GVISOR"}}}, "gke-native-refused", "remove it"),
     ],
 )
 def test_check_when_a_native_field_is_wrong_says_what_to_write(native: dict[str, object], code: str, fix: str) -> None:

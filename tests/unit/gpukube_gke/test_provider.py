@@ -75,22 +75,7 @@ def test_abilities_when_compared_with_the_features_judge_all() -> None:
         "sharing.mig.layout",
         "sharing.mig.mixed",
         "gpuTaint",
-        "disk.iops",
-        "disk.throughput",
-        "disk.encrypted",
-        "disk.kmsKey",
         "instanceTypes",
-        "network.highSpeed",
-        "placement.compact",
-        "placement.named",
-        "localStorage.ephemeral",
-        "localStorage.raw",
-        "kubelet",
-        "kubelet.topologyManagerScope",
-        "kubelet.memoryManagerPolicy",
-        "sysctls",
-        "hugepages",
-        "confidential",
     }
 
 

@@ -13,7 +13,8 @@ from gpukube.core.fields import COUNT, DRIVER, DRIVER_VERSION, GPU, IMAGE, TAINT
 from gpukube.core.resolve import GPU_TAINT
 from gpukube.core.values import Capacity, Disk, Nodes, Taint, Upgrade
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
-from gpukube_gke.pool.fields import ARM_TAINT, OPT_OUT_LABEL, UPDATE
+from gpukube_gke.pool.effects import UPDATE
+from gpukube_gke.pool.fields import ARM_TAINT, OPT_OUT_LABEL
 from gpukube_gke.pool.marks import FORM
 from gpukube_gke.pool.translate import CREATE, DELETE, needs_zone, with_zones
 from tests.builders import by_text, make_observed

@@ -25,7 +25,11 @@ def test_row_when_listed_says_what_how_and_by_whom(row: object) -> None:
 
 
 def test_native_rows_when_compared_with_the_table_are_the_same_fields() -> None:
-    assert {native_path(path) for path in NATIVE} == NATIVE_ROWS.keys()
+    assert {native_path(path) for path in NATIVE} == {_without_key(path) for path in NATIVE_ROWS}
+
+
+def _without_key(path: FieldPath) -> FieldPath:
+    return FieldPath(*path[:-1]) if path.key == "*" else path
 
 
 @pytest.mark.parametrize(
