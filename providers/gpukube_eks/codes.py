@@ -41,6 +41,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "eks-bottlerocket-driver": ("GPK434", "Bottlerocket's driver is too old for the GPU."),
     "eks-max-pods": ("GPK435", "A managed node allows fewer pods."),
     "eks-mig-reboot": ("GPK436", "Nodes reboot before they advertise MIG instances."),
+    "eks-efa-unused": ("GPK471", "Nodes have EFA interfaces that the pool does not use."),
     "eks-mig-coherent": ("GPK470", "EKS starts the machine in a mode without MIG."),
     "eks-spot-scarce": ("GPK437", "Spot machines of one scarce type are often interrupted."),
     "eks-reserved-zones": ("GPK438", "A reservation is in one zone, but the pool is in several."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
+from gpukube_eks.facts.fabric import efa_cards
 from gpukube_eks.facts.images import family_of
 from gpukube_eks.pool.purchase import is_block
 from gpukube_eks.pool.upgrades import has_surge
@@ -188,6 +189,21 @@ def _unavailable(target: Target) -> Iterator[Finding]:
         )
 
 
+def _unused_network(target: Target) -> Iterator[Finding]:
+    """Report training machines with several EFA interfaces that would exchange data over TCP."""
+    interfaces, shared = len(efa_cards(target.machine)), target.sharing.mig or target.sharing.slicing
+    several = interfaces > 1 and target.nodes.maximum > 1 and family_of(target.machine.name).startswith("p")
+    if several and not shared and not target.high_speed:
+        yield Finding(
+            "eks-efa-unused",
+            target.locator.at("network"),
+            f"each {target.machine.name} has {interfaces} EFA interfaces, and the pool uses none",
+            fix="write network: {highSpeed: true}; or silence this rule if no job uses GPUs of several nodes",
+            why="NCCL falls back to TCP, a fraction of the bandwidth (docs: eks/node-efa)",
+            severity="hint",
+        )
+
+
 CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _spot,
     _block_only,
@@ -198,4 +214,5 @@ CAPACITY_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _block,
     _surge,
     _unavailable,
+    _unused_network,
 )

@@ -145,8 +145,10 @@ def test_calls_when_read_keep_the_limits_that_only_the_documentation_tells(examp
             assert value
         # docs: eks/launch-templates, what a template and what a request beside it must not hold
         assert not {"diskSize", "remoteAccess"} & group.keys()
-        refused = {"ImageId", "IamInstanceProfile", "NetworkInterfaces", "SecurityGroupIds"}
-        assert not refused & data.keys()
+        assert not {"ImageId", "IamInstanceProfile", "SecurityGroupIds"} & data.keys()
+        interfaces = cast("list[Json]", data.get("NetworkInterfaces", []))
+        assert bool(interfaces) == desired.target.high_speed
+        assert not [one for one in interfaces if "SubnetId" in one]
         assert ("InstanceType" in data) != ("instanceTypes" in group)
 
 
