@@ -101,7 +101,7 @@ def _rows() -> tuple[_Row, ...]:
 _TITLES: Final = {row.role: row.title for row in _ROWS}
 _PLUGIN_IMAGE: Final = "k8s-device-plugin"
 _PLUGIN_IMAGES: Final = (_PLUGIN_IMAGE, "nvidia-gpu-device-plugin")
-_OTHERS_IMAGES: Final = ("aws-efa-k8s-device-plugin", "rocm/k8s-device-plugin")
+_OTHERS_IMAGES: Final = ("efa-k8s-device-plugin", "rocm/k8s-device-plugin")
 """Plugins of other devices whose images have a similar name: EFA interfaces, AMD GPUs."""
 _PUBLISHES_FROM: Final = (0, 19)
 _APP_LABELS: Final = ("app", "k8s-app", "name")
