@@ -534,8 +534,11 @@ def _changed(
         requested = ", ".join(str(c.change.field) for c in changes if c.row.kind == "replace")
         why = f"differs in {fields}; {requested} cannot change on a live pool"
         problems += [_protected(desired.target.where, "replaced")] if observed.protected else []
+        declared = desired
         desired, unmerged = carry_over(provider, desired, observed)
         problems += unmerged
+        if desired is not declared:
+            why = f"{why}; {provider.extras.carried(observed)}"
         calls = _calls_to_recreate(provider, desired, observed)
         return _plan(desired, observed, "replace", why, changes=changes, requests=calls, diagnostics=tuple(problems))
     calls = ()

@@ -146,6 +146,9 @@ class Extras:
     subscription, or project. Makes no call."""
     members: PoolMembers | None = None
     """Classifies every member of live pools, so that imports and replacements report each one that they lose."""
+    carried: Callable[[Observed], str] = staticmethod(lambda _: "")
+    """Describes what a replacement takes over from a live pool without a field of the spec, as a clause without values
+    that may be secret; "" for nothing."""
     managers: Callable[[Observed], tuple[Manager, ...]] = staticmethod(lambda _: ())
     """Returns other managers of a live pool, by signs in its API object. Such a tool can revert gpukube's changes, so
     the pool is adopted only on request."""

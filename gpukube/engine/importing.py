@@ -150,7 +150,9 @@ def _import_one(observed: Observed, plan: ClusterPlan, session: Session, owner: 
         f"{one.name} manages it ({one.sign}); to adopt it anyway: --adopt-managed --pool {observed.name}"
         for one in session.provider.extras.managers(observed)
     )
-    found = _Found(observed, imported, (*imported.comments, *managed))
+    carried = session.provider.extras.carried(observed)
+    comments = (*imported.comments, *managed, *([carried] if carried else []))
+    found = _Found(observed, imported, comments)
     if is_ours and (sharing := _sharing(observed, plan)):
         comment = "sharing is read from gpukube's release in the cluster"
         data = {**imported.data, "sharing": _merged_sharing(tree(imported.data, "sharing"), sharing)}

@@ -82,6 +82,7 @@ class EksExtras(Extras):
     upgrades = part(".pool.renewing:UPGRADES")
     policies = part(".rules.permissions:write_policies")
     managers = part(".pool.managers:managers_of")
+    carried = part(".pool.settings:describe_kept")
     chosen_fields = part(".pool.importing:chosen_fields")
     members = part(".pool.members:MEMBERS")
     check_coexistence = part(".rules.coexistence:check_coexistence")

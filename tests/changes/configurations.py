@@ -236,6 +236,19 @@ def _az(source: str, size: str, **body: object) -> Configuration:
     return Configuration(source, {**_AZ, "vmSize": size, **body})
 
 
+def _dns(protocol: str, destination: str) -> Json:
+    return {
+        "queryLogging": "Error",
+        "protocol": protocol,
+        "forwardDestination": destination,
+        "forwardPolicy": "Sequential",
+        "maxConcurrent": 1000,
+        "cacheDurationInSeconds": 3600,
+        "serveStaleDurationInSeconds": 3600,
+        "serveStale": "Verify",
+    }
+
+
 def _range(low: int, high: int) -> Json:
     return {"enableAutoScaling": True, "minCount": low, "maxCount": high}
 
@@ -270,6 +283,63 @@ AKS: Final[Mapping[str, Configuration]] = {
         osSKU="Ubuntu",
         gpuProfile={"driver": "None"},
     ),
+    "nodeconfig": _az(
+        f"{_AKS_DOCS}custom-node-configuration.md, linuxkubeletconfig.json and linuxosconfig.json",
+        _T4,
+        kubeletConfig={
+            "cpuManagerPolicy": "static",
+            "cpuCfsQuota": True,
+            "cpuCfsQuotaPeriod": "200ms",
+            "imageGcHighThreshold": 90,
+            "imageGcLowThreshold": 70,
+            "topologyManagerPolicy": "best-effort",
+            "allowedUnsafeSysctls": ["kernel.msg*", "net.*"],
+            "failSwapOn": False,
+        },
+        linuxOSConfig={
+            "transparentHugePageEnabled": "madvise",
+            "transparentHugePageDefrag": "defer+madvise",
+            "swapFileSizeMB": 1500,
+            "sysctls": {
+                "netCoreSomaxconn": 163849,
+                "netIpv4TcpTwReuse": True,
+                "netIpv4IpLocalPortRange": "32000 60000",
+            },
+        },
+    ),
+    "hostports": _az(
+        f"{_AKS_DOCS}use-node-public-ips.md",
+        _T4,
+        enableNodePublicIP=True,
+        networkProfile={
+            "allowedHostPorts": [
+                {"portStart": 80, "portEnd": 80, "protocol": "TCP"},
+                {"portStart": 40000, "portEnd": 60000, "protocol": "TCP"},
+                {"portStart": 53, "portEnd": 53, "protocol": "UDP"},
+            ],
+            "nodePublicIPTags": [{"ipTagType": "RoutingPreference", "tag": "Internet"}],
+        },
+    ),
+    "localdns": _az(
+        f"{_AKS_DOCS}localdns-custom.md",
+        _T4,
+        localDNSProfile={
+            "mode": "Required",
+            "vnetDNSOverrides": {
+                ".": _dns("PreferUDP", "VnetDNS"),
+                "cluster.local": _dns("ForceTCP", "ClusterCoreDNS"),
+            },
+            "kubeDNSOverrides": {".": _dns("PreferUDP", "ClusterCoreDNS")},
+        },
+    ),
+    "streaming": _az(f"{_AKS_DOCS}artifact-streaming.md", _T4, artifactStreamingProfile={"enabled": True}),
+    "motd": _az("azure-cli 2.91.0, az aks nodepool add --message-of-the-day", _T4, messageOfTheDay="aGVsbG8K"),
+    "dranet": _az(
+        "azure-cli 2.91.0, az aks nodepool add --enable-managed-dranet",
+        "Standard_ND96isr_H100_v5",
+        networkProfile={"dranet": {"mode": "Managed"}},
+    ),
+    "confidential": _az("Azure's size Standard_NCC40ads_H100_v5", "Standard_NCC40ads_H100_v5"),
 }
 
 # GKE

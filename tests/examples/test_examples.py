@@ -8,11 +8,14 @@ import pytest
 import yaml
 
 from tests.cli.harness import EXAMPLES, Document, Gpukube
+from tests.examples.networks import install_networks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FILES = sorted(EXAMPLES.glob("*.yaml"))
+NETWORKS = {"aks-ndh100": {"rdma/ib": 8}, "eks-p5-efa": {"vpc.amazonaws.com/efa": 32}}
+"""Examples with a network between GPUs -> its devices on each node."""
 NEEDED = {"aks-mig-single", "aks-mig-mixed", "aks-timeslicing", "aks-spot-autoscaling", "aks-custom-taint"}
 
 
@@ -34,14 +37,14 @@ def test_example_when_read_then_it_says_what_it_shows(file: Path) -> None:
     assert file.read_text("utf-8").startswith("# ")
 
 
-def require_proof(proof: Document, plan: Document) -> None:
+def require_proof(proof: Document, plan: Document, network: Document) -> None:
     """Check that every node shows what the plan says, and that there is one unless the pool may be empty."""
     if plan["nodes"]["autoscaled"] and plan["nodes"]["min"] == 0:
         assert proof["status"] in ("proven", "empty")
     else:
         assert (proof["status"], len(proof["nodes"]) >= 1) == ("proven", True)
     for node in proof["nodes"]:
-        assert node["allocatable"] == plan["devices"]["perNode"]
+        assert node["allocatable"] == {**plan["devices"]["perNode"], **network}
 
 
 @pytest.mark.turns(9)  # all are created and proven in each run, side by side
@@ -53,11 +56,12 @@ def test_example_when_followed_then_valid_planned_created_proven_the_same_and_go
     planned = gpukube("pool", "plan", "-f", file, "-o", "json")
     assert planned.code == 0
     assert {pool["action"] for pool in planned.pools()} == {"create"}
+    install_networks(gpukube, file)
     created = gpukube("pool", "create", "-f", file, "-o", "json")
     assert created.code == 0, created.out + created.err
     promised = {pool["pool"]: pool for pool in planned.pools()}
     for pool in created.pools():
-        require_proof(pool["proof"], promised[pool["pool"]])
+        require_proof(pool["proof"], promised[pool["pool"]], NETWORKS.get(file.stem, {}))
     assert gpukube("pool", "plan", "diff", "-f", file).code == 0
     names = [pool["name"] for pool in yaml.safe_load(file.read_text("utf-8"))["pools"]]
     assert gpukube("pool", "delete", *names, "-f", file, "--yes").code == 0
@@ -65,6 +69,8 @@ def test_example_when_followed_then_valid_planned_created_proven_the_same_and_go
 
 
 def test_examples_when_created_side_by_side_then_one_release_per_cluster_serves_all(gpukube: Gpukube) -> None:
+    assert gpukube("pool", "plan", "-f", EXAMPLES).code == 0
+    install_networks(gpukube, *FILES)
     together = gpukube("pool", "create", "-f", EXAMPLES, "-o", "json")
     assert together.code == 0, together.out + together.err
     assert {pool["proof"]["status"] for pool in together.pools()} <= {"proven", "empty"}

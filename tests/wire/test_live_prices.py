@@ -17,7 +17,7 @@ from gpukube.gpu.models import parse_model
 from gpukube_sandbox import daemon
 from gpukube_sandbox.aks import market as azure
 from gpukube_sandbox.aks.sizes import SIZES
-from gpukube_sandbox.eks import market as aws
+from gpukube_sandbox.eks import prices as aws
 from gpukube_sandbox.eks.instances import TYPES
 from tests.builders import CLUSTER
 

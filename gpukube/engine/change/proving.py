@@ -253,7 +253,8 @@ def _short(proof: PoolProof) -> dict[str, str]:
 
 def _unproven(desired: Desired, proof: PoolProof) -> ClusterError:
     """Turn what is missing into an error whose diagnostics name the steps, the most relevant first."""
-    real = [finding for finding in proof.all_findings if finding.severity != "hint"] or proof.fabric_findings
+    real = [finding for finding in proof.all_findings if finding.severity != "hint"]
+    real = real or [finding for finding in proof.fabric_findings if finding.fix]  # the others count what is missing
     first = proof.missing_step
     ordered = sorted(real, key=lambda finding: finding is not first)
     if not ordered:

@@ -126,7 +126,10 @@ def _head(fitted: Fitted, kind: _Kind) -> list[str]:
     nodes = target.nodes
     plural = "s" * (nodes.maximum != 1)
     span = f"{nodes.minimum} to {nodes.maximum} node{plural}" if nodes.autoscaled else f"{nodes.count} node{plural}"
-    devices = ", ".join(f"{count} {name}" for name, count in sorted(fitted.offer.real.devices.items()))
+    fabric = fitted.offer.desired.fabric
+    network = {fabric.request: fabric.names[fabric.request]} if fabric and fabric.request else {}
+    each = {**fitted.offer.gpus, **network}
+    devices = ", ".join(f"{count} {name}" for name, count in sorted(each.items()))
     lines = [f"{fitted.offer.name}: {span} of {target.machine.name}, each with {devices}."]
     if kind.runs:
         whole = f", the pool for {fitted.capacity}" if nodes.maximum > 1 else ""

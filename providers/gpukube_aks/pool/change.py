@@ -148,7 +148,9 @@ def _groups(changes: Sequence[Change]) -> Iterator[list[Change]]:
     image = next((change for change in changes if change.field == IMAGE), None)
     needs_secure_boot = image is not None and image.new == "AzureContainerLinux"
     with_image = [change for change in changes if needs_secure_boot and change.field.is_below("aks", "securityProfile")]
-    rolling = [[change for change in changes if change.field.is_below(*field)] for field in ROLLING]
+    rolling = [
+        [change for change in changes if any(change.field.is_below(*field) for field in fields)] for fields in ROLLING
+    ]
     in_place = [change for change in changes if change not in with_image and not any(change in one for one in rolling)]
     if in_place:
         yield in_place

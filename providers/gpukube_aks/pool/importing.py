@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath
+from gpukube_aks.facts.fabric import is_confidential
 from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.members import MEMBERS, POOL_MEMBERS
 
@@ -27,11 +28,11 @@ DEFAULTS: Final[Mapping[FieldPath, Collection[object]]] = {
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
     """Return the fields that a person chose, in the spec's form.
 
-    The disk type is omitted if AKS would choose the same one.
+    The disk type is omitted if AKS would choose the same one. The size alone makes machines confidential.
     """
     found = {path: value for path, value in observed.fields.items() if value not in DEFAULTS.get(path, ())}
     if paths.DISK_SIZE not in found and not any(
         one.path == str(paths.DISK_TYPE) for one in POOL_MEMBERS.chosen(observed)
     ):
         found.pop(paths.DISK_TYPE, None)
-    return found
+    return {**found, paths.CONFIDENTIAL: True} if is_confidential(observed.instance_type) else found

@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from gpukube.core.values import Change, Observed, UpdateKind
 
 ROLLING = (
-    IMAGE,
-    FieldPath("aks", "enableFIPS"),
-    FieldPath("aks", "localDNSProfile"),
-    FieldPath("aks", "artifactStreamingProfile"),
-    FieldPath("aks", "networkProfile", "dranet"),
-    KUBERNETES_VERSION,
-    NODE_IMAGE,
+    (IMAGE,),
+    (FieldPath("aks", "enableFIPS"),),
+    (
+        FieldPath("aks", "localDNSProfile"),
+        FieldPath("aks", "artifactStreamingProfile"),
+        FieldPath("aks", "networkProfile", "dranet"),
+    ),
+    (KUBERNETES_VERSION,),
+    (NODE_IMAGE,),
 )
-"""Fields whose change rolls the nodes, in the order in which they are sent, one call each.
+"""Fields whose change rolls the nodes, in the order in which they are sent, one call for each group.
 
 az also changes one at a time (nodepool update --os-sku, nodepool upgrade). The image goes first: an old one can prevent
 a new version (docs: aks/upgrade-os-version).

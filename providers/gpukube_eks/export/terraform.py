@@ -13,8 +13,10 @@ from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import tags_of, template_name
+from gpukube_eks.userdata.merging import has_others
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -221,10 +223,13 @@ def _template_block(
     }
     preference = at(data, "CapacityReservationSpecification", "CapacityReservationPreference")
     metadata = tree(data, "MetadataOptions")
+    foreign = _has_foreign_data(pool, data)
+    if foreign:  # it may be secret
+        losses.note(f"{pool.name}: user data of others is not written; ignore_changes keeps it")
     body: list[Block | Argument] = [
         ("name", template.get("LaunchTemplateName")),
         ("instance_type", data.get("InstanceType")),
-        ("user_data", data.get("UserData") or None),
+        ("user_data", None if foreign else text(data, "UserData") or None),
         ("tags", tags_of(tree(template, "TagSpecifications", 0))),
         *(_device(device) for device in trees(data, "BlockDeviceMappings")),
         *_optional(
@@ -244,8 +249,15 @@ def _template_block(
             block("tag_specifications", ("resource_type", one.get("ResourceType")), ("tags", tags_of(one)))
             for one in trees(data, "TagSpecifications")
         ),
+        *([block("lifecycle", ("ignore_changes", [Expression("user_data")]))] if foreign else []),
     ]
     return Block("resource", (TEMPLATE, name), body)
+
+
+def _has_foreign_data(pool: ExportedPool, data: Mapping[str, object]) -> bool:
+    """Return whether anybody but gpukube wrote into the user data of a pool."""
+    written, rocket = text(data, "UserData"), is_bottlerocket(text(group_of(pool), "amiType"))
+    return bool(written) and has_others(written, rocket=rocket)
 
 
 def _device(device: Mapping[str, object]) -> Block:

@@ -16,6 +16,7 @@ from gpukube_sandbox.eks.bottlerocket import UserDataError, check_form, decoded
 from gpukube_sandbox.eks.failures import Failure, eviction_failure, issue, launch_failure, over_quota, unsupported_zone
 from gpukube_sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
 from gpukube_sandbox.eks.placement import placement_name, requested_placement
+from gpukube_sandbox.eks.prices import price_of
 from gpukube_sandbox.eks.quotas import limit_of, quota_of, room_for
 from gpukube_sandbox.eks.reservations import launch_error
 from gpukube_sandbox.eks.wire.answers import Json, objects_in, whole
@@ -346,10 +347,15 @@ def _zones(job: Job) -> list[str]:
 def _offers(job: Job) -> list[tuple[InstanceType, str]]:
     """List where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers.
 
-    The machines of a cluster placement group are in one zone.
+    On demand, the types are in order of priority; on Spot the cheapest is first, whatever their order (docs:
+    eks/managed-node-groups, `prioritized` and `price-capacity-optimized`). The machines of a cluster placement group
+    are in one zone.
     """
     placement = requested_placement(job.group.data, job.cluster.known)
-    for kind in job.group.types:
+    kinds = job.group.types
+    if job.group.members["capacityType"] == "SPOT":
+        kinds = sorted(kinds, key=lambda kind: price_of(kind, job.cluster.region))
+    for kind in kinds:
         found = [(kind, zone) for zone in _zones(job) if zone in kind.zones]
         if found:
             return found[:1] if placement and placement.strategy == "cluster" else found

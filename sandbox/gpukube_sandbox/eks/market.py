@@ -1,7 +1,7 @@
 """Machine prices of the emulated AWS: the price list and the history of spot prices.
 
-In scope: invented prices, GetProducts of AWS's price list, DescribeSpotPriceHistory. Out of scope: HTTP (`routes`), the
-machines themselves (`instances`).
+In scope: GetProducts of AWS's price list, DescribeSpotPriceHistory. Out of scope: HTTP (`routes`), the prices
+(`prices`), the machines themselves (`instances`).
 
 Sources: botocore pricing/2017-10-15 and ec2/2016-11-15; docs: awsaccountbilling/latest/aboutv2/price-list-query-api.
 """
@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.instances import TYPES, InstanceType
+from gpukube_sandbox.eks.prices import SPOT, price_of
 from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.query import numbered, when
 from gpukube_sandbox.pages import WrongToken, cut
@@ -26,24 +27,7 @@ PRICE_LIST = "AWSPriceListService."
 """Prefix of the operation in X-Amz-Target."""
 _ENDPOINTS = {"us-east-1", "eu-central-1", "ap-south-1"}
 """Regions with the price list (botocore endpoints)."""
-_GPU_USD = {
-    "T4-16GB": 0.4, "T4G-16GB": 0.3, "V100-16GB": 2.6, "V100-32GB": 3.0, "A10G-24GB": 0.8, "L4-24GB": 0.7,
-    "L40S-48GB": 1.6, "A100-40GB": 2.5, "A100-80GB": 3.2, "H100-80GB": 6.0, "H200-141GB": 7.0,
-    "B200-180GB": 12.0, "B300-269GB": 15.0, "GB200-186GB": 14.0, "RTXPRO4500-32GB": 2.0, "RTXPRO6000-96GB": 2.8,
-}  # fmt: skip
-_VCPU_USD = 0.025
-_FAR = 1.15
-"""Price factor of regions outside the United States."""
-_SPOT = {"a": 0.4, "b": 0.45, "c": 0.5}
-"""Zone -> share of the on-demand price."""
 _MAX_RESULTS = 100
-
-
-def price_of(entry: InstanceType, region: str) -> float:
-    """Return an invented price in US dollars per hour."""
-    gpus = entry.fraction or entry.gpus
-    here = gpus * _GPU_USD.get(entry.gpu, 1.0) + entry.vcpus * _VCPU_USD
-    return round(here * (1.0 if region.startswith("us-") else _FAR), 4)
 
 
 def get_products(caller: Caller, body: object) -> Json:
@@ -113,7 +97,7 @@ def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]
         {
             "instanceType": entry.name,
             "productDescription": "Linux/UNIX",
-            "spotPrice": f"{price_of(entry, caller.region) * _SPOT.get(zone, 0.5):.6f}",
+            "spotPrice": f"{price_of(entry, caller.region) * SPOT.get(zone, 0.5):.6f}",
             "timestamp": when(service.clock.now()),
             "availabilityZone": f"{caller.region}{zone}",
         }

@@ -27,13 +27,27 @@ TAG_SPECIFICATIONS = Member(
 )
 
 _VOLUME = _texts(
-    "Encrypted DeleteOnTermination Iops KmsKeyId SnapshotId VolumeSize VolumeType Throughput VolumeInitializationRate"
+    "Encrypted DeleteOnTermination Iops KmsKeyId SnapshotId VolumeSize VolumeType Throughput VolumeInitializationRate "
+    "EbsCardIndex"
 )
 _CARD = (
     *_texts(
         "AssociateCarrierIpAddress AssociatePublicIpAddress DeleteOnTermination Description DeviceIndex InterfaceType "
         "Ipv6AddressCount NetworkInterfaceId PrivateIpAddress SecondaryPrivateIpAddressCount SubnetId NetworkCardIndex "
-        "Ipv4PrefixCount Ipv6PrefixCount PrimaryIpv6"
+        "Ipv4PrefixCount Ipv6PrefixCount PrimaryIpv6 EnaQueueCount"
+    ),
+    Member(
+        "ConnectionTrackingSpecification",
+        "structure",
+        members=_texts("TcpEstablishedTimeout UdpStreamTimeout UdpTimeout"),
+    ),
+    Member(
+        "EnaSrdSpecification",
+        "structure",
+        members=(
+            Member("EnaSrdEnabled"),
+            Member("EnaSrdUdpSpecification", "structure", members=_texts("EnaSrdUdpEnabled")),
+        ),
     ),
     Member("Groups", "texts", "SecurityGroupId", "groupSet", "groupId"),
 )
@@ -59,8 +73,8 @@ TEMPLATE_DATA: tuple[Member, ...] = (
         "Placement",
         "structure",
         members=_texts(
-            "AvailabilityZone Affinity GroupName HostId Tenancy SpreadDomain HostResourceGroupArn PartitionNumber "
-            "GroupId"
+            "AvailabilityZone AvailabilityZoneId Affinity GroupName HostId Tenancy SpreadDomain HostResourceGroupArn "
+            "PartitionNumber GroupId"
         ),
     ),
     TAG_SPECIFICATIONS,
@@ -72,7 +86,7 @@ TEMPLATE_DATA: tuple[Member, ...] = (
         members=(Member("MarketType"), Member("SpotOptions", "structure", members=_SPOT)),
     ),
     Member("CreditSpecification", "structure", members=_texts("CpuCredits")),
-    Member("CpuOptions", "structure", members=_texts("CoreCount ThreadsPerCore AmdSevSnp")),
+    Member("CpuOptions", "structure", members=_texts("CoreCount ThreadsPerCore AmdSevSnp NestedVirtualization")),
     Member(
         "CapacityReservationSpecification",
         "structure",
@@ -93,5 +107,13 @@ TEMPLATE_DATA: tuple[Member, ...] = (
         "structure",
         members=_texts("HostnameType EnableResourceNameDnsARecord EnableResourceNameDnsAAAARecord"),
     ),
+    Member(
+        "LicenseSpecifications",
+        "list",
+        "LicenseSpecification",
+        "licenseSet",
+        members=_texts("LicenseConfigurationArn"),
+    ),
+    Member("NetworkPerformanceOptions", "structure", members=_texts("BandwidthWeighting")),
     Member("MaintenanceOptions", "structure", members=_texts("AutoRecovery")),
 )

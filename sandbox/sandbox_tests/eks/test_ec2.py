@@ -30,13 +30,23 @@ FULL: dict[str, Any] = {
     "UserData": "c2V0dGluZ3M=",
     "InstanceMarketOptions": {"MarketType": "capacity-block"},
     "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}},
-    "Placement": {"GroupName": "pg"},
+    "Placement": {"GroupName": "pg", "AvailabilityZoneId": "use1-az1"},
     "InstanceType": "p5.48xlarge",
+    "NetworkPerformanceOptions": {"BandwidthWeighting": "vpc-1"},
+    "LicenseSpecifications": [{"LicenseConfigurationArn": "arn:aws:license-manager:us-east-1:1:license:x"}],
+    "Monitoring": {"Enabled": True},
     "EbsOptimized": True,
 }
 CARDS = [
     {"DeviceIndex": 0, "NetworkCardIndex": 0, "InterfaceType": "efa", "Groups": ["sg-1"], "DeleteOnTermination": True},
-    {"DeviceIndex": 1, "NetworkCardIndex": 1, "InterfaceType": "efa-only", "Groups": ["sg-1", "sg-2"]},
+    {
+        "DeviceIndex": 1,
+        "NetworkCardIndex": 1,
+        "InterfaceType": "efa-only",
+        "Groups": ["sg-1", "sg-2"],
+        "ConnectionTrackingSpecification": {"TcpEstablishedTimeout": 600},
+        "EnaSrdSpecification": {"EnaSrdEnabled": True, "EnaSrdUdpSpecification": {"EnaSrdUdpEnabled": False}},
+    },
 ]
 
 

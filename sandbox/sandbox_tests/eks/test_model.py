@@ -96,8 +96,8 @@ def test_error_when_in_the_model_then_our_status_is_its(shape: StructureShape) -
 
 NOT_TAKEN = {
     "TemplateData": {
-        "ElasticGpuSpecifications", "ElasticInferenceAccelerators", "LicenseSpecifications", "InstanceRequirements",
-        "Operator", "NetworkPerformanceOptions", "SecondaryInterfaces",
+        "ElasticGpuSpecifications", "ElasticInferenceAccelerators", "InstanceRequirements", "Operator",
+        "SecondaryInterfaces",
     },
 }  # fmt: skip
 """Members of LaunchTemplateData that a node group does not need; a request with one is refused."""

@@ -163,6 +163,15 @@ def test_group_when_it_has_several_types_then_the_first_that_its_zones_offer(aws
     }
 
 
+@pytest.mark.parametrize(("market", "expected"), [("ON_DEMAND", "g6e.2xlarge"), ("SPOT", "g5.2xlarge")])
+def test_group_when_all_of_its_types_are_offered_then_the_first_on_demand_and_the_cheapest_on_spot(
+    aws: Aws, kube: httpx.Client, market: str, expected: str
+) -> None:
+    types = ["g6e.2xlarge", "g6.12xlarge", "g5.2xlarge"]
+    aws.create("gpu", instanceTypes=types, capacityType=market)
+    assert [node["metadata"]["labels"]["node.kubernetes.io/instance-type"] for node in nodes(kube, "gpu")] == [expected]
+
+
 # volumes
 
 

@@ -46,6 +46,14 @@ EDITS: Mapping[str, Target] = {
     "taint": replace(SAME, taints=(GPU_TAINT, Taint("dedicated", "audio", "NoSchedule"))),
     "no-taints": replace(SAME, taints=(), gpu_taint=False),
     "protect": replace(SAME, protect=True),
+    "profiles": replace(
+        SAME,
+        native={
+            "networkProfile": {"allowedHostPorts": [{"portStart": 80, "portEnd": 80, "protocol": "TCP"}]},
+            "localDNSProfile": {"mode": "Required", "kubeDNSOverrides": {"cluster.local": {"protocol": "ForceTCP"}}},
+            "artifactStreamingProfile": {"enabled": True},
+        },
+    ),
     "upgrade-with-settings": replace(
         SAME,
         kubernetes_version="1.34.2",

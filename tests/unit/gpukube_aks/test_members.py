@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpukube.core.fields import PLACEMENT, FieldPath
+from gpukube.core.fields import CONFIDENTIAL, PLACEMENT, FieldPath
 from gpukube.core.jsontree import at
 from gpukube.core.values import Capacity, Nodes, Ownership, Promise
 from gpukube_aks import AksProvider
@@ -19,6 +19,7 @@ from gpukube_aks.pool.members import MEMBERS, POOL_MEMBERS, ListOf, MapOf, nativ
 from gpukube_aks.pool.observe import observe_pool
 from gpukube_aks.pool.settings import KUBELET, SYSCTLS
 from tests.builders import make_target
+from tests.golden.aks.test_requests import AZ_ALWAYS, AZ_AUTOSCALED, AZ_MIG, AZ_OPTIONS, AZ_SPOT
 from tests.unit.gpukube_aks.test_observe import SERVER_DEFAULTS
 
 if TYPE_CHECKING:
@@ -297,6 +298,42 @@ def test_live_pool_when_of_any_members_then_each_is_imported_or_named(members: d
 def is_filled_in(path: str, value: object) -> bool:
     member = MEMBERS.get(path)
     return member is not None and (member.kind == "server" or value in member.defaults)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (AZ_ALWAYS, set()),
+        (AZ_MIG, {"sharing.mig.profile"}),
+        (
+            AZ_AUTOSCALED,
+            {"nodes.autoscaling", "nodes.autoscaling.min", "nodes.autoscaling.max", "labels[workload]", "taints"},
+        ),
+        (AZ_SPOT, {"capacity.type"}),
+        (
+            AZ_OPTIONS,
+            {
+                "image",
+                "tags[cost]",
+                "disk.sizeGiB",
+                "zones",
+                "maxPodsPerNode",
+                "capacity.reserved.aks.capacityReservationGroup",
+            },
+        ),
+    ],
+)
+def test_members_when_az_sent_the_body_are_those_that_its_options_say(
+    body: dict[str, object], expected: set[str]
+) -> None:
+    """Bodies that az 2.91.0 sent: most of their members are defaults."""
+    properties = {**body, "vmSize": body.get("vmSize", T4)}
+    assert chosen(observe_pool({"name": "p", "properties": properties})).keys() - ALWAYS.keys() == expected
+
+
+def test_machine_when_confidential_is_imported_as_such() -> None:
+    assert chosen_fields(live("Standard_NCC40ads_H100_v5"))[CONFIDENTIAL] is True
+    assert CONFIDENTIAL not in chosen_fields(live())
 
 
 def test_placement_when_imported_is_left_out_if_there_is_none() -> None:

@@ -8,15 +8,17 @@ from typing import cast
 import pytest
 
 from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, FieldPath, hugepages, kubelet, sysctl
-from gpukube.core.jsontree import text
+from gpukube.core.jsontree import text, tree
+from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, Observed
 from gpukube.errors import SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
+from gpukube_eks import EksProvider
 from gpukube_eks.pool.members import MEMBERS
-from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.observe import observe_group, observe_leftover
 from gpukube_eks.pool.settings import carried
 from gpukube_eks.pool.template import changed_data
-from gpukube_eks.pool.translate import group_of
+from gpukube_eks.pool.translate import KEEP, group_of
 from gpukube_eks.pool.updates import find_row
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 from tests.unit.gpukube_eks.user_data import RAID, ROCKET, SCRIPT, decode, encode, mime
@@ -186,6 +188,49 @@ def test_replacement_when_its_image_is_of_another_family_loses_the_user_data() -
             )
         )
     ]
+
+
+def owned(live: Observed) -> Observed:
+    target = eks_target()
+    return replace(live, owner=target.owner, pool=target.pool, copy=desired_of(target).copy)
+
+
+def test_plan_when_a_pool_is_replaced_says_what_it_takes_over_and_keeps_it_before_the_deletion() -> None:
+    live = owned(live_group(encode(mime(SCRIPT, RAID))))
+    desired = desired_of(eks_target("p5.48xlarge"))
+
+    plan = plan_pool(EksProvider(), desired, [live])
+
+    assert [request.operation for request in plan.requests] == [KEEP, "delete_nodegroup", "create_nodegroup"]
+    assert "user data of others stays: kubelet.flags: (hidden)" in plan.why
+    assert plan.replacement is not None
+    successor = plan.replacement.successor
+    assert successor is not None
+    for made in (plan.desired, successor):
+        assert made is not None
+        data = decode(text(made.create.params, "launchTemplate", "LaunchTemplateData", "UserData"))
+        assert data == mime(SCRIPT, RAID)
+
+
+def test_plan_when_a_replaced_pool_cannot_take_over_user_data_is_refused() -> None:
+    live = owned(live_group(encode(mime(RAID))))
+    desired = desired_of(eks_target("p5.48xlarge", kubelet={"cpuManagerPolicy": "none"}))
+
+    plan = plan_pool(EksProvider(), desired, [live])
+
+    assert [problem.code for problem in plan.diagnostics if problem.severity == "error"] == ["user-data"]
+
+
+def test_plan_when_only_a_template_is_left_takes_over_its_user_data() -> None:
+    made = carried(desired_of(eks_target("p5.48xlarge")), live_group(encode(mime(SCRIPT))))
+    template = tree(made.create.params, "launchTemplate")
+    tags = tree(template, "TagSpecifications", 0)["Tags"]
+    left = observe_leftover({"LaunchTemplateName": template["LaunchTemplateName"], "Tags": tags})
+    left = replace(left, native={**left.native, "launchTemplateData": template["LaunchTemplateData"]})
+
+    plan = plan_pool(EksProvider(), desired_of(eks_target("p5.48xlarge")), [left])
+
+    assert [request.params for request in plan.requests] == [made.create.params]
 
 
 def test_replacement_when_nothing_is_of_others_stays_as_it_is() -> None:
