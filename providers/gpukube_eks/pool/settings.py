@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Target
 
+_OWN_IMAGE: Final = "imageId"
+"""Native member that names an image."""
 _CUSTOM: Final = "CUSTOM"
 """amiType of a group whose launch template names an image."""
 TEMPLATE_DATA: Final = "launchTemplateData"
@@ -101,12 +103,13 @@ def carried(desired: Desired, observed: Observed) -> Desired:
         SpecError: The new pool cannot have it.
     """
     target, params = desired.target, desired.create.params
-    live, image = text(observed.native, TEMPLATE_DATA, "UserData"), text(params, "nodegroup", "amiType")
-    rocket = is_bottlerocket(image)
+    live = text(observed.native, TEMPLATE_DATA, "UserData")
+    rocket = is_bottlerocket(text(params, "nodegroup", "amiType"))
     if not live or not has_others(live, rocket=rocket) or not can_carry(desired, observed):
         return desired
     try:
-        merged = merged_data(live, _ours(target, node_settings(target)), rocket=rocket) if image else live
+        ours = _ours(target, node_settings(target))
+        merged = live if _OWN_IMAGE in target.native else merged_data(live, ours, rocket=rocket)
     except UnmergeableError as error:
         raise _refused(target, error) from error
     template = tree(params, "launchTemplate")
@@ -120,8 +123,12 @@ def can_carry(desired: Desired, observed: Observed) -> bool:
 
     A launch template without its group has no image: it was made for the same pool.
     """
-    new, old = text(desired.create.params, "nodegroup", "amiType") or _CUSTOM, text(observed.native, "amiType")
-    return not old or (is_bottlerocket(new), new == _CUSTOM) == (is_bottlerocket(old), old == _CUSTOM)
+    new, old = text(desired.create.params, "nodegroup", "amiType"), text(observed.native, "amiType")
+    if not old:
+        return True
+    if _OWN_IMAGE in desired.target.native or old == _CUSTOM:
+        return _OWN_IMAGE in desired.target.native and old == _CUSTOM
+    return is_bottlerocket(new) == is_bottlerocket(old)
 
 
 def own_settings(group: Mapping[str, object], data: Mapping[str, object]) -> frozenset[FieldPath]:
