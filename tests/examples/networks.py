@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 import yaml
 from httpx2 import Timeout
 from lightkube import Client, KubeConfig
+from lightkube.generic_resource import create_global_resource
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import ConfigMap
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _NAMESPACE: Final = "kube-system"
 _CONTEXTS: Final = {"eks": "arn:", "gke": "gke_"}
 """Start of the contexts of a cloud's clusters; those of AKS have the plain name."""
+_GROUP: Final = "networking.gke.io"
+_NETWORK: Final = create_global_resource(_GROUP, "v1", "Network", "networks")
+_PARAMS: Final = create_global_resource(_GROUP, "v1", "GKENetworkParamSet", "gkenetworkparamsets")
 _SRIOV: Final = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "ib", "selectors": {"vendors": ["15b3"]}}]}
 
 
@@ -46,7 +50,20 @@ def _install(gpukube: Gpukube, cluster: Document) -> None:
     client = Client(config, timeout=Timeout(PATIENCE_S), trust_env=False)
     for part in _PARTS[provider]():
         client.create(part, namespace=_NAMESPACE)
+    if provider == "gke":
+        _add_networks(client)
     client.close()
+
+
+def _add_networks(client: Client) -> None:
+    """Make the cluster's networks of the eight GPUs, as Google's guide does."""
+    for number in range(8):
+        name = f"gpu-nic-{number}"
+        vpc = {"vpc": name, "vpcSubnet": name, "deviceMode": "NetDevice"}
+        client.create(_PARAMS.from_dict({"metadata": {"name": name}, "spec": vpc}))
+        reference = {"group": _GROUP, "kind": "GKENetworkParamSet", "name": name}
+        spec = {"type": "Device", "parametersRef": reference}
+        client.create(_NETWORK.from_dict({"metadata": {"name": name}, "spec": spec}))
 
 
 def _daemonset(name: str, image: str, *, reads: str = "") -> DaemonSet:

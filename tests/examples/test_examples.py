@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILES = sorted(EXAMPLES.glob("*.yaml"))
-NETWORKS = {"aks-ndh100": {"rdma/ib": 8}, "eks-p5-efa": {"vpc.amazonaws.com/efa": 32}}
+NETWORKS = {
+    "aks-ndh100": {"rdma/ib": 8},
+    "eks-p5-efa": {"vpc.amazonaws.com/efa": 32},
+    "gke-a3mega": {"networking.gke.io.networks/*": 8},
+}
 """Examples with a network between GPUs -> its devices on each node."""
 NEEDED = {"aks-mig-single", "aks-mig-mixed", "aks-timeslicing", "aks-spot-autoscaling", "aks-custom-taint"}
 
