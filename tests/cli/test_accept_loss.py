@@ -35,10 +35,8 @@ def lost(result: Result) -> list[str]:
 def test_replacement_when_it_would_lose_members_then_refused_before_anything_changes(made: Gpukube, how: str) -> None:
     refused = made("pool", "apply", *BIGGER, "--replace", how, "--yes", "-v")
     assert refused.code != 0
-    assert lost(refused) == [
-        "train-aks/t4shared: error[members-lost]: the new pool would not have what t4shared has: "
-        f"tags[team], {PATH}"
-    ]  # fmt: skip
+    (found,) = lost(refused)
+    assert found.endswith(f"error[members-lost]: the new pool would not have what t4shared has: tags[team], {PATH}")
     assert f"--accept-loss 'tags[team]' --accept-loss {PATH}" in refused.err + refused.out
     assert VALUE not in refused.out + refused.err
     assert made.writes() == []
@@ -55,7 +53,7 @@ def test_loss_when_accepted_in_a_saved_plan_then_it_is_applied_without_asking_ag
     assert made("pool", "apply", file, "--accept-loss", PATH).code != 0
     applied = made("pool", "apply", file)
     assert applied.code == 0, applied.out + applied.err
-    assert pool_states(made.info) == {"t4shared": "Succeeded"}
+    assert pool_states(made.info)["t4shared"] == "Succeeded"
     again = made("pool", "apply", *BIGGER, "--replace", "recreate", "--yes", *accept)
     assert "no-loss" in again.err
     assert made("pool", "apply", *BIGGER, "--replace", "recreate", "--yes").code == 0
