@@ -122,6 +122,9 @@ def test_user_data_of_others_when_an_adopted_pool_is_recreated_and_killed_at_eac
     assert struck
     require_kept(stage, aws, change)
     assert templates(stage) == {f"gpukube/train/{EKS.pool}": 1, "theirs": 1}
+    deleted = stage.run("pool", "delete", EKS.pool, "--yes", "-f", str(stage.home / "after.yaml"))
+    assert deleted.code == 0, deleted.said
+    assert templates(stage) == {"theirs": 1}  # what was kept for this group goes with it
 
 
 def make_theirs(aws: AwsClients) -> None:

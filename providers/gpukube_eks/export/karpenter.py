@@ -10,11 +10,13 @@ import base64
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.fields import MAX_PODS
 from gpukube.core.jsontree import strings, text, texts, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube_eks.export.eksctl import dump
 from gpukube_eks.export.request import group_of, template_of
 from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.settings import node_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,6 +117,7 @@ def _node_class(pool: ExportedPool, owned: str) -> dict[str, object]:
     data = tree(template_of(pool), "LaunchTemplateData")
     rocket, reservation = is_bottlerocket(text(group, "amiType")), target.capacity.reservation
     metadata = tree(data, "MetadataOptions")
+    written, settings = text(data, "UserData"), node_settings(target).keys()
     spec: dict[str, object] = {
         "role": text(group, "nodeRole").rpartition("/")[2],
         "amiSelectorTerms": [{"alias": "bottlerocket@latest" if rocket else "al2023@latest"}],
@@ -122,7 +125,8 @@ def _node_class(pool: ExportedPool, owned: str) -> dict[str, object]:
         "securityGroupSelectorTerms": [{"tags": {owned: "owned"}}],
         "capacityReservationSelectorTerms": [{"id": reservation.id}] if reservation else None,
         "kubelet": {"maxPods": target.max_pods} if target.max_pods else None,
-        "userData": base64.b64decode(text(data, "UserData")).decode() if rocket and data.get("UserData") else None,
+        # On Amazon Linux the maximum pods alone are `kubelet`; Karpenter merges other settings as EKS does.
+        "userData": base64.b64decode(written).decode() if written and (rocket or settings - {MAX_PODS}) else None,
         "blockDeviceMappings": [_device(device) for device in trees(data, "BlockDeviceMappings")],
         "metadataOptions": {
             "httpTokens": metadata.get("HttpTokens"),
