@@ -30,7 +30,9 @@ pools:
     network: {highSpeed: true}
     nodes: {count: 1}
 """
-MISSING = "InfiniBand is not available to pods: the cluster has no RDMA device plugin of NVIDIA's Network Operator"
+MISSING = (
+    "InfiniBand is not available to pods: the cluster has no RDMA device plugin of NVIDIA's Network Operator or DRANET"
+)
 COMMAND = "helm upgrade --install network-operator network-operator --repo https://helm.ngc.nvidia.com/nvidia"
 ADAPTERS = [{"vendors": ["15b3"], "isRdma": True}]
 RESOURCES = {"resourceList": [{"resourceName": "ib", "resourcePrefix": "rdma", "selectors": ADAPTERS}]}

@@ -64,19 +64,17 @@ def fabric_findings(desired: Desired, nodes: Sequence[NodeView], seen: Snapshot)
     fabric = desired.fabric
     if fabric is None:
         return
-    places = [live_place(node) for node in nodes if node.ready] or [nodes_place(desired)]
+    ready = [node for node in nodes if node.ready]
+    found = [(live_place(node), _lacks(fabric, node, seen)) for node in ready] or [(nodes_place(desired), True)]
     reported = set()
-    for node, place in zip([*(node for node in nodes if node.ready), None], places, strict=False):
-        short = node is None or _lacks(fabric, node, seen)
+    for place, lacks in found:
         for index, state in enumerate(part_states(fabric, place, seen.daemonsets)):
             # The right count proves that something advertises the devices, whatever its name.
-            needed = short or not any(part.advertises for part in state.choices)
-            if index in reported or state.landing or not needed:
-                continue
-            reported.add(index)
-            what = f"{fabric.title} is not available to pods: {why_not_there(state)}"
-            where = node.name if node else desired.target.where.source
-            yield missing(where, "fabric", "hint", what, _WITHOUT, remedy(state, place.taints))
+            needed = lacks or not any(part.advertises for part in state.choices)
+            if index not in reported and needed and not state.landing and not state.coming:
+                reported.add(index)
+                what = f"{fabric.title} is not available to pods: {why_not_there(state)}"
+                yield missing(place.name, "fabric", "hint", what, _WITHOUT, remedy(state, place.taints))
 
 
 def _lacks(fabric: Fabric, node: NodeView, seen: Snapshot) -> bool:
@@ -104,7 +102,7 @@ def short_findings(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator
     devices = fabric_devices(fabric, node)
     named = f" ({', '.join(devices)})" if devices and fabric.resource not in devices else ""
     what = f"{fabric.resource} is {sum(devices.values())}{named}, not {fabric.count}"
-    if all(state.landing for state in states):
+    if all(state.landing or state.coming for state in states):
         fix = f"kubectl describe node {node.name}"
         yield missing(node.name, "fabric", "warning", what, fabric.short, fix)
     else:  # fabric_findings has the reason

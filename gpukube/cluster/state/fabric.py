@@ -56,6 +56,14 @@ class PartState:
     stuck: tuple[FabricPart, WorkloadView, tuple[Misfit, ...]] | None
 
     @property
+    def coming(self) -> bool:
+        """Whether it only waits for labels that others set once the node's network has its driver."""
+        if self.stuck is None or self.landing:
+            return False
+        keys = [key for misfit in self.stuck[2] for key in misfit.keys]
+        return all(misfit.keys for misfit in self.stuck[2]) and all(key.startswith(_OTHERS_DOMAINS) for key in keys)
+
+    @property
     def title(self) -> str:
         """The parts, for people."""
         return " or ".join(part.title for part in self.choices)

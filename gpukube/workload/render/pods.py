@@ -83,10 +83,14 @@ def _network(fitted: Fitted) -> dict[str, object]:
     }
     named = fabric.about_request
     devices = {
-        name: Noted(count, f"{title}: its share of the node's {fabric.names[name]}" + (f"; {named}" if named else ""))
+        name: Noted(count, f"{title}: {_share(count, fabric.names[name])}" + (f"; {named}" if named else ""))
         for name, count in fitted.fabric.items()
     }
     return {**pages, **devices}
+
+
+def _share(count: int, of: int) -> str:
+    return "all of a node" if count == of else f"its share of the node's {of}"
 
 
 def security(fitted: Fitted) -> dict[str, object]:

@@ -30,7 +30,14 @@ RDMA_PLUGIN: Final = FabricPart(
     advertises=True,
 )
 """Two plugins, one per way to use the interfaces; the Network Operator's policy chooses one, and names the resource."""
-PARTS: Final = (RDMA_PLUGIN,)
+DRANET: Final = FabricPart(
+    title="DRANET",
+    apps=("dranet",),
+    install="kubectl apply --filename https://raw.githubusercontent.com/kubernetes-sigs/dranet/main/install.yaml",
+    driver="dra.net",
+)
+"""Installed by users, or by AKS with networkProfile.dranet (managed); its pods tolerate all NoSchedule taints."""
+PARTS: Final = (RDMA_PLUGIN, DRANET)
 
 
 def fabric_of(target: Target) -> Fabric | None:

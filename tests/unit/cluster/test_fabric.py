@@ -99,7 +99,7 @@ MISSING = {
     "nothing on AKS": (
         AKS,
         (),
-        "the cluster has no RDMA device plugin of NVIDIA's Network Operator",
+        "the cluster has no RDMA device plugin of NVIDIA's Network Operator or DRANET",
         "helm upgrade --install network-operator network-operator --repo https://helm.ngc.nvidia.com/nvidia",
     ),
     "the operator's plugin and a taint of the pool": (

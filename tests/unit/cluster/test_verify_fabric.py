@@ -195,6 +195,20 @@ def test_prove_when_the_plugin_runs_and_devices_stay_missing_then_an_error_at_th
     assert stage.clock.now() >= PACE.verify_s
 
 
+def test_prove_pool_when_the_plugin_waits_for_the_driver_then_so_does_the_proof() -> None:
+    booting = node_of(AKS, "node-1")  # neither node feature discovery nor the Network Operator has labeled it
+    proof = prove_pool(AKS, cluster(AKS, rdma_plugin(), nodes=(booting,)))
+    assert proof.status == "waiting"
+    assert proof.missing_step is not None
+    assert "driver of the Network Operator" in proof.missing_step.why
+    assert prove_pool(AKS, cluster(AKS, nodes=(booting,))).status == "no-fabric"
+
+
+def test_prove_pool_when_dranet_allocates_infiniband_then_slices_are_enough() -> None:
+    seen = cluster(AKS, nodes=(node(AKS),), slices=(("dra.net", "node-1"),))
+    assert prove_pool(AKS, seen).status == "proven"
+
+
 def test_verify_when_only_the_network_is_missing_then_it_fails_with_the_command_at_the_end_of_its_time() -> None:
     stage = Stage([EKS], seen_at=lambda _: cluster(EKS, nodes=(node(EKS),)))
     report = _verify_pool(EKS, stage.session, stage.run, None)

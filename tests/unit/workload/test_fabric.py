@@ -87,7 +87,8 @@ def test_render_when_pods_communicate_then_they_request_their_share_of_efa(case:
     assert (limits(spec)[EFA], limits(spec)["hugepages-2Mi"]) == (interfaces, pages)
     assert (requests(spec)[EFA], requests(spec)["hugepages-2Mi"]) == (interfaces, pages)  # they cannot differ
     assert "memory" in requests(spec)  # without cpu or memory the API server rejects huge pages
-    assert f"vpc.amazonaws.com/efa: {interfaces}  # EFA: its share of the node's 32" in found.text
+    share = "all of a node" if gpus == 8 else "its share of the node's 32"
+    assert f"vpc.amazonaws.com/efa: {interfaces}  # EFA: {share}" in found.text
     assert bool(items(spec, "volumes")) is (gpus > 1)
 
 
