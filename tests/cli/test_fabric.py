@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from lightkube.codecs import load_all_yaml
 from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import ConfigMap
 
+from gpukube.cluster.helm.chart import ChartSource
+from gpukube.cluster.helm.embedded import HelmSdk
+from gpukube.cluster.helm.engine import HelmJob
 from gpukube_sandbox import daemon
 from sandbox_tests.kube.test_fabric import SRIOV_IMAGE, configured
 from sandbox_tests.waiting import wait_for
+from tests.cli.test_same_pod import CONTEXTS, cluster_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,3 +94,41 @@ def test_verify_when_the_plugin_is_installed_then_the_network_counts_and_a_probe
     assert "nvidia.com/gpu: 8, rdma/ib: 8 verified on 1 node" in seen.out
     assert "and with one rdma/ib uverbs0" in seen.out
     assert "| /dev/infiniband: rdma_cm uverbs0" in seen.out
+
+
+EFA = """\
+apiVersion: gpukube.io/v1alpha1
+kind: GPUNodePools
+metadata: {name: ml-platform}
+clusters:
+  train-eks: {provider: eks, account: "111122223333", region: us-east-1, name: train}
+pools:
+  - name: h100
+    clusters: [train-eks]
+    instanceType: p5.48xlarge
+    zones: [us-east-1a]
+    network: {highSpeed: true}
+    nodes: {count: 1}
+"""
+
+
+def test_verify_when_the_chart_of_efa_tolerates_the_taint_then_all_interfaces_count(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    spec = tmp_path / "pools.yaml"
+    spec.write_text(EFA)
+    gpukube.made("-f", spec)
+    assert "vpc.amazonaws.com/efa" in gpukube("pool", "verify", "-f", spec).out
+    helm, name = HelmSdk(os.environ), "aws-efa-k8s-device-plugin"
+    chart = helm.pull(ChartSource(gpukube.info.charts_url, "v0.5.30", name), tmp_path)
+    values = {"tolerations": [TOLERATION]}
+    job = HelmJob(
+        tmp_path / "no-kubeconfig", name, "kube-system", chart, values, installed=False, dry_run=True, offline=True
+    )
+    with cluster_of(gpukube.info, CONTEXTS["train-eks"]) as client:
+        for part in load_all_yaml(helm.upgrade(job).manifest):
+            client.create(part)
+    wait_for(lambda: gpukube("pool", "verify", "-f", spec).code == 0, every_s=1.0)
+    assert (
+        "nvidia.com/gpu: 8, vpc.amazonaws.com/efa: 32 verified on 1 node" in gpukube("pool", "verify", "-f", spec).out
+    )

@@ -34,8 +34,14 @@ VERSIONS = ("0.20.0", "0.19.3", "0.17.4", "0.15.0")
 """Chart versions, newest first. Older ones exist to upgrade from; each includes its own discovery chart version."""
 OPERATOR = "gpu-operator"
 KUBERAY = "kuberay-operator"
+EFA = "aws-efa-k8s-device-plugin"
 
-_CHARTS: dict[str, tuple[str, ...]] = {CHART: VERSIONS, OPERATOR: ("v26.7.0",), KUBERAY: ("1.7.0",)}
+_CHARTS: dict[str, tuple[str, ...]] = {
+    CHART: VERSIONS,
+    OPERATOR: ("v26.7.0",),
+    KUBERAY: ("1.7.0",),
+    EFA: ("v0.5.30",),
+}
 _BORROWED = "charts/node-feature-discovery"
 """Subchart of the plugin's chart that the operator's chart includes as well."""
 _NFD = {"0.19.3": "0.17.3", "0.17.4": "0.15.3", "0.15.0": "0.15.3"}
@@ -118,7 +124,7 @@ def _entry(chart: str, version: str) -> JsonObject:
     return {
         **described,
         "version": version,
-        "appVersion": version,
+        **({} if chart == EFA else {"appVersion": version}),
         "created": _CREATED,
         **known,
         "urls": [archive_name(version, chart)],
