@@ -336,7 +336,8 @@ def _pool_details(pool: PoolPart) -> Iterator[str]:
     if pool["driver"]:
         yield f"Driver: {pool['driver']}; device plugin: {pool['devicePlugin']}."
     for feature, how in pool["fidelity"].items():
-        by = f"done by {prose(how['substitute'])}" if how["substitute"] else how["fidelity"]
+        is_missing = how["fidelity"] == "missing"
+        by = f"missing: {prose(how['reason'])}" if is_missing else f"done by {prose(how['substitute'])}"
         yield f"- {prose(feature)}: {by}"
     if pool["tolerations"]:
         yield ""

@@ -86,8 +86,9 @@ def _fidelity_lines(found: Sequence[Faith]) -> Iterator[Line]:
         for faith in each:
             if faith["fidelity"] != "exact":
                 why = f" ({faith['reason']})" if faith["reason"] else ""
-                missing = f"{faith['fidelity']}: {faith['reason']}"
-                words = f"done by {faith['substitute']}{why}" if faith["substitute"] else missing
+                words = f"done by {faith['substitute']}{why}"
+                if faith["fidelity"] == "missing":
+                    words = f"missing: {faith['reason']}" + (f"; {faith['substitute']}" * bool(faith["substitute"]))
                 yield Hung(Text(f"{_INDENT * 2}{faith['provider']}  "), Text(words))
 
 

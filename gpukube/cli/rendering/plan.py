@@ -181,7 +181,7 @@ def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[
         entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
         yield fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}", indent=indent)
     for feature, how in () if quiet else pool["fidelity"].items():
-        by = f"done by {how['substitute']}" if how["substitute"] else how["fidelity"]
+        by = f"missing: {how['reason']}" if how["fidelity"] == "missing" else f"done by {how['substitute']}"
         yield fact("how", f"{feature}: {by}", indent=indent)
     if pool["ownership"]:
         yield fact("owner", pool["ownership"], indent=indent)

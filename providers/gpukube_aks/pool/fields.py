@@ -518,8 +518,8 @@ ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
         "network.highSpeed": _EXACT,
         "placement.compact": Ability(
             "missing",
-            "write the resource id of a proximity placement group, or use a size with InfiniBand, whose scale sets are "
-            "one placement group",
+            "remove it for sizes with InfiniBand, whose scale sets are one placement group anyway; for others write "
+            "the resource id of a proximity placement group",
             "AKS creates no placement group for a pool",
         ),
         "localStorage.ephemeral": Ability(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from gpukube.core.jsontree import at, strings
+from gpukube.core.jsontree import at, integer, strings
 
 Live = Mapping[str, object]
 """Properties of a pool as read."""
@@ -45,6 +45,8 @@ _MICROSECONDS: Final = {
     "us": Fraction(1),
     "ns": Fraction(1, 1000),
 }
+_MOST_MEGABYTES, _LONGEST = 1_000_000, 10_000_000
+"""One more than the numbers that a spec accepts (spec.model, LOG_SIZE and CFS_PERIOD)."""
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|ms|s|m|h))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m|h)")
 
@@ -57,12 +59,14 @@ def _megabytes(size: object) -> int | None:
 
 
 def _size(megabytes: object) -> str | None:
-    return f"{megabytes}Mi" if isinstance(megabytes, int) and megabytes > 0 else None
+    count = integer(megabytes) or 0
+    return f"{count}Mi" if 0 < count < _MOST_MEGABYTES else None
 
 
-def _limit(pids: object) -> object:
+def _limit(pids: object) -> int | None:
     """Return the number of processes; -1 is the kubelet's default, no limit."""
-    return pids if isinstance(pids, int) and pids > 0 else None
+    count = integer(pids) or 0
+    return count if count > 0 else None
 
 
 def period_of(duration: object) -> str | None:
@@ -74,7 +78,8 @@ def period_of(duration: object) -> str | None:
     if total < 1 or total.denominator != 1:
         return None
     unit = next(unit for unit in ("s", "ms", "us") if total % _MICROSECONDS[unit] == 0)
-    return f"{total // _MICROSECONDS[unit]}{unit}"
+    count = total // _MICROSECONDS[unit]
+    return f"{count}{unit}" if count < _LONGEST else None
 
 
 KUBELET: Final[Mapping[str, KubeletSetting]] = {

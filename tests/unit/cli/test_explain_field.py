@@ -58,6 +58,8 @@ def test_features_when_shown_then_told_where_exact_and_where_not(
     assert "    default  single\n    one of   single, mixed\n" in shown
     assert "    sharing.mig.single: exact on gke\n        aks  done by " in shown
     assert "        gke  missing: GKE's plugin advertises nvidia.com/gpu only\n" in shown
+    shown = explain("hugepages")[1]
+    assert "        aks  missing: linuxOSConfig has no huge pages; reserve them with a DaemonSet" in shown
 
 
 def test_mapping_when_explained_then_lists_its_fields(explain: Run) -> None:
