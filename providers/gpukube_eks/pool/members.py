@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import text, tree, trees
-from gpukube.core.members import Member, chosen_members, is_declared, set_members
+from gpukube.core.members import Chosen, Member, chosen_members, is_declared, set_members
 from gpukube.core.values import MARKS, RELEASED_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.disks import disk_device
@@ -27,13 +27,13 @@ from gpukube_eks.pool.native import NATIVE
 from gpukube_eks.pool.network import SECURITY_GROUPS
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import tags_of
-from gpukube_eks.userdata.merging import digest_of_others
+from gpukube_eks.userdata.merging import digest_of_others, own_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.jsontree import Tree
-    from gpukube.core.members import Chosen, Members
+    from gpukube.core.members import Members
     from gpukube.core.values import Desired, Observed
 
 _GROUP: Final = "eks"
@@ -163,7 +163,13 @@ class EksMembers:
         group = _group_shape({name: value for name, value in native.items() if name != TEMPLATE_DATA})
         data = _shape(tree(native, TEMPLATE_DATA), str(native.get("amiType")))
         data["SecurityGroupIds"] = observed.fields.get(SECURITY_GROUPS)  # without the cluster's own
-        return (*chosen_members(group, GROUP, _GROUP), *chosen_members(data, TEMPLATE, _TEMPLATE))
+        encoded = text(native, TEMPLATE_DATA, "UserData")
+        settings = own_fields(encoded, rocket=is_bottlerocket(str(native.get("amiType"))))
+        return (
+            *chosen_members(group, GROUP, _GROUP),
+            *chosen_members(data, TEMPLATE, _TEMPLATE),
+            *(Chosen(str(path), ("UserData", *path), "field", value) for path, value in settings.items()),
+        )
 
     def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
         """Return the chosen members that the creation sets neither in the group nor in the launch template.

@@ -36,6 +36,8 @@ _OWN_IMAGE: Final = "imageId"
 """Native member that names an image."""
 _CUSTOM: Final = "CUSTOM"
 """amiType of a group whose launch template names an image."""
+NAMES: Final = "gpukube/"
+"""How the names of gpukube's launch templates begin."""
 TEMPLATE_DATA: Final = "launchTemplateData"
 """Member of an observed group, in addition to EKS's own: the data of its template's version."""
 _LARGE: Final = 12 * 1024
@@ -134,9 +136,12 @@ def can_carry(desired: Desired, observed: Observed) -> bool:
 def own_settings(group: Mapping[str, object], data: Mapping[str, object]) -> frozenset[FieldPath]:
     """Return the settings that gpukube wrote, and removes once the spec has them no longer.
 
-    The maximum pods stay: a spec without them has always meant that they are not managed.
+    The maximum pods stay: a spec without them has always meant that they are not managed. In a launch template of
+    others, a document of Bottlerocket's that has gpukube's form may still be theirs.
     """
-    found = own_fields(text(data, "UserData"), rocket=is_bottlerocket(text(group, "amiType")))
+    rocket = is_bottlerocket(text(group, "amiType"))
+    is_certain = not rocket or text(group, "launchTemplate", "name").startswith(NAMES)
+    found = own_fields(text(data, "UserData"), rocket=rocket, unmarked=is_certain)
     return frozenset(found.keys() - {MAX_PODS})
 
 

@@ -22,7 +22,7 @@ from gpukube_eks.pool.launch import changed_launch, launch_data, read_launch
 from gpukube_eks.pool.network import SECURITY_GROUPS, changed_network, declared_groups, new_network
 from gpukube_eks.pool.placement_groups import STRATEGY, changed_placement, new_placement
 from gpukube_eks.pool.purchase import bought_data
-from gpukube_eks.pool.settings import TEMPLATE_DATA, changed_user_data, user_data
+from gpukube_eks.pool.settings import NAMES, TEMPLATE_DATA, changed_user_data, user_data
 from gpukube_eks.userdata.merging import is_setting, read_fields
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def template_name(cluster: str, group: str) -> str:
     Neither name can contain a slash, so two groups never share a template (docs: AWSEC2/APIReference
     CreateLaunchTemplate).
     """
-    name = f"gpukube/{cluster}/{group}"
+    name = f"{NAMES}{cluster}/{group}"
     if len(name) <= _LONGEST_NAME:
         return name
-    return f"gpukube/{sha256(cluster.encode()).hexdigest()[:_DIGITS]}/{group}"
+    return f"{NAMES}{sha256(cluster.encode()).hexdigest()[:_DIGITS]}/{group}"
 
 
 def make_template(target: Target, image: Image) -> dict[str, object]:

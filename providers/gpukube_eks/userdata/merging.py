@@ -112,15 +112,21 @@ def without_settings(*, rocket: bool) -> str:
     return encode(bottlerocket.UNSHARED.encode() if rocket else nodeconfig.new_message({}))
 
 
-def own_fields(encoded: str, *, rocket: bool) -> dict[FieldPath, object]:
-    """Return the settings that gpukube wrote into user data."""
+def own_fields(encoded: str, *, rocket: bool, unmarked: bool = True) -> dict[FieldPath, object]:
+    """Return the settings that gpukube wrote into user data.
+
+    Args:
+        encoded: As in a launch template.
+        rocket: Whether the nodes run Bottlerocket.
+        unmarked: Whether a document without marks may be gpukube's: on Bottlerocket only its form tells.
+    """
     try:
         raw, _ = decode(encoded)
         if rocket:
             text = raw.decode()
             found = bottlerocket.document_fields(tomllib.loads(text))
             theirs = {}
-            if not _is_own_document(text):
+            if not (unmarked and _is_own_document(text)):
                 theirs = bottlerocket.document_fields(tomllib.loads(without_marked(text)))
             return {path: value for path, value in found.items() if is_setting(path) and path not in theirs}
     except ValueError:

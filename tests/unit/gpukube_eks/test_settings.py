@@ -233,6 +233,20 @@ def test_plan_when_only_a_template_is_left_takes_over_its_user_data() -> None:
     assert [request.params for request in plan.requests] == [made.create.params]
 
 
+@pytest.mark.parametrize("name", ["theirs", "gpukube/train/a100mig"])
+def test_bottlerocket_when_the_form_is_gpukubes_is_of_the_owner_of_the_template(name: str) -> None:
+    live = live_group(encode("[settings.kubernetes]\nmax-pods = 60\npod-pids-limit = 9\n"), image="bottlerocket")
+    data = {"UserData": text(live.native, "launchTemplateData", "UserData")}
+
+    group = {**live.native, "launchTemplate": {"name": name}}
+
+    assert observe_group(group, data, {}).written == ({kubelet("podPidsLimit")} if name != "theirs" else set())
+    lost = MEMBERS.lost(observe_group(group, data, {}), desired_of(eks_target(image="bottlerocket")))
+    assert {"maxPodsPerNode", "kubelet.podPidsLimit"} <= {one.path for one in lost}
+    spec = desired_of(eks_target(image="bottlerocket", max_pods=60, kubelet={"podPidsLimit": 9}))
+    assert not {"maxPodsPerNode", "kubelet.podPidsLimit"} & {one.path for one in MEMBERS.lost(live, spec)}
+
+
 def test_replacement_when_nothing_is_of_others_stays_as_it_is() -> None:
     desired = desired_of(eks_target("p5.48xlarge", max_pods=64))
 
