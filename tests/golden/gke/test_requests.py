@@ -32,6 +32,7 @@ PROMISES = {
     "gke-flex-start": 4,
     "gke-queued": 128,
     "gke-reserved": 112,
+    "gke-a3mega": 32,
     "gke-mig": 7,
     "gke-timesharing": 8,
     "gke-mps": 16,
