@@ -69,8 +69,8 @@ def fabric_findings(desired: Desired, nodes: Sequence[NodeView], seen: Snapshot)
     reported = set()
     for place, lacks in found:
         for index, state in enumerate(part_states(fabric, place, seen.daemonsets)):
-            # The right count proves that something advertises the devices, whatever its name.
-            needed = lacks or not any(part.advertises for part in state.choices)
+            # The right count, or slices, prove that something provides the devices, whatever its name.
+            needed = lacks or not any(part.advertises or part.driver for part in state.choices)
             if index not in reported and needed and not state.landing and not state.coming:
                 reported.add(index)
                 what = f"{fabric.title} is not available to pods: {why_not_there(state)}"

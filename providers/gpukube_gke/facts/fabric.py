@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.core.jsontree import trees
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Target
 
 Kind = Literal["GPUDirect-TCPX", "GPUDirect-TCPXO", "GPUDirect-RDMA"]
 
@@ -45,3 +52,14 @@ _FABRICS: Final[tuple[tuple[str, Fabric], ...]] = (
 def fabric_of(machine: str) -> Fabric | None:
     """Return the network of a machine type's GPUs; None if its GPUs use the node's ordinary network."""
     return next((fabric for pattern, fabric in _FABRICS if re.fullmatch(pattern, machine)), None)
+
+
+def given_networks(pool: Mapping[str, object]) -> int:
+    """Return the number of additional networks that a pool names."""
+    return len(trees(pool, "networkConfig", "additionalNodeNetworkConfigs"))
+
+
+def uses_profile(target: Target) -> bool:
+    """Return whether GKE itself makes the networks of the GPUs; where it can, unless the spec names all of them."""
+    fabric = fabric_of(target.machine.name)
+    return bool(target.high_speed and fabric and fabric.profile and given_networks(target.native) < fabric.interfaces)

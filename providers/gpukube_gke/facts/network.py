@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.fabric import Fabric, FabricPart
 from gpukube.core.jsontree import text
 from gpukube_gke.facts.fabric import fabric_of as network_of
+from gpukube_gke.facts.fabric import uses_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ def fabric_of(target: Target) -> Fabric | None:
     if not target.high_speed or found is None:
         return None
     installer = _INSTALLERS["-".join(target.machine.name.split("-")[:2])]
-    by_claims = bool(text(target.native, "networkConfig", "acceleratorNetworkProfile"))
+    by_claims = uses_profile(target) or bool(text(target.native, "networkConfig", "acceleratorNetworkProfile"))
     return Fabric(
         title=found.kind,
         resource="networking.gke.io.networks/*",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core import fields as paths
 from gpukube.core.binding import ANY, Binding, Draft, Effect
 from gpukube.core.fields import FieldPath, hugepages, kubelet
-from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
+from gpukube.core.jsontree import at, number, strings, text, texts, tree
 from gpukube.core.values import Ability
-from gpukube_gke.facts.fabric import fabric_of
+from gpukube_gke.facts.fabric import fabric_of, given_networks, uses_profile
 from gpukube_gke.facts.local_ssd import fixed_disks
 from gpukube_gke.pool.effects import AT_CREATION, MAYBE_RECREATED, PROTO, RECREATED, TERRAFORM, UPDATE
 
@@ -42,29 +42,14 @@ _FIXED: Final = Effect("replace", AT_CREATION, TERRAFORM)
 # Reading the spec
 
 
-def given_networks(target: Target) -> int:
-    """Return the number of additional networks that the spec names."""
-    return _networks(target.native)
-
-
-def uses_profile(target: Target) -> bool:
-    """Return whether GKE itself makes the networks of the GPUs; where it can, unless the spec names all of them."""
-    fabric = fabric_of(target.machine.name)
-    return bool(target.high_speed and fabric and fabric.profile and given_networks(target) < fabric.interfaces)
-
-
 def _is_fast(target: Target) -> bool | None:
     """A pool with all networks of its GPUs has the fast network, whether the spec calls it so or not."""
-    return target.high_speed or _has_fabric(target.machine.name, given_networks(target), profile=False) or None
+    return target.high_speed or _has_fabric(target.machine.name, given_networks(target.native), profile=False) or None
 
 
 def _has_fabric(machine: str, networks: int, *, profile: bool) -> bool:
     fabric = fabric_of(machine)
     return fabric is not None and (profile or networks >= fabric.interfaces)
-
-
-def _networks(pool: Mapping[str, object]) -> int:
-    return len(trees(pool, "networkConfig", "additionalNodeNetworkConfigs"))
 
 
 def _placement(target: Target) -> dict[str, object] | None:
@@ -166,7 +151,7 @@ NODE_BINDINGS: Final[tuple[Binding[Draft, Live], ...]] = (
         read=lambda live: (
             _has_fabric(
                 text(live.config, "machineType"),
-                _networks(live.pool),
+                given_networks(live.pool),
                 profile=bool(at(live.pool, "networkConfig", "acceleratorNetworkProfile")),
             )
             or None

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.jsontree import at
 from gpukube.errors import Finding
 from gpukube_gke.facts.boot_disks import HYPERDISK, default_disk_type
-from gpukube_gke.facts.fabric import fabric_of
+from gpukube_gke.facts.fabric import fabric_of, given_networks, uses_profile
 from gpukube_gke.facts.local_ssd import disk_numbers
-from gpukube_gke.pool.node_settings import COMPACT, DISKS_OF, given_networks, uses_profile
+from gpukube_gke.pool.node_settings import COMPACT, DISKS_OF
 from gpukube_gke.pool.purchase import is_flex_start, is_queued
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def _high_speed(target: Target) -> Iterator[Finding]:
             fix="remove it, or choose a3-highgpu-8g, a3-megagpu-8g, a3-ultragpu-8g, a4 or a4x",
             why="docs: compute/docs/accelerator-optimized-machines",
         )
-    elif not fabric.profile and given_networks(target) != fabric.interfaces:
+    elif not fabric.profile and given_networks(target.native) != fabric.interfaces:
         yield Finding(
             "gke-high-speed",
             where,
             f"network.highSpeed is true, and {fabric.kind} on {target.machine.name} needs exactly {fabric.interfaces} "
-            f"additional networks, but the spec names {given_networks(target)}",
+            f"additional networks, but the spec names {given_networks(target.native)}",
             fix="list them under gke.networkConfig.additionalNodeNetworkConfigs: [{network: NAME, subnetwork: NAME}]",
             why="GKE does not make these networks itself; another network takes the place of a GPU's "
             "(docs.nvidia.com/aicr: gke-tcpxo-networking)",

@@ -37,25 +37,26 @@ ULTRA = on_gke("a3-ultragpu-8g")
 TAINTED = on_eks(taints=(GPU_TAINT, VISION_TAINT))
 TCPXO = nccl_installer("nccl-tcpxo-installer", "nvidia-h100-mega-80gb")
 RDMA = nccl_installer("nccl-rdma-installer", "nvidia-h200-141gb")
+GKES_DRIVER = everywhere(daemonset("networking-dra-driver", "gke-managed-networking-dra-driver"))
 
 
 def checked(pool: Desired, *daemonsets: WorkloadView) -> list[Finding]:
     return check_fabrics(Snapshot(daemonsets=daemonsets), [pool])
 
 
-SERVED = {
+SERVED: dict[str, tuple[Desired, *tuple[WorkloadView, ...]]] = {
     "EFA plugin that tolerates the taint": (EKS, efa_plugin(GPU_TOLERATED)),
     "aws-dranet": (EKS, aws_dranet()),
     "Network Operator, whose labels come with the nodes": (AKS, rdma_plugin()),
     "TCPXO installer": (GKE, TCPXO),
-    "gIB installer": (ULTRA, RDMA),
+    "gIB installer and GKE's DRA driver": (ULTRA, RDMA, GKES_DRIVER),
 }
 
 
 @pytest.mark.parametrize("case", SERVED)
 def test_check_fabrics_when_a_part_runs_on_the_nodes_then_nothing_is_found(case: str) -> None:
-    pool, item = SERVED[case]
-    assert checked(pool, item) == []
+    pool, *items = SERVED[case]
+    assert checked(pool, *items) == []
 
 
 MISSING = {
@@ -119,7 +120,7 @@ MISSING = {
     ),
     "an installer that is older than the machine": (
         on_gke("a4-highgpu-8g"),
-        (RDMA,),
+        (RDMA, GKES_DRIVER),
         "node affinity needs cloud.google.com/gke-accelerator In [nvidia-h200-141gb]",
         "gpudirect-rdma/nccl-rdma-installer.yaml",
     ),

@@ -18,10 +18,16 @@ FAMILIES = {
 }
 
 
+PROFILE = {"networkConfig": {"acceleratorNetworkProfile": "auto"}}
+
+
 @pytest.mark.parametrize("machine", FAMILIES)
-def test_fabric_when_the_family_has_a_network_then_its_interfaces_and_installer(machine: str) -> None:
+def test_fabric_when_the_spec_names_its_networks_then_their_number_and_the_installer(machine: str) -> None:
     count, installer = FAMILIES[machine]
-    fabric = fabric_of(on_gke(machine).target)
+    networks = [{"network": f"net-{number}", "subnetwork": f"sub-{number}"} for number in range(count)]
+    fabric = fabric_of(
+        replace(on_gke(machine).target, native={"networkConfig": {"additionalNodeNetworkConfigs": networks}})
+    )
     assert fabric is not None
     assert (fabric.count, fabric.parts) == (count, ((installer,),))
     assert fabric.covers("networking.gke.io.networks/gpu-nic-0")
@@ -29,11 +35,13 @@ def test_fabric_when_the_family_has_a_network_then_its_interfaces_and_installer(
     assert "networking.gke.io/interfaces" in fabric.setup
 
 
-def test_fabric_when_the_pool_uses_the_network_profile_then_dra_allocates_the_interfaces() -> None:
-    target = replace(on_gke().target, native={"networkConfig": {"acceleratorNetworkProfile": "auto"}})
-    fabric = fabric_of(target)
+@pytest.mark.parametrize(("machine", "native"), [("a4-highgpu-8g", {}), ("a3-ultragpu-8g", PROFILE)])
+def test_fabric_when_gke_makes_the_networks_then_dra_allocates_the_interfaces(
+    machine: str, native: dict[str, object]
+) -> None:
+    fabric = fabric_of(replace(on_gke(machine).target, native=native))
     assert fabric is not None
-    assert fabric.parts == ((TCPXO,), (DRANET,))
+    assert fabric.parts == ((RDMA,), (DRANET,))
     assert "ResourceClaimTemplate" in fabric.setup
 
 
