@@ -546,13 +546,10 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
 )
 """The rows of portable fields."""
 
-_NOT_SET: Final = dict.fromkeys(
-    ("confidential",),
-    Ability("missing", reason="gpukube does not set it on EKS"),
-)
 ABILITIES: Final[Mapping[str, Ability]] = MappingProxyType(
     {
-        **_NOT_SET,
+        # EC2 DescribeInstanceTypes, ProcessorInfo.SupportedFeatures: amd-sev-snp on m6a, c6a and r6a only
+        "confidential": Ability("missing", reason="no EC2 machine with GPUs is confidential"),
         **abilities(BINDINGS),
         "localStorage.ephemeral": Ability(
             "emulated", "one RAID 0 of the machine's disks, by the launch template's user data", _NO_FIELD
