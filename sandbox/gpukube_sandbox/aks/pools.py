@@ -15,7 +15,7 @@ from gpukube_sandbox.aks.keys import add_spot_marks
 from gpukube_sandbox.aks.machines import IMAGE_DATE, image_version, is_managed
 from gpukube_sandbox.aks.schema import FIELDS, GONE_WHEN_OMITTED, READ_ONLY
 from gpukube_sandbox.aks.sizes import find_size
-from gpukube_sandbox.aks.upgrades import is_rolled, running_version
+from gpukube_sandbox.aks.upgrades import is_upgraded, running_version
 
 if TYPE_CHECKING:
     from gpukube_sandbox.aks.rules import ClusterFacts
@@ -168,7 +168,7 @@ def merge(stored: Json, sent: Json, cluster: ClusterFacts) -> Json:
     version = str(merged["orchestratorVersion"])
     merged["currentOrchestratorVersion"] = running_version(version, cluster.kubernetes_version, present)
     other_image = any(stored.get(key) != merged.get(key) for key in ("osSKU", "enableFIPS"))
-    if other_image or is_rolled(stored, merged):
+    if other_image or is_upgraded(stored, merged):
         merged["nodeImageVersion"] = image_version(merged, cluster.image_date)
     return merged
 

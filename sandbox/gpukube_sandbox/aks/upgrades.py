@@ -73,9 +73,27 @@ def running_version(requested: str, plane: str, present: str = "") -> str:
 
 
 def is_rolled(before: Json, after: Json) -> bool:
-    """Return whether every machine is replaced: a new image, or another kubelet version."""
+    """Return whether every machine is replaced: an upgrade, or a profile that needs a reimage.
+
+    Source: docs: aks/node-disruption-policy, node pool-level operations.
+    """
+    return is_upgraded(before, after) or any(part(before) != part(after) for part in (_local_dns, _streams))
+
+
+def is_upgraded(before: Json, after: Json) -> bool:
+    """Return whether the machines get a new image, or another kubelet version."""
     keys = ("nodeImageVersion", "currentOrchestratorVersion")
     return any(before.get(key) != after.get(key) for key in keys)
+
+
+def _local_dns(pool: Json) -> Json:
+    profile = pool.get("localDNSProfile")
+    return {key: value for key, value in profile.items() if key != "state"} if isinstance(profile, dict) else {}
+
+
+def _streams(pool: Json) -> bool:
+    profile = pool.get("artifactStreamingProfile")
+    return isinstance(profile, dict) and profile.get("enabled") is True
 
 
 def check_upgrade(before: Json, after: Json) -> None:
@@ -90,7 +108,7 @@ def check_upgrade(before: Json, after: Json) -> None:
     if _numbers(new) < _numbers(old):
         message = f"Downgrading agent pool from version {old} to {new} is not allowed."
         raise aks_error("OperationNotAllowed", message, target="agentPoolProfile.orchestratorVersion")
-    if not is_rolled(before, after):
+    if not is_upgraded(before, after):
         return
     if before["count"] != after["count"] and not after.get("enableAutoScaling"):
         message = "Upgrading and scaling an agent pool at the same time is not allowed."

@@ -106,6 +106,27 @@ def test_system_when_it_becomes_another_family_then_the_machines_are_made_anew_i
     assert (len(nodes_of(arm, "gpu1")), set(before) & set(nodes_of(arm, "gpu1"))) == (2, set())
 
 
+@pytest.mark.parametrize(
+    ("profile", "is_reimaged"),
+    [
+        ({"localDNSProfile": {"mode": "Required"}}, True),
+        ({"artifactStreamingProfile": {"enabled": True}}, True),
+        ({"artifactStreamingProfile": {"enabled": False}}, False),
+        ({"networkProfile": {"allowedHostPorts": [{"portStart": 80, "portEnd": 80}]}}, False),
+    ],
+    ids=str,
+)
+def test_profile_when_it_changes_then_machines_are_made_anew_if_it_needs_a_reimage(
+    arm: Arm, profile: Json, *, is_reimaged: bool
+) -> None:
+    """Docs: aks/node-disruption-policy, node pool-level operations; the image stays."""
+    made = arm.create("gpu1", OLD)
+    before = nodes_of(arm, "gpu1")
+    changed = arm.create("gpu1", {**made, **profile})
+    assert changed["nodeImageVersion"] == made["nodeImageVersion"]
+    assert (set(before) == set(nodes_of(arm, "gpu1"))) != is_reimaged
+
+
 UNMOVED: dict[str, dict[str, str]] = {
     "an image of the GPU VHD": {"nodeImageVersion": "AKSUbuntu-1804gen2gpucontainerd-202501.05.0"},
     "an image of Ubuntu 20.04 for confidential machines": {"nodeImageVersion": "AKSUbuntu-2004gen2cvmcontainerd-1"},

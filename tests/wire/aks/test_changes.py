@@ -209,7 +209,7 @@ INTENT: Mapping[str, tuple[Edit, ...]] = {
 }
 """Row of `updates.INTENT_ROWS` -> edits that it covers."""
 
-ROLLS = ("image", "aks.enableFIPS", "kubernetesVersion")
+ROLLS = ("image", "aks.enableFIPS", "aks.localDNSProfile", "aks.artifactStreamingProfile", "kubernetesVersion")
 SERVICE = {"eTag", "nodeImageVersion", "currentOrchestratorVersion"}
 
 
@@ -307,7 +307,7 @@ def test_edit_when_brought_about_then_one_change_and_nothing_else_moved(edit: Ed
     assert diff_fields(desired.fields, after.fields) == ()
     assert moved(before, after) == expected_to_move(change)
     new_nodes = lab.settled(target.name)
-    assert bool(old_nodes.keys() & new_nodes.keys()) == (bool(new_nodes) and edit.field not in ROLLS)
+    assert bool(old_nodes.keys() & new_nodes.keys()) == (bool(new_nodes) and not edit.field.startswith(ROLLS))
     lab.drop(target.name)
 
 
@@ -340,8 +340,10 @@ def expected_to_move(change: Change) -> set[str]:
         "image": {"osSKU"},
         "kubernetesVersion": {"orchestratorVersion"},
         "upgrade.": {f"upgradeSettings/{str(change.field).removeprefix('upgrade.')}"},
-        "aks.": {str(change.field).removeprefix("aks.").replace(".", "/")},
+        "aks.": {"/".join(change.field[1:])},
     }
+    if isinstance(change.new, Mapping):
+        return {name for name, _ in flat(change.new, "/".join((*change.field[1:], "")))}
     return next(names for start, names in by_start.items() if str(change.field).startswith(start))
 
 
