@@ -12,12 +12,12 @@ limits pods to one share, so both switches are always set.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, MIG_PROFILE, FieldPath, hugepages, kubelet, sysctl
 from gpukube.core.jsontree import at, items, tree
 from gpukube_eks.userdata.encoding import decode
+from gpukube_eks.userdata.tomltext import parse as parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,8 +133,8 @@ def read_text(encoded: str) -> str:
 def read_fields(encoded: str) -> dict[FieldPath, object]:
     """Return the comparable fields of user data; anything but Bottlerocket's TOML has none."""
     try:
-        return document_fields(tomllib.loads(read_text(encoded)))
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return document_fields(parse_toml(read_text(encoded)))
+    except ValueError:
         return {}
 
 

@@ -10,7 +10,6 @@ they have with another value is a collision, which is an error.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +21,7 @@ from gpukube_eks.userdata import bottlerocket, nodeconfig
 from gpukube_eks.userdata.encoding import MOST_BYTES, decode, encode, size
 from gpukube_eks.userdata.mime import parse_message
 from gpukube_eks.userdata.tomltext import add_keys, tables_of, unsupported, without_marked, write_tables
+from gpukube_eks.userdata.tomltext import parse as parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -124,10 +124,10 @@ def own_fields(encoded: str, *, rocket: bool, unmarked: bool = True) -> dict[Fie
         raw, _ = decode(encoded)
         if rocket:
             text = raw.decode()
-            found = bottlerocket.document_fields(tomllib.loads(text))
+            found = bottlerocket.document_fields(parse_toml(text))
             theirs = {}
             if not (unmarked and _is_own_document(text)):
-                theirs = bottlerocket.document_fields(tomllib.loads(without_marked(text)))
+                theirs = bottlerocket.document_fields(parse_toml(without_marked(text)))
             return {path: value for path, value in found.items() if is_setting(path) and path not in theirs}
     except ValueError:
         return {}
@@ -199,6 +199,14 @@ def _merged_message(raw: bytes, ours: Ours) -> bytes:
     others = message.without(lambda part: nodeconfig.is_own(part, message))
     if not others.parts:
         return nodeconfig.new_message(ours.settings)
+    try:
+        nodeconfig.require_readable(others.parts)
+    except ValueError as error:
+        raise UnmergeableError(
+            "a NodeConfig of others cannot be read",
+            fix="correct it, in a new version of the launch template that the group uses",
+            why="nodeadm does not start with it, and gpukube cannot see which settings it has",
+        ) from error
     spec = nodeconfig.merged_config(others.parts)
     settings = _missing(ours.settings, nodeconfig.config_fields(spec))
     if names := [*nodeconfig.collisions(spec, nodeconfig.config_of(settings))]:
@@ -220,8 +228,8 @@ def _tables(ours: Ours) -> Tables:
 def _is_own_document(text: str) -> bool:
     """Return whether gpukube wrote all of a document: it has its form, and no key that a pool cannot declare."""
     try:
-        tables = tables_of(tomllib.loads(text))
-    except tomllib.TOMLDecodeError:
+        tables = tables_of(parse_toml(text))
+    except ValueError:
         return False
     known = all(bottlerocket.is_own_key((*path, key)) for path, keys in tables.items() for key in keys)
     return known and write_tables(tables) == text
@@ -231,7 +239,7 @@ def _merged_document(text: str, ours: Ours) -> str:
     if _is_own_document(text):
         return write_tables(_tables(ours)) or bottlerocket.UNSHARED
     theirs = without_marked(text)
-    document = tomllib.loads(theirs)
+    document = parse_toml(theirs)
     found = bottlerocket.document_fields(document)
     settings = _missing(ours.settings, found)
     tables = {
@@ -259,7 +267,7 @@ def _merged_document(text: str, ours: Ours) -> str:
             fix="write the table with a header of its own",
             why="gpukube changes no line of others",
         ) from error
-    if form := unsupported(result, tomllib.loads(result)):
+    if form := unsupported(result, parse_toml(result)):
         raise UnmergeableError(
             f"user data of others has {form}",
             fix="write it in another form",

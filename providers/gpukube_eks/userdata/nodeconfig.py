@@ -15,7 +15,7 @@ import base64
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
 
@@ -120,11 +120,25 @@ def fields_of(message: Message) -> dict[FieldPath, object]:
 
 def merged_config(parts: tuple[Part, ...]) -> dict[str, object]:
     """Return the `spec` of all NodeConfig parts as nodeadm merges them; scalars are text, unreadable parts missing."""
-    spec: Mapping[str, object] = {}
+    documents: list[object] = []
     for part in parts:
-        for document in _documents(part) if part.kind == NODE_CONFIG else ():
-            spec = _merged(spec, tree(document, "spec"))
-    return dict(spec)
+        with suppress(ValueError):
+            documents += _documents(part)
+    spec: dict[str, object] = {}
+    known: _Pairs = {}
+    for inner in [tree(document, "spec") for document in documents]:
+        spec = _merged(spec, inner, known)
+    return spec
+
+
+def require_readable(parts: tuple[Part, ...]) -> None:
+    """Check that every NodeConfig can be read: a collision with an unreadable one would not be seen.
+
+    Raises:
+        ValueError: One cannot.
+    """
+    for part in parts:
+        _documents(part)
 
 
 def config_fields(spec: Mapping[str, object]) -> dict[FieldPath, object]:
@@ -236,7 +250,13 @@ def _part_fields(part: Part) -> dict[FieldPath, object]:
 
 
 def _documents(part: Part) -> list[object]:
-    """Return the YAML documents of a part, which may be base64 or compressed as nodeadm allows; [] if unreadable."""
+    """Return the YAML documents of a NodeConfig part, which may be base64 or compressed as nodeadm allows.
+
+    Raises:
+        ValueError: It is not YAML.
+    """
+    if part.kind != NODE_CONFIG:
+        return []
     content = part.content
     with suppress(ValueError):
         content = decode("".join(content.decode("ascii").split()))[0]
@@ -244,16 +264,23 @@ def _documents(part: Part) -> list[object]:
         if content.startswith(b"\x1f\x8b"):
             content = decode(base64.b64encode(content).decode())[0]
         return list(yaml.load_all(content, yaml.BaseLoader))
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return []
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError("invalid YAML") from error
 
 
-def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
-    merged = dict(below)
+_Pairs: TypeAlias = dict[tuple[int, int], dict[str, object]]
+
+
+def _merged(below: Mapping[str, object], above: Mapping[str, object], known: _Pairs) -> dict[str, object]:
+    """Merge two maps; each pair once, as aliases make a small document contain one map any number of times."""
+    pair = (id(below), id(above))
+    if pair in known:
+        return known[pair]
+    merged = known[pair] = dict(below)
     for key, value in above.items():
         old = below.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = _merged(old, value)
+            merged[key] = _merged(old, value, known)
         elif key == "flags" and isinstance(old, list) and isinstance(value, list):
             merged[key] = [*old, *value]
         else:

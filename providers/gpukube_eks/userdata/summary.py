@@ -7,7 +7,6 @@ fields (`merging`).
 from __future__ import annotations
 
 import re
-import tomllib
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from gpukube.core.jsontree import tree
 from gpukube_eks.userdata import nodeconfig
 from gpukube_eks.userdata.merging import of_others
 from gpukube_eks.userdata.mime import parse_message
+from gpukube_eks.userdata.tomltext import parse as parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -114,7 +114,7 @@ def describe_others(encoded: str, *, rocket: bool) -> tuple[str, ...]:
         return ()
     if rocket:
         try:
-            return tuple(_keys(tree(tomllib.loads(raw.decode()), "settings"), _ROCKET, "settings."))
+            return tuple(_keys(tree(parse_toml(raw.decode()), "settings"), _ROCKET, "settings."))
         except ValueError:
             return (_described("user data", raw),)
     message = parse_message(raw)

@@ -23,12 +23,32 @@ Tables: TypeAlias = "Mapping[tuple[str, ...], Mapping[str, object]]"
 
 _MARK: Final = "# gpukube"
 """Comment at the end of each line that gpukube adds to a document of others."""
+_DEEPEST: Final = 30
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _UNSUPPORTED: Final = (
     (re.compile(r"""^\s*\[[^\]\n]*["'][^\]\n]*\]\s*(#.*)?$""", re.MULTILINE), "a quoted key in a table header"),
     (re.compile(r"""^\s*'[^'\n]*"[^'\n]*'\s*=""", re.MULTILINE), "a quote within a quoted key"),
     (re.compile(r"""^[^#\n]*\\\"""", re.MULTILINE), "an escaped quote"),
 )
+
+
+def parse(text: str) -> dict[str, object]:
+    """Parse a document.
+
+    Raises:
+        ValueError: It is not TOML, or nested deeper than any document of Bottlerocket's.
+    """
+    try:
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    level: list[object] = [document]
+    for _ in range(_DEEPEST):
+        tables = [one for one in level if isinstance(one, dict | list)]
+        level = [inner for one in tables for inner in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return document
+    raise ValueError("nested too deep")
 
 
 def write_tables(tables: Tables) -> str:
@@ -55,7 +75,7 @@ def add_keys(text: str, tables: Tables) -> str:
         ValueError: It is not TOML, or its form leaves no place for a key, such as an inline table.
     """
     for path, keys in tables.items():
-        merged = tomllib.loads(text)
+        merged = parse(text)
         _put(merged, path, keys)
         text = next((one for one in _placed(text, path, keys) if _is_document(one, merged)), "")
         if not text:
@@ -67,8 +87,8 @@ def without_marked(text: str) -> str:
     """Remove the lines that `add_keys` added; the text stays as it is if that would change anything else."""
     kept = "".join(line for line in text.splitlines(keepends=True) if not line.rstrip().endswith(_MARK))
     try:
-        before, after = tomllib.loads(text), tomllib.loads(kept)
-    except tomllib.TOMLDecodeError:
+        before, after = parse(text), parse(kept)
+    except ValueError:
         return text
     values = dict(leaves(before))
     # A line within a string of several lines only looks like one of gpukube's.
@@ -112,8 +132,8 @@ def _header(line: str) -> tuple[str, ...]:
     if not text.startswith("[") or text.startswith("[["):
         return ()
     try:
-        inner: object = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        inner: object = parse(text)
+    except ValueError:
         return ()
     path: list[str] = []
     while isinstance(inner, dict) and inner:
@@ -124,8 +144,8 @@ def _header(line: str) -> tuple[str, ...]:
 
 def _is_document(text: str, expected: Mapping[str, object]) -> bool:
     try:
-        return tomllib.loads(text) == expected
-    except tomllib.TOMLDecodeError:
+        return parse(text) == expected
+    except ValueError:
         return False
 
 

@@ -304,6 +304,7 @@ def test_merge_when_bottlerocket_has_the_key_is_refused_by_name(
         ("apiVersion: node.eks.aws/v1alpha1\n", False, "User data was not in the MIME multipart format."),
         ("echo hello\n", True, "User data was not in the TOML format."),
         (mime(SCRIPT), True, "User data was not in the TOML format."),
+        (mime("Content-Type: application/node.eks.aws\n\nspec: {[}\n"), False, "a NodeConfig of others cannot be read"),
         ("settings = {kubernetes = {x = 1}}\n", True, "in user data of others there is no place for keys"),
         ('[settings."a.b"]\nx = 1\n', True, "a quoted key in a table header"),
         ('x = "a \\"b\\""\n', True, "an escaped quote"),
@@ -315,6 +316,14 @@ def test_merge_when_bottlerocket_has_the_key_is_refused_by_name(
 def test_merge_when_its_form_does_not_allow_it_is_refused(theirs: str, *, rocket: bool, text: str) -> None:
     with pytest.raises(UnmergeableError, match=re.escape(text)):
         merged_data(encode(theirs), ours({MAX_PODS: 64}), rocket=rocket)
+
+
+@pytest.mark.parametrize("text", [".".join("a" * 7000) + " = 1", "x = " + "[" * 7000, "x = " + "{a=" * 40 + "1"])
+def test_merge_when_nested_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(UnmergeableError):
+        merged_data(encode(text), ours({MAX_PODS: 64}), rocket=True)
+    assert read_fields(encode(text), rocket=True) == own_fields(encode(text), rocket=True) == {}
+    assert "user data (" in describe_others(encode(text), rocket=True)[0]
 
 
 @pytest.mark.parametrize("live", ["not base64!", base64.b64encode(b"\x1f\x8bbroken").decode()])
@@ -350,6 +359,15 @@ def test_parts_when_merged_replace_lists_but_append_flags() -> None:
     assert message is not None
 
     assert nodeconfig.merged_config(message.parts) == {"kubelet": {"flags": ["a", "b"], "l": ["b"]}}
+
+
+def test_parts_when_aliases_repeat_a_map_endlessly_are_merged_at_once() -> None:
+    levels = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{p: *a{n - 1}, q: *a{n - 1}}}" for n in range(1, 60))]
+    part = "Content-Type: application/node.eks.aws\n\nspec:\n" + "".join(f"  {level}\n" for level in levels)
+    itself = "Content-Type: application/node.eks.aws\n\nspec: &a {a: *a, kubelet: {config: {maxPods: 9}}}\n"
+
+    assert read_fields(encode(mime(part, part)), rocket=False) == {}
+    assert read_fields(encode(mime(itself, itself)), rocket=False) == {}
 
 
 # What is shown
