@@ -70,6 +70,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "eks-efa-types": ("GPK467", "The pool's instance types have different network cards."),
     "eks-one-zone": ("GPK468", "Machines that must be close to each other are in several zones."),
     "eks-placement-reserved": ("GPK469", "Reserved machines have no placement group of the pool."),
+    "eks-own-image": ("GPK473", "The pool's own image does not go with another setting."),
     "eks-native-managed": ("GPK423", "gpukube sets a native member from the spec."),
     "eks-native-refused": ("GPK424", "A native member cannot be set."),
     "eks-native-unknown": ("GPK425", "A node group has no such member."),

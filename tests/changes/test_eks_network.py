@@ -85,3 +85,27 @@ def test_pool_when_made_changed_and_deleted_then_nothing_is_left(world: World) -
     rest = spec("net", clusters, [{"name": "rest", "instanceType": "g4dn.xlarge", "nodes": {"count": 0}}])
     world.apply(rest, consent=api.Consent(), prune=True)
     assert left(world) == ([], ["gpukube/here/rest"])
+
+
+def test_pool_when_its_image_is_own_then_made_and_changed_by_new_nodes(world: World) -> None:
+    clusters = started(world)
+    pool: Pool = {
+        "name": "own",
+        "instanceType": "g4dn.xlarge",
+        "nodes": {"count": 1},
+        "image": "al2023",
+        "labels": {"team": "a"},
+        "eks": {"imageId": "ami-0123456789abcdef0"},
+    }
+    before = spec("net", clusters, [pool])
+    assert {name: report.error for name, report in world.create(before).items()} == {"own": None}
+    assert differences(world.plan(before)) == []
+
+    changed = {**pool, "labels": {"team": "b"}, "eks": {"imageId": "ami-0fedcba9876543210"}}
+    after = spec("net", clusters, [changed])
+    assert {str(one.change.field): one.row.kind for one in world.pools(after)["own"].changes} == {
+        "eks.imageId": "disruptive",
+        "labels[team]": "disruptive",
+    }
+    world.apply(after, consent=api.Consent(allow_disruption=True))
+    assert differences(world.plan(after)) == []

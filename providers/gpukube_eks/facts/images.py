@@ -73,6 +73,10 @@ def require_image(image: str, machine: Machine) -> Image:
     raise LookupError(message)
 
 
+CUSTOM: Final = "CUSTOM"
+"""amiType of a group whose launch template names an image; no request has it."""
+
+
 def is_bottlerocket(ami_type: str) -> bool:
     """Return whether an amiType is a Bottlerocket image, FIPS variants included."""
     return ami_type.startswith("BOTTLEROCKET_")

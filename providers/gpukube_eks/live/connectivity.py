@@ -1,4 +1,4 @@
-"""Completes a pool's network and placement from the live account, and checks them.
+"""Completes a pool's network, placement, and user data of an own image from the live account, and checks them.
 
 In scope: which reads a pool needs. Out of scope: the checks themselves (`pool.connectivity`), role and subnets
 (`client`).
@@ -20,6 +20,7 @@ from gpukube_eks.pool.connectivity import (
     reserved_group,
 )
 from gpukube_eks.pool.network import SECURITY_GROUPS, declared_groups, groups_of, with_cluster_group
+from gpukube_eks.pool.own_image import joining_data, own_image
 from gpukube_eks.pool.placement_groups import COMPACT, is_named, with_placement
 from gpukube_eks.pool.translate import group_of, template_data, with_data
 
@@ -37,13 +38,14 @@ _GROUP_ZONE: Final = "a cluster placement group is in one zone (docs: AWSEC2 Use
 
 def needs_network(target: Target) -> bool:
     """Return whether a pool needs anything of this module."""
-    return bool(target.high_speed or target.placement == COMPACT or is_named(target) or declared_groups(target))
+    placed = target.placement == COMPACT or is_named(target)
+    return bool(target.high_speed or placed or declared_groups(target) or own_image(target))
 
 
 def connected(
     desired: Desired, region: Region, cluster: Mapping[str, object], live: Mapping[FieldPath, object]
 ) -> Desired:
-    """Return the pool with the cluster's security group and its reservation's placement group.
+    """Return the pool with the cluster's security group, its reservation's placement group, and an image's user data.
 
     Args:
         desired: The pool, with role and subnets.
@@ -53,9 +55,12 @@ def connected(
 
     Raises:
         SpecError: Security groups, subnets, or the placement group do not fit.
+        CloudError: The cluster has no endpoint yet.
     """
     if group := text(cluster, "resourcesVpcConfig", "clusterSecurityGroupId"):
         desired = with_data(desired, with_cluster_group(template_data(desired), group))
+    if own_image(desired.target):
+        desired = with_data(desired, {**template_data(desired), "UserData": joining_data(desired, cluster)})
     desired = _placed(desired, region, live)
     return replace(desired, unchecked=tuple(_checked(desired, region, cluster, live)))
 

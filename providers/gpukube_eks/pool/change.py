@@ -28,6 +28,7 @@ from gpukube.core.jsontree import at, texts, tree, trees
 from gpukube.core.marks import recorded_tags, released_labels
 from gpukube.core.values import MARKS, PROTECT_LABEL, Change, Nodes, Request
 from gpukube.errors import SpecError
+from gpukube_eks.facts.images import CUSTOM
 from gpukube_eks.facts.meanings import busy
 from gpukube_eks.pool.fields import (
     BINDINGS,
@@ -43,6 +44,7 @@ from gpukube_eks.pool.launch import TOPS
 from gpukube_eks.pool.marks import FORM, outdated_copy, scaled_copy
 from gpukube_eks.pool.native import EXCLUSIVE
 from gpukube_eks.pool.observe import STATES, health_of
+from gpukube_eks.pool.own_image import changes_joining, joins_by_gpukube
 from gpukube_eks.pool.refusals import moved, unchangeable
 from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.template import changed_data, template_name
@@ -67,7 +69,6 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "nodeRepairConfig": ("eks", "nodeRepairConfig"),
 }
 """Structure that is sent as a whole -> path above its fields."""
-_CUSTOM: Final = "CUSTOM"
 
 Json = Mapping[str, object]
 
@@ -328,13 +329,14 @@ def _version_requests(desired: Desired, observed: Observed, changes: Sequence[Ch
     """
     fields = {change.field for change in changes}
     remade, upgraded = _has(fields, *_BY_TEMPLATE), KUBERNETES_VERSION in fields
+    remade |= joins_by_gpukube(observed) and changes_joining(fields)
     if not remade and not upgraded and RELEASE not in fields:
         return
     if observed.native.get("capacityType") == "CAPACITY_BLOCK":
         _require_empty_block(desired.target, observed)
     native, template = observed.native, tree(observed.native, "launchTemplate")
     group: dict[str, object] = dict(_path(desired.target.cluster, observed))
-    if native.get("amiType") != _CUSTOM:
+    if native.get("amiType") != CUSTOM:
         # The live release belongs to the live version: another version gets its newest, unless the spec names one.
         release = desired.target.native.get("releaseVersion") or (None if upgraded else native.get("releaseVersion"))
         group["version"] = desired.target.kubernetes_version if upgraded else native.get("version")

@@ -22,6 +22,7 @@ from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import integer, strings, text, texts, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import PROTECT_LABEL, Ability, Taint
+from gpukube_eks.facts.images import CUSTOM
 from gpukube_eks.pool.disks import is_encrypted
 from gpukube_eks.pool.marks import FORM, copy_tags
 from gpukube_eks.pool.network import read_network
@@ -332,6 +333,7 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         path=paths.IMAGE,
         wire=("amiType",),
         get=lambda draft: draft.ami_type,
+        write=lambda draft: None if draft.ami_type == CUSTOM else draft.ami_type,
         read=lambda live: text(live.group, "amiType") or None,
         effect=Effect("replace", "amiType can be set only at creation", _TERRAFORM),
         ability=_EXACT,

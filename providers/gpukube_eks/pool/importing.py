@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
 from gpukube.core.fields import FieldPath, label
-from gpukube.core.jsontree import strings
+from gpukube.core.jsontree import strings, text
 from gpukube.gpu.catalog import find_machine
-from gpukube_eks.facts.images import DEFAULT_IMAGE, IMAGES
+from gpukube_eks.facts.images import CUSTOM, DEFAULT_IMAGE, IMAGES
 from gpukube_eks.pool.disks import DEFAULT_DISK_GIB, DEFAULT_DISK_TYPE
 from gpukube_eks.pool.placement_groups import NONE
 from gpukube_eks.pool.renewing import RELEASE
+from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.translate import ACCELERATOR_LABEL, accelerator_name
 from gpukube_eks.pool.upgrades import SURGE
+from gpukube_eks.userdata.nodeconfig import is_node_config
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -67,6 +69,8 @@ def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
     machine = find_machine("eks", observed.instance_type)
     if machine and found.get(label(ACCELERATOR_LABEL)) == accelerator_name(machine):
         del found[label(ACCELERATOR_LABEL)]  # gpukube sets it
+    if found.get(paths.IMAGE) == CUSTOM and is_node_config(text(observed.native, TEMPLATE_DATA, "UserData")):
+        found[paths.IMAGE] = DEFAULT_IMAGE
     system = _SYSTEMS.get(str(found.get(paths.IMAGE)))
     if system == DEFAULT_IMAGE:
         del found[paths.IMAGE]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.fields import KUBERNETES_VERSION, ZONES, FieldPath
 from gpukube.core.jsontree import at, integer, tree
 from gpukube.core.upgrades import NodeMarks, NodeSystem, UpgradeTerms, version_numbers
+from gpukube_eks.facts.images import CUSTOM
 
 if TYPE_CHECKING:
     from gpukube.core.provider_parts import NodeUpgrades
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterFacts, Desired, Observed
 
 RELEASE: Final = FieldPath("eks", "releaseVersion")
-_CUSTOM: Final = "CUSTOM"
 _DRAIN_MINUTES: Final = 15
 _DEFAULT_ZONES: Final = 3
 """Assumed zones of a group whose subnets were not read: as many as most regions have."""
@@ -103,7 +103,7 @@ def release_parameter(observed: Observed, kubernetes: str) -> str:
 
 def is_custom(observed: Observed) -> bool:
     """Return whether the nodes start from a custom image."""
-    return observed.native.get("amiType") == _CUSTOM
+    return observed.native.get("amiType") == CUSTOM
 
 
 def _obstacle(observed: Observed) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, FieldPath, hugepages, kubelet, sysctl
 from gpukube.core.jsontree import text, tree
 from gpukube.errors import SpecError
-from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.facts.images import CUSTOM, is_bottlerocket
 from gpukube_eks.userdata.encoding import MOST_BYTES, size
 from gpukube_eks.userdata.merging import (
     Ours,
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Desired, Observed, Target
 
-_OWN_IMAGE: Final = "imageId"
-"""Native member that names an image."""
-_CUSTOM: Final = "CUSTOM"
-"""amiType of a group whose launch template names an image."""
+IMAGE_ID: Final = "imageId"
+"""Native member that names an image of the user's own."""
 NAMES: Final = "gpukube/"
 """How the names of gpukube's launch templates begin."""
 TEMPLATE_DATA: Final = "launchTemplateData"
@@ -71,7 +69,7 @@ def changed_user_data(target: Target, observed: Observed, live: str, changed: Co
         SpecError: The user data of others does not allow it.
     """
     rocket, field = _is_rocket(observed), min(changed, key=str)
-    if observed.native.get("amiType") == _CUSTOM:
+    if observed.native.get("amiType") == CUSTOM:
         error = UnmergeableError(
             "the launch template names an image, whose user data gpukube does not change",
             fix="change it in the user data of a new version of the launch template",
@@ -111,7 +109,7 @@ def carried(desired: Desired, observed: Observed) -> Desired:
         return desired
     try:
         ours = _ours(target, node_settings(target))
-        merged = live if _OWN_IMAGE in target.native else merged_data(live, ours, rocket=rocket)
+        merged = live if IMAGE_ID in target.native else merged_data(live, ours, rocket=rocket)
     except UnmergeableError as error:
         raise _refused(target, error) from error
     template = tree(params, "launchTemplate")
@@ -128,8 +126,8 @@ def can_carry(desired: Desired, observed: Observed) -> bool:
     new, old = text(desired.create.params, "nodegroup", "amiType"), text(observed.native, "amiType")
     if not old:
         return True
-    if _OWN_IMAGE in desired.target.native or old == _CUSTOM:
-        return _OWN_IMAGE in desired.target.native and old == _CUSTOM
+    if IMAGE_ID in desired.target.native or old == CUSTOM:
+        return IMAGE_ID in desired.target.native and old == CUSTOM
     return is_bottlerocket(new) == is_bottlerocket(old)
 
 

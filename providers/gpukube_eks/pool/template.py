@@ -20,6 +20,7 @@ from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.disks import changed_disks, new_disks, read_disk
 from gpukube_eks.pool.launch import changed_launch, launch_data, read_launch
 from gpukube_eks.pool.network import SECURITY_GROUPS, changed_network, declared_groups, new_network
+from gpukube_eks.pool.own_image import changes_joining, joins_by_gpukube
 from gpukube_eks.pool.placement_groups import STRATEGY, changed_placement, new_placement
 from gpukube_eks.pool.purchase import bought_data
 from gpukube_eks.pool.settings import NAMES, TEMPLATE_DATA, changed_user_data, user_data
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Observed, Target
-    from gpukube_eks.facts.images import Image
 
 CLUSTER_TAG: Final = "gpukube.io/cluster"
 """Tag of a template: name of the cluster; used to find templates."""
@@ -56,17 +56,17 @@ def template_name(cluster: str, group: str) -> str:
     return f"{NAMES}{sha256(cluster.encode()).hexdigest()[:_DIGITS]}/{group}"
 
 
-def make_template(target: Target, image: Image) -> dict[str, object]:
+def make_template(target: Target, *, rocket: bool) -> dict[str, object]:
     """Return the arguments of CreateLaunchTemplate; the client adds a new ClientToken per attempt."""
     name = template_name(target.cluster.name, target.name)
     data: dict[str, object] = {
-        "BlockDeviceMappings": new_disks(target.disk, rocket=image.system == "bottlerocket"),
+        "BlockDeviceMappings": new_disks(target.disk, rocket=rocket),
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
     }
     if target.tags:
         # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
         data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
-    if settings := user_data(target, rocket=image.system == "bottlerocket"):
+    if settings := user_data(target, rocket=rocket):
         data["UserData"] = settings
     data |= bought_data(target) | new_network(target) | new_placement(target, name)
     return {
@@ -104,7 +104,9 @@ def changed_data(
     data: dict[str, object] = {}
     if any(field.is_below("disk") for field in fields):
         data["BlockDeviceMappings"] = changed_disks(target.disk, trees(live, "BlockDeviceMappings"), rocket=rocket)
-    if changed := [field for field in fields if field.is_below("sharing") or is_setting(field)]:
+    if joins_by_gpukube(observed):
+        data |= {"UserData": text(new, "UserData")} if changes_joining(fields) else {}
+    elif changed := [field for field in fields if field.is_below("sharing") or is_setting(field)]:
         data["UserData"] = changed_user_data(target, observed, text(live, "UserData"), changed)
     if any(field.is_below("capacity") for field in fields):
         data |= bought_data(target, is_first=False)

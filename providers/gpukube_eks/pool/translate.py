@@ -19,12 +19,13 @@ from gpukube.core.binding import body, desired_fields
 from gpukube.core.fields import PLACEMENT, known
 from gpukube.core.jsontree import text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
-from gpukube_eks.facts.images import is_bottlerocket, require_image
+from gpukube_eks.facts.images import CUSTOM, is_bottlerocket, require_image
 from gpukube_eks.facts.network import fabric_of
 from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
 from gpukube_eks.pool.launch import group_members
 from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import flatten_native
+from gpukube_eks.pool.own_image import own_image
 from gpukube_eks.pool.placement_groups import COMPACT, group_in
 from gpukube_eks.pool.settings import has_carried
 from gpukube_eks.pool.template import make_placement_group, make_template, template_name
@@ -72,8 +73,8 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}
     tags = {**target.tags, **resource_tags(target, promise)}
-    image = require_image(target.image, target.machine)
-    draft = GroupDraft(target, labels, tags, image.name)
+    ami_type = CUSTOM if own_image(target) else require_image(target.image, target.machine).name
+    draft = GroupDraft(target, labels, tags, ami_type)
     sharing = sharing_fields(draft.target.sharing) if is_bottlerocket(draft.ami_type) else {}
     return Desired(
         target=target,
@@ -82,7 +83,9 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         fields=known({**desired_fields(BINDINGS, draft), **sharing, **flatten_native(draft.target.native)}),
         labels=labels,
         effective_taints=target.taints,
-        create=Request("eks", CREATE, _params(target, make_template(target, image), _body(draft))),
+        create=Request(
+            "eks", CREATE, _params(target, make_template(target, rocket=is_bottlerocket(ami_type)), _body(draft))
+        ),
         copy=FORM.copy_of(target.owner, target.pool, protected=target.protect),
         fabric=fabric_of(target),
     )

@@ -30,6 +30,7 @@ from gpukube_eks.pool.fields import (
     UPDATE_VERSION,
 )
 from gpukube_eks.pool.launch import TOPS
+from gpukube_eks.pool.own_image import changes_joining, joins_by_gpukube
 from gpukube_eks.pool.renewing import RELEASE
 from gpukube_eks.pool.settings import TEMPLATE_DATA, describe_kept
 from gpukube_eks.userdata.merging import is_setting
@@ -97,6 +98,9 @@ def find_row(change: Change, beside: Sequence[Change] = (), live: Observed | Non
         return _bought(change, beside, binding.adjusted(BINDINGS, change, row))
     if change.field == RELEASE:
         return _release(change, row)
+    if live and row.kind == "in-place" and changes_joining([change.field]) and joins_by_gpukube(live):
+        sentence = f"it is in the user data of nodes of an own image: {ROLL}"
+        return replace(binding.adjusted(BINDINGS, change, row), kind="disruptive", sentence=sentence)
     if change.field in (DISK_ENCRYPTED, DISK_KMS_KEY):
         return _encryption(live, row)
     return binding.adjusted(BINDINGS, change, row)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image, system_of
+from gpukube_eks.pool.own_image import own_image
 from gpukube_eks.userdata.bottlerocket import MIG_MODELS, RELEASES, is_profile
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ def _image(target: Target) -> Iterator[Finding]:
         message = f'EKS has no image family "{image}" with the NVIDIA driver that gpukube knows'
         yield Finding("eks-image", where, message, fix=_suggest_image(image), why=_why_not(image))
         return
+    if own_image(target):
+        yield from _own_image(target)
+        return
     for index, machine in enumerate(target.all_machines):
         if family_of(machine.name) in _DRIVER_595:
             yield Finding(
@@ -63,9 +67,32 @@ def _image(target: Target) -> Iterator[Finding]:
             )
 
 
+def _own_image(target: Target) -> Iterator[Finding]:
+    if target.image != "al2023":
+        yield Finding(
+            "eks-own-image",
+            target.locator.at("eks.imageId"),
+            "gpukube writes the settings with which nodes of an own image join only for al2023",
+            fix="write image: al2023 if the image is based on it, or remove eks.imageId",
+            why="EKS adds nothing to the user data of a group with an own image (docs: eks/launch-templates)",
+        )
+    versions = {
+        "kubernetesVersion": target.kubernetes_version,
+        "eks.releaseVersion": target.native.get("releaseVersion"),
+    }
+    for field in (name for name, value in versions.items() if value):
+        yield Finding(
+            "eks-own-image",
+            target.locator.at(field),
+            f"{field} cannot be set beside eks.imageId, which has its version in it",
+            fix=f"remove {field}",
+            why="EKS rejects both together (docs: eks/launch-templates)",
+        )
+
+
 def _why_not(image: str) -> str:
     if image.startswith("ami-"):
-        return "custom AMIs are not supported: gpukube chooses the AMI by family, machine and version"
+        return "an image of your own is written as eks: {imageId: ami-...}, with image: al2023"
     return _GONE.get("al2" if image.lower().startswith("al2_") else image.lower(), "")
 
 

@@ -25,7 +25,7 @@ from gpukube_eks.userdata.encoding import decode
 from gpukube_eks.userdata.mime import Message, Part, parse_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     Settings = Mapping[FieldPath, object]
 
@@ -41,6 +41,7 @@ _DEFAULT_PERIOD: Final = "100ms"
 _BOUNDARY: Final = b"gpukube"
 _NODE_FILE: Final = "gpukube-node.yaml"
 _SHELL_FILE: Final = "gpukube-node.sh"
+_JOIN_FILE: Final = "gpukube-join.yaml"
 _HEAD: Final = b'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="gpukube"\n\n'
 _CONFIG_HEAD: Final = "---\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:"
 _SYSCTL_FILE: Final = "/etc/sysctl.d/99-gpukube.conf"
@@ -83,17 +84,38 @@ def new_message(settings: Settings) -> bytes:
     return _HEAD + parts.encode() + b"--gpukube--\n"
 
 
+def is_node_config(encoded: str) -> bool:
+    """Return whether user data has a NodeConfig, so that its readers are nodeadm's."""
+    try:
+        message = parse_message(decode(encoded)[0])
+    except ValueError:
+        return False
+    return message is not None and any(part.kind == NODE_CONFIG for part in message.parts)
+
+
+def joining_message(settings: Settings, cluster: Mapping[str, str], flags: Sequence[str]) -> bytes:
+    """Return user data with which nodes of an own image join: EKS adds nothing to it then.
+
+    Args:
+        settings: As in `new_message`.
+        cluster: The `cluster` of NodeConfig, all of whose values nodeadm requires (awslabs/amazon-eks-ami
+            nodeadm/internal/api/validation.go).
+        flags: The kubelet's labels and taints.
+    """
+    lines = "\n".join(_yaml_lines({"cluster": dict(cluster), "kubelet": {"flags": list(flags)}}, 1))
+    join = _marked(NODE_CONFIG, _JOIN_FILE, f"{_CONFIG_HEAD}\n{lines}\n")
+    parts = (join, *(marked_parts(settings) if settings else ()))
+    return _HEAD + b"".join(b"--gpukube\n" + part + b"\n" for part in parts) + b"--gpukube--\n"
+
+
 def marked_parts(settings: Settings) -> tuple[bytes, ...]:
     """Return gpukube's parts for a message of others, recognizable by their file names."""
-    return tuple(
-        f'Content-Type: {kind}\nContent-Disposition: attachment; filename="{name}"\n\n{text}'.encode()
-        for kind, name, text in _own_parts(settings)
-    )
+    return tuple(_marked(kind, name, text) for kind, name, text in _own_parts(settings))
 
 
 def is_own(part: Part, message: Message) -> bool:
     """Return whether gpukube wrote a part: by its file name, or by its exact form in a message of gpukube's own."""
-    if part.filename in (_NODE_FILE, _SHELL_FILE):
+    if part.filename in (_JOIN_FILE, _NODE_FILE, _SHELL_FILE):
         return True
     text = part.content.decode(errors="replace")
     written = _own_parts(_part_fields(part)) if message.boundary == _BOUNDARY else ()
@@ -194,6 +216,10 @@ def _typed(name: str, value: object) -> object:
     if name == "cpuCFSQuota":
         return {"true": True, "false": False}.get(value)
     return value
+
+
+def _marked(kind: str, name: str, text: str) -> bytes:
+    return f'Content-Type: {kind}\nContent-Disposition: attachment; filename="{name}"\n\n{text}'.encode()
 
 
 def _own_parts(settings: Settings) -> Iterator[tuple[str, str, str]]:

@@ -125,7 +125,8 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         pool=group.name,
         machine=kind.name,
         labels=labels,
-        taints=(*node_taints(group.members), *map(Taint.parse, setup.taints)),
+        # EKS adds a taint to a node that has it already, from its kubelet, no second time.
+        taints=tuple(dict.fromkeys((*node_taints(group.members), *map(Taint.parse, setup.taints)))),
         cpu=kind.vcpus,
         memory_gib=kind.memory_gib,
         gpu=_gpu_shape(group, kind),
