@@ -103,8 +103,9 @@ def short_findings(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator
     named = f" ({', '.join(devices)})" if devices and fabric.resource not in devices else ""
     what = f"{fabric.resource} is {sum(devices.values())}{named}, not {fabric.count}"
     if all(state.landing or state.coming for state in states):
-        fix = f"kubectl describe node {node.name}"
-        yield missing(node.name, "fabric", "warning", what, fabric.short, fix)
+        waits = [why_not_there(state) for state in states if state.coming]
+        means = "; ".join([*waits, fabric.short])
+        yield missing(node.name, "fabric", "warning", what, means, f"kubectl describe node {node.name}")
     else:  # fabric_findings has the reason
         yield missing(node.name, "fabric", "hint", what)
 

@@ -58,6 +58,19 @@ def _as_faults(found: Iterable[Finding], kind: str) -> Iterator[Fault]:
         yield fault(f"{kind} {item.where}", item.seen, item.fix, severity=severity, why=item.why)
 
 
+def is_fabric_missing(evidence: Evidence, names: Iterable[str]) -> bool:
+    """Return whether a pool's fast network has one of these resources, and nothing makes it available."""
+    wanted = tuple(names)
+    if not wanted or {"daemonsets", "dra"} & evidence.troubles.keys():
+        return False
+    return any(
+        pool.fabric is not None
+        and any(map(pool.fabric.covers, wanted))
+        and any(fabric_findings(pool, nodes_of(pool, evidence.nodes), evidence.seen))
+        for pool in evidence.desired
+    )
+
+
 @CHECKS.add(
     "fabric-missing",
     title="pools with a fast network that nothing in the cluster makes available to pods",

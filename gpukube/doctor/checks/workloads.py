@@ -15,6 +15,7 @@ from gpukube.core.faults import fault
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.configs import entry_of
+from gpukube.doctor.checks.fabric import is_fabric_missing
 from gpukube.doctor.checks.scaling import kept_by_scaler
 from gpukube.doctor.gpu_stack import gpu_nodes
 from gpukube.gpu.capacity import GPU_RESOURCE
@@ -24,7 +25,7 @@ from gpukube.workload.lint.check import lint
 from gpukube.workload.offers import make_offers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence, PodFacts
@@ -43,6 +44,7 @@ _OUT_OF: Final = f"OutOf{GPU_RESOURCE.partition('/')[0]}"
 _KEEPS_PENDING: Final = frozenset({
     "taint-untolerated", "taint-other-name", "gpu-name-unknown", "selector-no-pool", "selector-from-zero",
     "selector-product", "selector-resource-name", "spot-untolerated", "gpu-too-large", "from-zero-blind",
+    "network-not-offered",
 })  # fmt: skip
 """Rules of `workload lint` whose mistakes keep a pod Pending."""
 
@@ -208,14 +210,32 @@ def _pending(evidence: Evidence) -> Iterator[Fault]:
         reason = pod.view.unschedulable
         if _is_kept_by_cordon(evidence, pod):  # node-cordoned reports that
             continue
+        absent = _absent(evidence, pod)
+        if is_fabric_missing(evidence, absent):  # fabric-missing reports that
+            continue
         mistakes = _mistakes(evidence, pod)
         requests = ", ".join(f"{count} {name}" for name, count in sorted(pod.view.devices.items()))
         yield fault(
             f"pod {pod}",
             f"it waits for {requests}: {reason or 'not seen by the scheduler yet'}",
-            _fix_for_split_names(evidence, pod) or (mistakes[0].fix if mistakes else _way_out(reason, pod)),
+            _fix_for_absent(evidence, absent)
+            or _fix_for_split_names(evidence, pod)
+            or (mistakes[0].fix if mistakes else _way_out(reason, pod)),
             (*_names(evidence, pod), *(f"{rule_label(one.code)}: {one.seen}" for one in mistakes)),
         )
+
+
+def _absent(evidence: Evidence, pod: PodFacts) -> list[str]:
+    """Return the resources of other vendors that a pod requests and no node has."""
+    names = pod.view.others
+    return [name for name in names if not any(number(node.allocatable, name) for node in evidence.nodes)]
+
+
+def _fix_for_absent(evidence: Evidence, names: Sequence[str]) -> str:
+    """Return the fix for such resources; "" if a node of a declared pool would have them."""
+    fabrics = [pool.fabric for pool in evidence.desired if pool.fabric]
+    unknown = [name for name in names if not any(fabric.covers(name) for fabric in fabrics)]
+    return f"no node advertises {unknown[0]}: install its device plugin, or remove the request" if unknown else ""
 
 
 def _fix_for_split_names(evidence: Evidence, pod: PodFacts) -> str:

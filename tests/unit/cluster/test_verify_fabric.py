@@ -200,6 +200,7 @@ def test_prove_pool_when_the_plugin_waits_for_the_driver_then_so_does_the_proof(
     proof = prove_pool(AKS, cluster(AKS, rdma_plugin(), nodes=(booting,)))
     assert proof.status == "waiting"
     assert proof.missing_step is not None
+    assert "network.nvidia.com/operator.mofed.wait=false, the node has no such label" in proof.missing_step.why
     assert "driver of the Network Operator" in proof.missing_step.why
     assert prove_pool(AKS, cluster(AKS, nodes=(booting,))).status == "no-fabric"
 

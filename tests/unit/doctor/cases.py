@@ -810,7 +810,9 @@ MOUNTING = changed(
 )
 
 
-def with_efa(node: NodeView, *daemonsets: Body, plugin: Body = PLUGIN, declared: bool = True) -> Evidence:
+def with_efa(
+    node: NodeView, *daemonsets: Body, plugin: Body = PLUGIN, declared: bool = True, pods: tuple[PodFacts, ...] = ()
+) -> Evidence:
     """Make a cluster with one pool whose spec requests the fast network, or that somebody else created with it."""
     live = make_observed(EFA_POOL, name="p5", labels={}, fields={HIGH_SPEED: True})
     others = relabelled(node, **dict.fromkeys(EFA_POOL.labels, None), **{"eks.amazonaws.com/nodegroup": "p5"})
@@ -818,6 +820,7 @@ def with_efa(node: NodeView, *daemonsets: Body, plugin: Body = PLUGIN, declared:
         node if declared else others,
         daemonsets=(plugin, GFD, NFD_WORKER, *daemonsets),
         entries={**ENTRIES, EFA_POOL.ownership.config_key: "version: v1"} if declared else None,
+        pods=pods,
         desired=(EFA_POOL,) if declared else (),
         live=() if declared else (live,),
     )
@@ -836,6 +839,20 @@ CASES |= {
         "fabric-short",
         with_efa(replace(EFA_NODE, allocatable={**EFA_NODE.allocatable, EFA: "31"}), EFA_PLUGIN),
     ),
+}
+
+WITH_EFA = pod(
+    devices={"nvidia.com/gpu": 8},
+    others={EFA: 32},
+    phase="Pending",
+    node="",
+    scheduled=False,
+    ready=False,
+    unschedulable=f"0/2 nodes are available: 2 Insufficient {EFA}",
+)
+CASES |= {
+    "pods wait for EFA, which nothing provides": ("fabric-missing", with_efa(UNCONNECTED, pods=(WITH_EFA,))),
+    "pods wait for EFA, which no pool has": ("pods-pending", patient(pods=(WITH_EFA,))),
 }
 
 HEALTHY: dict[str, Evidence] = {
