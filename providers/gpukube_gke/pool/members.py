@@ -405,7 +405,7 @@ class GkeMembers:
         """Return the chosen members that a new pool would not have."""
         changed = [change.field for change in diff_fields(desired.fields, observed.fields, observed.written)]
         create = with_one_accelerator(tree(desired.create.params, "nodePool"))
-        return lost_members(self.chosen(observed), create, changed)
+        return lost_members(self.chosen(observed), create, [*desired.fields, *changed])
 
 
 def _is_reserved(pool: Mapping[str, object]) -> bool:
@@ -421,8 +421,8 @@ def _as_chosen(pool: Mapping[str, object]) -> dict[str, object]:
     pace = tree(found, "upgradeSettings")
     if pace and pace.get("strategy") in (None, "SURGE"):
         found["upgradeSettings"] = {**dict.fromkeys(_PACE, 0), **pace}
-    if not at(found, "autoscaling", "enabled"):  # bounds that GKE no longer uses
-        found.pop("autoscaling", None)
+    # The autoscaler owns the number of nodes; without it, GKE does not use the bounds.
+    found.pop("initialNodeCount" if at(found, "autoscaling", "enabled") else "autoscaling", None)
     return {**found, "config": _chosen_config(tree(found, "config"))} if "config" in found else found
 
 
