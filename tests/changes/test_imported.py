@@ -130,3 +130,4 @@ def test_pools_when_other_tools_made_them_then_the_import_adopts_them_and_change
     text = require_import(world, cloud, "train", len(case.pools)).replace("\n  # ", " ")
     named = {name: text.count(f" {name} manages it (") for name in case.managers}
     assert named == case.managers
+    assert cloud != "gke" or "not in this spec" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from types import MappingProxyType
@@ -45,6 +46,10 @@ Document = Mapping[str, object]
 
 _USER_DATA: Final = frozenset({"userdata", "customdata", "startupscript"})
 """Field names (letters only, lower case) that can contain users' scripts, including secrets."""
+_METADATA: Final = "metadata"
+"""Field of machines with values for scripts on them (GKE), including secrets."""
+_REGISTRIES: Final = "registryHosts"
+"""Field of nodes with registries and the headers of requests to them (GKE), including secrets."""
 
 
 def diagnostic_document(diagnostic: Finding, fields: Mapping[Where, str] = MappingProxyType({})) -> Diagnostic:
@@ -103,14 +108,22 @@ def change_part(classified: ClassifiedChange, locator: Locator | None = None) ->
 
 
 def request_part(request: NativeRequest) -> Request:
-    """Return a native call; user data, which may contain secrets, is replaced by its digest."""
+    """Return a native call; user data and values of metadata, which may be secret, are replaced by their digests."""
     return {"service": request.service, "operation": request.operation, "params": _digested(plain(request.params))}
 
 
 def _digested(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _digest(inner) if _is_user_data(key, inner) else _digested(inner) for key, inner in value.items()}
+        return {key: _digested_member(key, inner) for key, inner in value.items()}
     return [_digested(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _digested_member(key: str, value: object) -> object:
+    if key == _METADATA and isinstance(value, dict):
+        return {name: _digest(inner) for name, inner in value.items()}
+    if key == _REGISTRIES:
+        return _digest(json.dumps(value))
+    return _digest(value) if _is_user_data(key, value) else _digested(value)
 
 
 def _is_user_data(key: str, value: object) -> bool:
