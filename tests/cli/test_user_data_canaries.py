@@ -124,12 +124,17 @@ def make_theirs(aws: AwsClients, image: str, user_data: str, name: str = "mine")
         nodeRole=beside["nodeRole"],
         subnets=beside["subnets"],
     )
+    wait_until_active(aws, name)
+
+
+def wait_until_active(aws: AwsClients, group: str) -> None:
+    """Wait until EKS has finished with a group."""
 
     def is_active() -> bool:
-        found = aws.eks.describe_nodegroup(clusterName="train", nodegroupName=name)
+        found = aws.eks.describe_nodegroup(clusterName="train", nodegroupName=group)
         return text(found, "nodegroup", "status") == "ACTIVE"
 
-    wait_for(is_active, lambda: aws.eks.describe_nodegroup(clusterName="train", nodegroupName=name))
+    wait_for(is_active, lambda: aws.eks.describe_nodegroup(clusterName="train", nodegroupName=group))
 
 
 def user_data_of(aws: AwsClients, group: str) -> str:
@@ -212,3 +217,36 @@ def test_user_data_when_it_does_not_allow_a_change_then_the_error_shows_no_secre
         assert leaks(workplace, ran.out, ran.err) == []
         assert ran.code != 0 or words[0] == "plan"
     assert user_data_of(aws, "mine") == LINUX
+
+
+@pytest.mark.parametrize("how", ["surge", "recreate"])
+def test_saved_plan_when_user_data_of_others_changed_since_then_stale(
+    gpukube: Gpukube, workplace: Path, aws: AwsClients, how: str
+) -> None:
+    """The file has a digest only, which is enough to see that it is no longer the same."""
+    make_theirs(aws, "AL2023_x86_64_NVIDIA", LINUX)
+    (workplace / "pools.yaml").write_text(gpukube("pool", "import", "--cluster", ADDRESS).out)
+    assert gpukube("pool", "apply", "-f", "pools.yaml", "--adopt", "--yes").code == 0
+    saving = ("pool", "plan", "-f", "pools.yaml", *REPLACED, "--replace", how, "--out", "plan.json")
+    assert gpukube(*saving).code == 0
+    changed = LINUX.replace("export TOKEN", "export OTHER")
+    made = aws.ec2.create_launch_template_version(
+        LaunchTemplateName="theirs",
+        SourceVersion="1",
+        LaunchTemplateData={"UserData": base64.b64encode(changed.encode()).decode()},
+    )
+    use_version(aws, "mine", str(tree(made, "LaunchTemplateVersion")["VersionNumber"]))
+
+    ran = gpukube("pool", "apply", "plan.json")
+
+    assert ran.code != 0
+    assert "error[stale" in ran.err, ran.err
+    assert leaks(workplace, ran.out, ran.err) == []
+    assert user_data_of(aws, "mine") == changed
+
+
+def use_version(aws: AwsClients, group: str, version: str) -> None:
+    """Move a group to a version of its launch template."""
+    own = {"name": "theirs", "version": version}
+    aws.eks.update_nodegroup_version(clusterName="train", nodegroupName=group, launchTemplate=own)
+    wait_until_active(aws, group)
