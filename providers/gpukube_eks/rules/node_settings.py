@@ -57,9 +57,9 @@ def _rocket(target: Target) -> Iterator[Finding]:
             yield Finding(
                 "eks-node-setting",
                 target.locator.at(f"hugepages.{size}"),
-                f"Bottlerocket cannot reserve huge pages of {size} on a running node",
+                f"gpukube reserves no huge pages of {size} on Bottlerocket",
                 fix=f"write hugepages: {{{PAGE_SIZE}: N}}, or image: al2023",
-                why=f"its only setting for huge pages is the kernel parameter vm.nr_hugepages, of {PAGE_SIZE} each",
+                why="only releases from 1.64 have a setting for it (bottlerocket-os/bottlerocket-core-kit#952)",
             )
 
 

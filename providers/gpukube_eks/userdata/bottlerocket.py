@@ -47,13 +47,14 @@ KUBELET_KEYS: Final[Mapping[str, str]] = {
 }
 """Field of KubeletConfiguration -> its key under settings.kubernetes; cpuCFSQuotaPeriod has none."""
 PAGE_SIZE: Final = "2Mi"
-"""The size of vm.nr_hugepages, the only kernel parameter for huge pages."""
+"""The size of vm.nr_hugepages, which all releases have; settings.kernel.hugepages came with 1.64."""
 UNSHARED: Final = '[settings.kubelet-device-plugins.nvidia]\ndevice-sharing-strategy = "none"\n'
 """User data that turns sharing off: a new launch template version can replace user data, but not remove it."""
 
 _PLUGIN: Final = ("settings", "kubelet-device-plugins", "nvidia")
 _KUBELET: Final = ("settings", "kubernetes")
 _SYSCTL: Final = ("settings", "kernel", "sysctl")
+_STATIC_PAGES: Final = ("settings", "kernel", "hugepages", "static")
 _COMMANDS: Final = ("settings", "bootstrap-commands")
 _OWN_STORAGE: Final = (*_COMMANDS, "gpukube-ephemeral-storage")
 _STORAGE: Final[Mapping[str, object]] = {
@@ -182,6 +183,8 @@ def _read_node(document: Mapping[str, object]) -> dict[FieldPath, object]:
             found[hugepages(PAGE_SIZE)] = int(str(value))
         else:
             found[sysctl(name)] = str(value)
+    if isinstance(pages := at(document, *_STATIC_PAGES, PAGE_SIZE, "count"), int | str) and str(pages).isdecimal():
+        found[hugepages(PAGE_SIZE)] = int(pages)
     for name in tree(document, *_COMMANDS):
         commands = items(document, *_COMMANDS, name, "commands")
         is_bound = any(isinstance(command, list) and command[:3] == _BIND for command in commands)

@@ -282,13 +282,14 @@ def test_merge_when_others_have_kubelet_flags_is_no_collision() -> None:
     [
         ("[settings.kubernetes]\nmax-pods = 110\nx = 1", {MAX_PODS: 64}, Sharing(), "settings.kubernetes.max-pods"),
         ('[settings.kernel.sysctl]\n"vm/nr_hugepages" = "1"', {hugepages("2Mi"): 2}, Sharing(), "hugepages.2Mi"),
+        ('[settings.kernel.hugepages.static.2Mi]\ncount = "1"', {hugepages("2Mi"): 2}, Sharing(), "hugepages.2Mi"),
         ("[settings.kubelet-device-plugins.nvidia]\ndevice-sharing-strategy = 'mps'\n[x]", {}, Sharing(),
          "sharing.mps.replicas"),
         ("[settings.kubelet-device-plugins.nvidia]\ndevice-sharing-strategy = 'mps'\n[x]", {}, SLICED,
          "settings.kubelet-device-plugins.nvidia.device-sharing-strategy"),
         ("settings.kubernetes = 1", {MAX_PODS: 64}, Sharing(), "settings.kubernetes.max-pods"),
     ],
-    ids=["key", "other spelling", "sharing that the spec lacks", "another sharing", "not a table"],
+    ids=["key", "other spelling", "newer setting", "sharing that the spec lacks", "another sharing", "not a table"],
 )  # fmt: skip
 def test_merge_when_bottlerocket_has_the_key_is_refused_by_name(
     theirs: str, settings: dict[FieldPath, object], sharing: Sharing, names: str
