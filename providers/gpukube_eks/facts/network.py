@@ -6,9 +6,11 @@ eks/node-efa and eks/device-management-efa; awslabs/awsome-distributed-training 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fabric import Fabric, FabricPart
+from gpukube.core.jsontree import text
 from gpukube_eks.facts.fabric import efa_cards
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def fabric_of(target: Target) -> Fabric | None:
     interfaces = len(efa_cards(target.machine))
     if not target.high_speed or not interfaces:
         return None
+    pages = {} if text(target.native, "imageId") else {"hugepages-2Mi": _HUGEPAGES}  # what else an image has is unknown
+    tags = {f"{_TAG}{name}": str(count) for name, count in {RESOURCE: interfaces, **pages}.items()}
     return Fabric(
         title="EFA",
         resource=RESOURCE,
@@ -56,6 +60,6 @@ def fabric_of(target: Target) -> Fabric | None:
         names={RESOURCE: interfaces},
         parts=(PARTS,),
         short="the node group's launch template has fewer EFA interfaces, or the plugin cannot read them",
-        hugepages={"hugepages-2Mi": _HUGEPAGES},
-        from_zero=f'write tags: {{"{_TAG}{RESOURCE}": "{interfaces}", "{_TAG}hugepages-2Mi": "{_HUGEPAGES}"}}',
+        hugepages=pages,
+        from_zero=f"write tags: {json.dumps(tags)}",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpukube.core.hugepages import hugepages_of
@@ -37,3 +39,11 @@ def test_hugepages_when_the_image_reserves_them_then_the_amount_of_its_efa_softw
     fabric = fabric_of(pool.target)
     assert fabric is not None
     assert fabric.hugepages == hugepages_of(pool.target)
+
+
+def test_hugepages_when_the_image_is_the_users_own_then_none_are_expected() -> None:
+    pool = on_eks()
+    fabric = fabric_of(replace(pool.target, native={"imageId": "ami-0123456789abcdef0"}))
+    assert fabric is not None
+    assert fabric.hugepages == {}
+    assert "hugepages" not in fabric.from_zero
