@@ -109,7 +109,9 @@ def carried(desired: Desired, observed: Observed) -> Desired:
         return desired
     try:
         ours = _ours(target, node_settings(target))
-        merged = live if IMAGE_ID in target.native else merged_data(live, ours, rocket=rocket)
+        # Anything may start the nodes of an own image; only settings require that it is MIME.
+        verbatim = IMAGE_ID in target.native and not ours.settings
+        merged = live if verbatim else merged_data(live, ours, rocket=rocket)
     except UnmergeableError as error:
         raise _refused(target, error) from error
     template = tree(params, "launchTemplate")

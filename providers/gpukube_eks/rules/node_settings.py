@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
-from gpukube_eks.pool.settings import node_settings
 from gpukube_eks.userdata.bottlerocket import PAGE_SIZE
 from gpukube_eks.userdata.nodeconfig import is_safe_sysctl
 
@@ -63,20 +62,6 @@ def _rocket(target: Target) -> Iterator[Finding]:
             )
 
 
-def _own_image(target: Target) -> Iterator[Finding]:
-    if "imageId" not in target.native:
-        return
-    for path in node_settings(target):
-        yield Finding(
-            "eks-image-setting",
-            target.locator.at(".".join(path)),
-            f"gpukube does not set {path} on nodes with an AMI of your own",
-            fix="remove it, and set it in the image or in the launch template's user data",
-            why="EKS adds nothing to user data then: it must contain everything that the image needs to join the "
-            "cluster (docs: eks/launch-templates-custom-ami)",
-        )
-
-
 def _memory(target: Target) -> Iterator[Finding]:
     if target.kubelet.get("memoryManagerPolicy") == "Static":
         yield Finding(
@@ -107,7 +92,6 @@ def _disks(target: Target) -> Iterator[Finding]:
 SETTING_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _sysctls,
     _rocket,
-    _own_image,
     _memory,
     _disks,
 )

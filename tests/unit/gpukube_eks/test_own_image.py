@@ -18,6 +18,7 @@ from gpukube_eks import EksProvider
 from gpukube_eks.live.client import EksCloud
 from gpukube_eks.pool.importing import chosen_fields
 from gpukube_eks.pool.observe import observe_group
+from gpukube_eks.pool.settings import carried
 from gpukube_eks.pool.translate import template_data
 from gpukube_eks.userdata.merging import has_others
 from gpukube_eks.userdata.mime import parse_message
@@ -95,6 +96,17 @@ def test_nodes_when_there_are_settings_have_them_too_and_all_is_gpukubes() -> No
 
     assert diff_fields(desired.fields, live(desired).fields) == ()
     assert not has_others(str(template_data(desired)["UserData"]), rocket=False)
+
+
+def test_settings_when_the_live_user_data_is_of_others_are_merged_into_it_for_a_replacement() -> None:
+    raw = b'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="x"\n\n--x\n\n#!/bin/sh\n--x--\n'
+    theirs = base64.b64encode(raw).decode()
+    observed = observe_group({"amiType": "CUSTOM"}, {"ImageId": AMI, "UserData": theirs}, {})
+
+    assert template_data(carried(complete(own()), observed))["UserData"] == theirs
+    merged = base64.b64decode(str(template_data(carried(complete(own(max_pods=50)), observed))["UserData"]))
+    assert b"#!/bin/sh" in merged
+    assert b"maxPods: 50" in merged
 
 
 def test_pool_when_the_cluster_has_no_endpoint_is_refused() -> None:
