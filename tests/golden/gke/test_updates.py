@@ -33,6 +33,11 @@ NAME = "projects/ml-prod/locations/us-central1/clusters/train/nodePools/edited"
 DEDICATED = Taint("dedicated", "ml", "NoSchedule")
 SHARED = Sharing(None, Slicing("time-slicing", 4))
 
+
+def blue_green(policy: dict[str, object]) -> dict[str, object]:
+    return {"upgradeSettings": {"strategy": "BLUE_GREEN", "blueGreenSettings": {"standardRolloutPolicy": policy}}}
+
+
 CASES: dict[str, tuple[Target, Target]] = {
     "labels": (BASE, replace(BASE, labels={"tier": "gold"})),
     "protect": (BASE, replace(BASE, protect=True)),
@@ -49,6 +54,30 @@ CASES: dict[str, tuple[Target, Target]] = {
     "version": (BASE, replace(BASE, kubernetes_version="1.35")),
     "driver-version": (BASE, replace(BASE, driver_version="latest")),
     "image": (BASE, replace(BASE, image="UBUNTU_CONTAINERD")),
+    "kubelet": (
+        replace(BASE, kubelet={"cpuManagerPolicy": "static"}),
+        replace(BASE, kubelet={"cpuManagerPolicy": "static", "podPidsLimit": 4096}),
+    ),
+    "system": (
+        replace(BASE, sysctls={"vm.max_map_count": "262144"}),
+        replace(BASE, kubelet={"cpuCFSQuota": False}, sysctls={"fs.nr_open": "9999"}, hugepages={"2Mi": 512}),
+    ),
+    "disk-performance": (
+        replace(BASE, disk=Disk(200, "hyperdisk-balanced", 6000, 500)),
+        replace(BASE, disk=Disk(200, "hyperdisk-balanced", 9000, 500)),
+    ),
+    "blue-green": (
+        replace(BASE, native=blue_green({"batchNodeCount": 1, "batchSoakDuration": "60s"})),
+        replace(BASE, native=blue_green({"batchPercentage": 0.5, "batchSoakDuration": "60s"})),
+    ),
+    "registries": (
+        replace(BASE, native={"config": {"containerdConfig": {"writableCgroups": {"enabled": True}}}}),
+        replace(BASE, native={"config": {"containerdConfig": {"registryHosts": [{"server": "r.example.com"}]}}}),
+    ),
+    "maintenance": (
+        BASE,
+        replace(BASE, native={"maintenancePolicy": {"exclusionUntilEndOfSupport": {"enabled": True}}}),
+    ),
     "all": (
         BASE,
         replace(
