@@ -30,7 +30,7 @@ from gpukube_eks.pool.template import tags_of
 from gpukube_eks.userdata.merging import digest_of_others, own_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.jsontree import Tree
     from gpukube.core.members import Members
@@ -112,6 +112,7 @@ TEMPLATE: Final[Members] = {
     "BlockDeviceMappings.*": _no("gpukube's nodes have one disk besides the machine's own"),
     "NetworkInterfaces.efa": _field("network.highSpeed"),
     "NetworkInterfaces.other": _no("gpukube sets interfaces for network.highSpeed only"),
+    "NetworkInterfaces.*": _no("gpukube's interfaces have only their type, card, and security groups"),
     "Placement.GroupName": _field("placement"),
     "Placement.GroupId": _field("placement"),
     "Placement": _no("only placement groups are supported"),
@@ -150,6 +151,8 @@ TEMPLATE: Final[Members] = {
 }
 """Members of the launch template's data, lists as `_shape` returns them."""
 
+_SET: Final = ("NetworkCardIndex", "DeviceIndex", "InterfaceType", "DeleteOnTermination", "Groups")
+"""Members of an interface with EFA that follow from network.highSpeed and the security groups."""
 _OTHERS_MARKS: Final = ("aws:", "alpha.eksctl.io/", "eksctl.cluster.k8s.io/", "eks.amazonaws.com/", "eks:")
 """Prefixes of labels and tags with which EKS and eksctl mark their groups."""
 
@@ -174,7 +177,8 @@ class EksMembers:
     def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
         """Return the chosen members that the creation sets neither in the group nor in the launch template.
 
-        By their paths, as in `core.members.lost_members`: a tag or an instance type may be in either object.
+        By their paths, as in `core.members.lost_members`: a tag or an instance type may be in either object. A declared
+        tag is a difference of the spec only where the group has it: the machines may have had another value.
         """
         params = desired.create.params
         group = tree(params, "nodegroup")
@@ -182,11 +186,13 @@ class EksMembers:
         made = (*set_members(_group_shape(group), GROUP, _GROUP), *set_members(data, TEMPLATE, _TEMPLATE))
         same = {(one.path, str(one.value)) for one in made}
         fields = tuple(map(str, desired.fields))
-        return tuple(
-            one
+        lost = {
+            one.path: one
             for one in self.chosen(observed)
-            if not is_declared(one.path, fields) and (one.path, str(one.value)) not in same
-        )
+            if (one.path, str(one.value)) not in same
+            and (one.wire[0] == "TagSpecifications" or not is_declared(one.path, fields))
+        }
+        return tuple(lost.values())
 
 
 def _group_shape(group: Tree) -> dict[str, object]:
@@ -211,15 +217,29 @@ def _shape(data: Tree, ami_type: str) -> dict[str, object]:
     found["BlockDeviceMappings"] = {
         str(disk.get("DeviceName")): disk for disk in disks if disk.get("DeviceName") != node_disk
     }
-    interfaces = trees(data, "NetworkInterfaces")
-    kinds = {"efa" if str(one.get("InterfaceType")).startswith("efa") else "other" for one in interfaces}
-    found["NetworkInterfaces"] = {"efa": interfaces} if "efa" in kinds else {"other": interfaces}
+    found["NetworkInterfaces"] = _interfaces(trees(data, "NetworkInterfaces"))
     # gpukube's own settings are fields; a digest of the rest is enough to see whether a new group has it.
     found["UserData"] = digest_of_others(text(data, "UserData"), rocket=is_bottlerocket(ami_type))
     found["TagSpecifications"] = {
         str(one.get("ResourceType")): _foreign(tags_of(one)) for one in trees(data, "TagSpecifications")
     }
     return found
+
+
+def _interfaces(interfaces: Sequence[Tree]) -> dict[str, object]:
+    """Return interfaces by their type, and the members of those with EFA that gpukube does not set.
+
+    The first interface belongs to those with EFA: it is for IP, and may have EFA or not.
+    """
+    fast = [one for one in interfaces if str(one.get("InterfaceType")).startswith("efa")]
+    if not fast:
+        return {"other": list(interfaces)} if interfaces else {}
+    first = [one for one in interfaces if one not in fast and not one.get("NetworkCardIndex", 0)]
+    others = [one for one in interfaces if one not in fast and one not in first[:1]]
+    more: dict[str, object] = {}
+    for one in (*fast, *first[:1]):
+        more |= {name: value for name, value in one.items() if name not in _SET and value not in (None, False, "")}
+    return {**more, "efa": fast, **({"other": others} if others else {})}
 
 
 def _foreign(tags: Mapping[str, str]) -> dict[str, str]:

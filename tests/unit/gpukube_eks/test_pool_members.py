@@ -115,6 +115,15 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
         ["disk.sizeGiB", "eks.launchTemplate.BlockDeviceMappings./dev/sdb"],
     ),
     "EFA": ({"NetworkInterfaces": [{"InterfaceType": "efa", "NetworkCardIndex": 0}]}, ["network.highSpeed"]),
+    "EFA with prefixes, and an interface more": (
+        {"NetworkInterfaces": [
+            {"InterfaceType": "interface", "NetworkCardIndex": 0, "AssociatePublicIpAddress": False},
+            {"InterfaceType": "efa-only", "NetworkCardIndex": 1, "DeviceIndex": 0, "DeleteOnTermination": True},
+            {"InterfaceType": "interface", "NetworkCardIndex": 1, "DeviceIndex": 1},
+            {"InterfaceType": "efa", "NetworkCardIndex": 2, "Ipv4PrefixCount": 2}]},
+        ["network.highSpeed", "eks.launchTemplate.NetworkInterfaces.Ipv4PrefixCount",
+         "eks.launchTemplate.NetworkInterfaces.other"],
+    ),
     "an interface": (
         {"NetworkInterfaces": [{"Groups": ["sg-1"]}]},
         ["eks.launchTemplate.NetworkInterfaces.other", "eks.securityGroups"],
@@ -130,6 +139,11 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
     ),
     "tags of machines": (
         {"TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "team", "Value": "a"}]}]},
+        ["tags[team]"],
+    ),
+    "tags of machines and disks": (
+        {"TagSpecifications": [{"ResourceType": kind, "Tags": [{"Key": "team", "Value": "a"}]}
+                               for kind in ("instance", "volume")]},
         ["tags[team]"],
     ),
     "tags of interfaces": (
@@ -175,6 +189,18 @@ def test_group_when_its_members_are_in_the_spec_then_nothing_is_lost() -> None:
         "native": native,
     }
     assert lost(observed, **changes) == []
+
+
+def test_tag_of_machines_when_the_group_has_another_value_then_lost_though_the_spec_has_the_groups() -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "team", "Value": "a"}]}]
+    observed = live({"TagSpecifications": tags}, tags={"team": "b"})
+    assert lost(observed, native=PLACE, tags={"team": "b"}) == ["tags[team]"]
+    assert lost(observed, native=PLACE, tags={"team": "a"}) == []
+
+
+def test_interfaces_when_of_another_layout_then_the_declared_network_has_them() -> None:
+    interfaces = [{"InterfaceType": "efa", "NetworkCardIndex": at, "DeviceIndex": min(at, 1)} for at in range(4)]
+    assert lost(live({"NetworkInterfaces": interfaces}), native=PLACE, high_speed=True) == []
 
 
 def values(shape: Shape, depth: int = 3) -> st.SearchStrategy[object]:
