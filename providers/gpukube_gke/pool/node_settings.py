@@ -55,7 +55,8 @@ def _has_fabric(machine: str, networks: int, *, profile: bool) -> bool:
 def _placement(target: Target) -> dict[str, object] | None:
     if target.placement in ("", "none"):
         return None
-    return {"type": "COMPACT"} if target.placement == COMPACT else {"policyName": target.placement}
+    # GoogleCloudPlatform/cluster-toolkit modules/compute/resource-policy sends the type with every policy.
+    return {"type": "COMPACT", **({} if target.placement == COMPACT else {"policyName": target.placement})}
 
 
 def _boot_disk(target: Target) -> dict[str, object] | None:
