@@ -135,8 +135,12 @@ def _pool_of(desired: Desired) -> Mapping[str, object]:
 def _body(draft: Draft) -> dict[str, object]:
     target = draft.target
     has_account = bool(at(target.native, "config", "serviceAccount"))
+    config: dict[str, object] = {"oauthScopes": list(_SCOPES_OF_ACCOUNT if has_account else _SCOPES)}
+    if at(target.native, "config", "shieldedInstanceConfig"):
+        # GKE has it on in pools made without the message; in the message, an absent switch is off (proto3).
+        config["shieldedInstanceConfig"] = {"enableIntegrityMonitoring": True}
     fixed = {
-        "config": {"oauthScopes": list(_SCOPES_OF_ACCOUNT if has_account else _SCOPES)},
+        "config": config,
         "management": {"autoRepair": not is_short_lived(target), "autoUpgrade": True},
     }
     return merged(merged({"name": target.name, **body(BINDINGS, draft)}, fixed), target.native)

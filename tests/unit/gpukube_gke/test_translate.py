@@ -344,6 +344,20 @@ ASKED: dict[str, tuple[Target, dict[str, object]]] = {
             "upgradeSettings": {"maxSurge": 1},
         },
     ),
+    "placed by a policy": (
+        gke_target("a3-megagpu-8g", placement="near"), {"placementPolicy": {"type": "COMPACT", "policyName": "near"}},
+    ),
+    "placed by GKE's own policy": (
+        gke_target("a3-megagpu-8g", placement="compact"), {"placementPolicy": {"type": "COMPACT"}},
+    ),
+    "secure boot beside the switch that is on by default": (
+        gke_target(native={"config": {"shieldedInstanceConfig": {"enableSecureBoot": True}}}),
+        {"config.shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True}},
+    ),
+    "integrity monitoring off": (
+        gke_target(native={"config": {"shieldedInstanceConfig": {"enableIntegrityMonitoring": False}}}),
+        {"config.shieldedInstanceConfig": {"enableIntegrityMonitoring": False}},
+    ),
     "version": (gke_target(kubernetes_version="1.34"), {"version": "1.34"}),
     "pods": (gke_target(max_pods=32), {"maxPodsConstraint": {"maxPodsPerNode": "32"}}),
     "no surge": (gke_target(upgrade=Upgrade("0", "1")), {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}),
