@@ -409,6 +409,20 @@ def test_pool_when_it_is_live_on_aks_then_terraform_has_one_word_on_upgrades() -
     assert not [word for word in ("fips", "orchestrator_version", "max_unavailable") if word in text]
 
 
+def test_pool_when_it_is_live_on_aks_with_profiles_then_terraform_has_or_notes_each() -> None:
+    ports = [{"portStart": 80, "portEnd": 90, "protocol": "TCP"}]
+    network = {"allowedHostPorts": ports, "nodePublicIPTags": None, "dranet": None}
+    properties = {"vmSize": "Standard_ND96asr_v4", "networkProfile": network, "messageOfTheDay": "aGk="}
+    kubelet = {"kubeletConfig": {"podMaxPids": 4096}, "localDNSProfile": {"mode": "Required"}}
+    losses = Losses()
+    text = live_hcl(make_target(), losses, properties=properties | kubelet)
+    assert "  node_network_profile {\n    allowed_host_ports {\n" in text
+    assert "  kubelet_config {\n    pod_max_pid = 4096\n  }\n" in text
+    (unwritten,) = (note for note in losses.notes if "not written" in note)
+    assert "localDNSProfile, messageOfTheDay" in unwritten
+    assert not [note for note in losses.notes if "dranet" in note]
+
+
 REPAIR = {
     "enabled": True,
     "maxParallelNodesRepairedCount": 2,

@@ -202,7 +202,7 @@ def _with_spot(properties: Mapping[str, object]) -> dict[str, object]:
 def _note_missing_arguments(pool: ExportedPool, paths: Mapping[str, object], losses: Losses) -> None:
     known = {*_NAMES, *_UPGRADE, *_KUBELET, *_SYSTEM, *_NETWORK, *_SAME, _MANAGED}
     for path, value in paths.items():
-        if path not in known and not path.startswith(_SYSCTLS):
+        if value is not None and path not in known and not path.startswith(_SYSCTLS):
             losses.note(f"{pool.name}: {path} ({text(value)}): the provider has no argument for it")
 
 
