@@ -492,7 +492,7 @@ NATIVE_EDITS: tuple[Edit, ...] = (
     native_edit("config.ephemeralStorageLocalSsdConfig.localSsdCount", "replace", 1),
     native_edit("config.localNvmeSsdBlockConfig.localSsdCount", "replace", 1),
     native_edit("config.shieldedInstanceConfig.enableSecureBoot", "replace", ON),
-    native_edit("config.shieldedInstanceConfig.enableIntegrityMonitoring", "replace", ON),
+    native_edit("config.shieldedInstanceConfig.enableIntegrityMonitoring", "replace", OFF),
     native_edit("config.gpuDirectConfig.gpuDirectStrategy", "replace", "RDMA"),
     *(native_edit(path, "replace", value) for path, value in AT_CREATION.items()),
     Edit(
@@ -545,7 +545,12 @@ def live_of(target: Target, etag: str = "e1") -> Observed:
     assert isinstance(sent, dict)
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
     config = {**sent["config"], "taints": [*sent["config"].get("taints", ()), taint]}
-    filled = {"imageType": "COS_CONTAINERD", "diskType": "pd-balanced", "diskSizeGb": 100}
+    filled = {
+        "imageType": "COS_CONTAINERD",
+        "diskType": "pd-balanced",
+        "diskSizeGb": 100,
+        "shieldedInstanceConfig": {"enableIntegrityMonitoring": True},
+    }
     version = BUILDS.get(str(sent.get("version")), sent.get("version", NEW))
     defaults: dict[str, object] = {"status": "RUNNING", "etag": etag, "upgradeSettings": {"maxSurge": 1}}
     return observe_pool({**defaults, **sent, "version": version, "config": {**filled, **config}})
