@@ -172,3 +172,25 @@ def test_roll_when_blue_green_then_both_sets_of_nodes_are_there_until_the_soak_i
     counts = gke.counts_since("p", version, 2)
     assert (min(counts), max(counts), counts[-1]) == (2, 4, 2)
     assert not before & {one["metadata"]["name"] for one in gke.nodes("p")}  # type: ignore[index]  # as above
+
+
+# defaults and updates
+
+
+def test_pool_when_nobody_asks_then_its_integrity_is_monitored(gke: Gke) -> None:
+    assert gke.create(t4_pool("p")).config.shielded_instance_config.enable_integrity_monitoring
+    secure = t4_pool("q", shielded_instance_config={"enable_secure_boot": True})
+    assert not gke.create(secure).config.shielded_instance_config.enable_integrity_monitoring
+
+
+def test_update_when_it_changes_performance_then_the_rest_of_the_disk_and_of_the_network_stays(gke: Gke) -> None:
+    boot = {"disk_type": "hyperdisk-balanced", "size_gb": 200, "provisioned_iops": 6000, "provisioned_throughput": 500}
+    l4 = gpu_pool("p", "g2-standard-4", "nvidia-l4", 1, boot_disk=boot)
+    gke.create(l4 | {"network_config": {"enable_private_nodes": True}})
+    gke.update("p", boot_disk={"provisioned_iops": 9000})
+    gke.update("p", node_network_config={"network_performance_config": {"total_egress_bandwidth_tier": "TIER_1"}})
+    pool = gke.pool("p")
+    found = pool.config.boot_disk
+    assert (found.size_gb, found.provisioned_iops, found.provisioned_throughput) == (200, 9000, 500)
+    assert pool.network_config.enable_private_nodes
+    assert pool.network_config.network_performance_config.total_egress_bandwidth_tier.name == "TIER_1"
