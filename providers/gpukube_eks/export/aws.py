@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import shell_command
-from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.export.request import group_of, placement_of, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,12 @@ def write_script(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: Los
     losses.note("waiting: create-nodegroup returns at once; to wait: aws eks wait nodegroup-active")
     place = ("--region", region)
     commands = [
-        shell_command(("aws", "ec2", "create-launch-template"), place, *_options(template_of(pool)))
+        "".join(
+            shell_command(("aws", "ec2", "create-placement-group"), place, *_options(group))
+            for group in (placement_of(pool),)
+            if group
+        )
+        + shell_command(("aws", "ec2", "create-launch-template"), place, *_options(template_of(pool)))
         + shell_command(("aws", "eks", "create-nodegroup"), place, *_options(group_of(pool)))
         for pool in pools
     ]

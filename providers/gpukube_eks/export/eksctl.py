@@ -14,9 +14,11 @@ import yaml
 
 from gpukube.core.fields import MAX_PODS
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
-from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.export.request import group_of, placement_of, template_of
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.fields import read_taint
+from gpukube_eks.pool.network import declared_groups, has_efa
+from gpukube_eks.pool.placement_groups import group_in
 from gpukube_eks.pool.settings import node_settings
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
     found: dict[str, object] = {
         "name": pool.name,
         **_types(group, data),
+        "ami": data.get("ImageId"),
         "amiFamily": "Bottlerocket" if rocket else "AmazonLinux2023",
         "releaseVersion": group.get("releaseVersion"),
         "minSize": sizes.get("minSize"),
@@ -86,6 +89,10 @@ def _group(pool: ExportedPool, losses: Losses) -> dict[str, object]:
         "disableIMDSv1": True,
         "spot": True if group.get("capacityType") == "SPOT" else None,
         **_bought(data),
+        **_network(pool, data, losses),
+        "enableDetailedMonitoring": at(data, "Monitoring", "Enabled"),
+        "ebsOptimized": data.get("EbsOptimized"),
+        "ssh": {"publicKeyName": data["KeyName"]} if "KeyName" in data else None,
         "labels": texts(group, "labels"),
         "tags": texts(group, "tags"),
         "taints": [_taint(taint) for taint in trees(group, "taints")],
@@ -117,6 +124,26 @@ def _bought(data: Mapping[str, object]) -> dict[str, object]:
     return {
         "capacityReservation": {"capacityReservationTarget": target} if target else None,
         "instanceMarketOptions": {"marketType": market} if market else None,
+    }
+
+
+def _network(pool: ExportedPool, data: Mapping[str, object], losses: Losses) -> dict[str, object]:
+    """Return EFA, security groups, and the placement group; eksctl adds the cluster's own security group."""
+    placement = group_in(data)
+    if placement_of(pool):
+        losses.note(f"{pool.name}: the placement group: aws ec2 create-placement-group --group-name {placement} "
+                    "--strategy cluster, before eksctl creates the group")  # fmt: skip
+    if has_efa(data):
+        losses.note(f"{pool.name}: network.highSpeed: eksctl chooses its own EFA interfaces; compare them with plan -v")
+    if "metadataOptions" in pool.desired.target.native:
+        losses.note(f"{pool.name}: eks.metadataOptions: eksctl requires tokens and sets its own hop limit")
+    return {
+        "efaEnabled": True if has_efa(data) else None,
+        "privateNetworking": True if has_efa(data) else None,
+        "placement": {"groupName": placement} if placement else None,
+        "securityGroups": {"attachIDs": list(declared_groups(pool.desired.target))}
+        if declared_groups(pool.desired.target)
+        else None,
     }
 
 

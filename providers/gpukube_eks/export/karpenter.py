@@ -11,15 +11,18 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import MAX_PODS
-from gpukube.core.jsontree import strings, text, texts, tree, trees
+from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
 from gpukube_eks.export.eksctl import dump
 from gpukube_eks.export.request import group_of, template_of
 from gpukube_eks.facts.images import is_bottlerocket
+from gpukube_eks.pool.network import declared_groups
+from gpukube_eks.pool.own_image import own_image
+from gpukube_eks.pool.placement_groups import NONE
 from gpukube_eks.pool.settings import node_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.core.exporting import ExportedPool, Losses
     from gpukube.core.values import ClusterRef, Target
@@ -76,6 +79,8 @@ def _node_pool(pool: ExportedPool, losses: Losses) -> dict[str, object]:
         losses.note(f"{pool.name}: nodes.autoscaling.min {target.nodes.minimum}: Karpenter starts from no nodes")
     if not target.nodes.autoscaled:
         losses.note(f"{pool.name}: nodes.count: replicas needs Karpenter's feature gate StaticCapacity")
+    for field, why in _unwritten(target):
+        losses.note(f"{pool.name}: {field}: {why}")
     labels = {key: value for key, value in texts(group_of(pool), "labels").items() if key not in _MARKS}
     spec: dict[str, object] = {
         "template": {
@@ -103,6 +108,17 @@ def _node_pool(pool: ExportedPool, losses: Losses) -> dict[str, object]:
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
 
 
+def _unwritten(target: Target) -> Iterator[tuple[str, str]]:
+    if target.high_speed:
+        yield "network.highSpeed", "Karpenter attaches EFA to nodes for pods that request vpc.amazonaws.com/efa"
+    if target.placement not in ("", NONE):
+        yield "placement", "Karpenter's nodes are in no placement group"
+    if "keyName" in target.native:
+        yield "eks.keyName", "Karpenter's nodes have no SSH key"
+    if own_image(target) and node_settings(target).keys() - {MAX_PODS}:
+        yield "settings of the nodes", "write them as NodeConfig in userData of the EC2NodeClass"
+
+
 def _requirements(target: Target) -> list[dict[str, object]]:
     wanted = {
         "node.kubernetes.io/instance-type": [machine.name for machine in target.all_machines],
@@ -118,15 +134,21 @@ def _node_class(pool: ExportedPool, owned: str) -> dict[str, object]:
     rocket, reservation = is_bottlerocket(text(group, "amiType")), target.capacity.reservation
     metadata = tree(data, "MetadataOptions")
     written, settings = text(data, "UserData"), node_settings(target).keys()
+    # The whole user data of an own image names the cluster, which Karpenter does itself.
+    own_data = written and not own_image(target) and (rocket or settings - {MAX_PODS})
     spec: dict[str, object] = {
         "role": text(group, "nodeRole").rpartition("/")[2],
-        "amiSelectorTerms": [{"alias": "bottlerocket@latest" if rocket else "al2023@latest"}],
+        **_image(data, rocket=rocket),
         "subnetSelectorTerms": [{"id": subnet} for subnet in strings(group, "subnets")],
-        "securityGroupSelectorTerms": [{"tags": {owned: "owned"}}],
+        "securityGroupSelectorTerms": [
+            {"tags": {owned: "owned"}},
+            *({"id": group} for group in declared_groups(target)),
+        ],
+        "detailedMonitoring": True if at(data, "Monitoring", "Enabled") else None,
         "capacityReservationSelectorTerms": [{"id": reservation.id}] if reservation else None,
         "kubelet": {"maxPods": target.max_pods} if target.max_pods else None,
         # On Amazon Linux the maximum pods alone are `kubelet`; Karpenter merges other settings as EKS does.
-        "userData": base64.b64decode(written).decode() if written and (rocket or settings - {MAX_PODS}) else None,
+        "userData": base64.b64decode(written).decode() if own_data else None,
         "blockDeviceMappings": [_device(device) for device in trees(data, "BlockDeviceMappings")],
         "metadataOptions": {
             "httpTokens": metadata.get("HttpTokens"),
@@ -137,6 +159,13 @@ def _node_class(pool: ExportedPool, owned: str) -> dict[str, object]:
     kept = {key: value for key, value in spec.items() if value not in (None, {}, [])}
     api = "karpenter.k8s.aws/v1"
     return {"apiVersion": api, "kind": "EC2NodeClass", "metadata": {"name": _name(pool)}, "spec": kept}
+
+
+def _image(data: Mapping[str, object], *, rocket: bool) -> dict[str, object]:
+    """Return the image; Karpenter itself writes the user data with which nodes of an own image join."""
+    if own := data.get("ImageId"):
+        return {"amiFamily": "AL2023", "amiSelectorTerms": [{"id": own}]}
+    return {"amiSelectorTerms": [{"alias": "bottlerocket@latest" if rocket else "al2023@latest"}]}
 
 
 def _device(device: Mapping[str, object]) -> dict[str, object]:

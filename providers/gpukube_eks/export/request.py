@@ -35,6 +35,11 @@ def template_of(pool: ExportedPool) -> dict[str, object]:
     return {**bare, "TagSpecifications": kept} if kept else bare
 
 
+def placement_of(pool: ExportedPool) -> dict[str, object]:
+    """Return the arguments of CreatePlacementGroup; empty if the pool has no group of its own."""
+    return tree(pool.desired.create.params, "placementGroup")
+
+
 def _unmarked(specification: Mapping[str, object]) -> dict[str, object]:
     tags = [tag for tag in trees(specification, "Tags") if tag.get("Key") not in _TEMPLATE_MARKS]
     return {**specification, "Tags": tags}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.exporting import Exporter
 from gpukube_eks.export import aws, eksctl, karpenter, terraform
+from gpukube_eks.pool.connectivity import needs_account
 from gpukube_eks.pool.translate import group_of
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def _is_open(desired: Desired) -> bool:
-    """Return whether the spec leaves role or subnets to the live cluster's groups."""
-    return not {"nodeRole", "subnets"} <= group_of(desired).keys()
+    """Return whether the spec leaves role, subnets, or parts of the launch template to the live cluster."""
+    return needs_account(desired.target) or not {"nodeRole", "subnets"} <= group_of(desired).keys()
 
 
 EXPORTERS: Final[Mapping[str, Exporter]] = MappingProxyType(

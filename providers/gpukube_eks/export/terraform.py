@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.exporting import Losses
 from gpukube.core.hcl import Block, Expression, block, import_block, render, resource_name
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
-from gpukube_eks.export.request import group_of, template_of
+from gpukube_eks.export.request import group_of, placement_of, template_of
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import tags_of, template_name
@@ -27,15 +27,34 @@ if TYPE_CHECKING:
 
 GROUP: Final = "aws_eks_node_group"
 TEMPLATE: Final = "aws_launch_template"
+PLACEMENT_GROUP: Final = "aws_placement_group"
 _KNOWN_DATA: Final = frozenset(
     {
         "BlockDeviceMappings",
         "CapacityReservationSpecification",
+        "EbsOptimized",
+        "ImageId",
         "InstanceMarketOptions",
         "InstanceType",
+        "KeyName",
         "MetadataOptions",
+        "Monitoring",
+        "NetworkInterfaces",
+        "Placement",
+        "SecurityGroupIds",
         "TagSpecifications",
         "UserData",
+    }
+)
+_PLACEMENT: Final = {"GroupName": "group_name", "Tenancy": "tenancy"}
+_INTERFACE: Final = frozenset(
+    {
+        "AssociatePublicIpAddress",
+        "DeleteOnTermination",
+        "DeviceIndex",
+        "Groups",
+        "InterfaceType",
+        "NetworkCardIndex",
     }
 )
 _REPAIR: Final = {
@@ -110,6 +129,9 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
     if template:
         identity = text(live, "launchTemplate", "id")
         imports += [import_block(TEMPLATE, name, identity)] if live else []
+        if group := placement_of(pool):
+            imports += [import_block(PLACEMENT_GROUP, name, str(group["GroupName"]))] if live else []
+            found.append(_placement_block(name, group))
         found.append(_template_block(name, pool, template, data, losses))
     elif live and tree(live, "launchTemplate"):
         losses.note(
@@ -124,6 +146,12 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
     for member in sorted(tree(group, "nodeRepairConfig").keys() - {"enabled", *_REPAIR, _OVERRIDES}):
         losses.note(f"{pool.name}: nodeRepairConfig.{member} is not written")
     return [*imports, *found]
+
+
+def _placement_block(name: str, group: Mapping[str, object]) -> Block:
+    tags = tags_of(tree(group, "TagSpecifications", 0))
+    body = [("name", group.get("GroupName")), ("strategy", group.get("Strategy")), ("tags", tags)]
+    return Block("resource", (PLACEMENT_GROUP, name), body)
 
 
 def _live_group(live: Mapping[str, object]) -> dict[str, object]:
@@ -214,7 +242,11 @@ def _newer(group: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 def _template_block(
     name: str, pool: ExportedPool, template: Mapping[str, object], data: Mapping[str, object], losses: Losses
 ) -> Block:
-    for member in sorted(data.keys() - _KNOWN_DATA):
+    unknown = sorted(data.keys() - _KNOWN_DATA)
+    unknown += [f"Placement.{member}" for member in sorted(tree(data, "Placement").keys() - _PLACEMENT.keys())]
+    inside = {member for one in trees(data, "NetworkInterfaces") for member in one}
+    unknown += [f"NetworkInterfaces.{member}" for member in sorted(inside - _INTERFACE)]
+    for member in unknown:
         losses.note(f"{pool.name}: member {member} of its launch template is not written")
     target = tree(data, "CapacityReservationSpecification", "CapacityReservationTarget")
     reserved = {
@@ -229,6 +261,10 @@ def _template_block(
     body: list[Block | Argument] = [
         ("name", template.get("LaunchTemplateName")),
         ("instance_type", data.get("InstanceType")),
+        ("image_id", data.get("ImageId")),
+        ("key_name", data.get("KeyName")),
+        ("ebs_optimized", _word(data.get("EbsOptimized"))),
+        ("vpc_security_group_ids", strings(data, "SecurityGroupIds") or None),
         ("user_data", None if foreign else text(data, "UserData") or None),
         ("tags", tags_of(tree(template, "TagSpecifications", 0))),
         *(_device(device) for device in trees(data, "BlockDeviceMappings")),
@@ -243,8 +279,12 @@ def _template_block(
             {
                 "http_put_response_hop_limit": metadata.get("HttpPutResponseHopLimit"),
                 "http_tokens": metadata.get("HttpTokens"),
+                "instance_metadata_tags": metadata.get("InstanceMetadataTags"),
             },
         ),
+        *_optional("monitoring", {"enabled": at(data, "Monitoring", "Enabled")}),
+        *(_interface(one) for one in trees(data, "NetworkInterfaces")),
+        *_optional("placement", {name: at(data, "Placement", member) for member, name in _PLACEMENT.items()}),
         *(
             block("tag_specifications", ("resource_type", one.get("ResourceType")), ("tags", tags_of(one)))
             for one in trees(data, "TagSpecifications")
@@ -258,6 +298,18 @@ def _has_foreign_data(pool: ExportedPool, data: Mapping[str, object]) -> bool:
     """Return whether anybody but gpukube wrote into the user data of a pool."""
     written, rocket = text(data, "UserData"), is_bottlerocket(text(group_of(pool), "amiType"))
     return bool(written) and has_others(written, rocket=rocket)
+
+
+def _interface(interface: Mapping[str, object]) -> Block:
+    body = {
+        "network_card_index": interface.get("NetworkCardIndex"),
+        "device_index": interface.get("DeviceIndex"),
+        "interface_type": interface.get("InterfaceType"),
+        "associate_public_ip_address": _word(interface.get("AssociatePublicIpAddress")),
+        "delete_on_termination": _word(interface.get("DeleteOnTermination")),
+        "security_groups": strings(interface, "Groups") or None,
+    }
+    return block("network_interfaces", *((name, value) for name, value in body.items() if value is not None))
 
 
 def _device(device: Mapping[str, object]) -> Block:

@@ -25,7 +25,7 @@ from gpukube.errors import CloudError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube_eks.facts.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.live.access import cloud_access, connect_aws
-from gpukube_eks.live.connectivity import connected, needs_network
+from gpukube_eks.live.connectivity import connected
 from gpukube_eks.live.failures import code_of, explained, unless
 from gpukube_eks.live.placement_groups import PlacementGroups
 from gpukube_eks.live.quotas import read_quotas
@@ -33,6 +33,7 @@ from gpukube_eks.live.region import Region
 from gpukube_eks.live.room import read_room
 from gpukube_eks.live.templates import LaunchTemplates, Used
 from gpukube_eks.pool.change import require_unmoved
+from gpukube_eks.pool.connectivity import needs_account
 from gpukube_eks.pool.fields import TAG, UNTAG, UPDATE_CONFIG, UPDATE_VERSION
 from gpukube_eks.pool.marks import FORM, live_place
 from gpukube_eks.pool.network import groups_of
@@ -162,7 +163,7 @@ class EksCloud:
         group, target = group_of(desired), desired.target
         is_placed = "nodeRole" in group and "subnets" in group
         is_reserved = target.capacity.reservation is not None
-        if is_placed and not (target.kubernetes_version or is_reserved or needs_network(target)):
+        if is_placed and not (target.kubernetes_version or is_reserved or needs_account(target)):
             return desired
         with explained(self._cluster.key):
             # Use the groups that the plan read, if it did: the chosen values must match what it shows.
@@ -176,7 +177,7 @@ class EksCloud:
             if not is_placed:
                 role, subnets = self._choose_place(target, group, groups, same)
                 desired = with_place(desired, role, subnets)
-            if not (is_reserved or needs_network(target)):
+            if not (is_reserved or needs_account(target)):
                 return desired
             cluster = self._native or self._read_cluster()
             return connected(desired, self._region, cluster, self._live_fields(same))

@@ -19,7 +19,7 @@ from gpukube_eks.pool.connectivity import (
     require_private,
     reserved_group,
 )
-from gpukube_eks.pool.network import SECURITY_GROUPS, declared_groups, groups_of, with_cluster_group
+from gpukube_eks.pool.network import SECURITY_GROUPS, groups_of, with_cluster_group
 from gpukube_eks.pool.own_image import joining_data, own_image
 from gpukube_eks.pool.placement_groups import COMPACT, is_named, with_placement
 from gpukube_eks.pool.translate import group_of, template_data, with_data
@@ -28,18 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.core.fields import FieldPath
-    from gpukube.core.values import Desired, Target
+    from gpukube.core.values import Desired
     from gpukube.errors import Finding
     from gpukube_eks.live.region import Region
 
 _EFA_ZONE: Final = "EFA traffic does not leave its Availability Zone (docs: AWSEC2 UserGuide, efa)"
 _GROUP_ZONE: Final = "a cluster placement group is in one zone (docs: AWSEC2 UserGuide, placement-strategies)"
-
-
-def needs_network(target: Target) -> bool:
-    """Return whether a pool needs anything of this module."""
-    placed = target.placement == COMPACT or is_named(target)
-    return bool(target.high_speed or placed or declared_groups(target) or own_image(target))
 
 
 def connected(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.jsontree import text, trees
 from gpukube.errors import Finding, SpecError
 from gpukube_eks.pool.network import declared_groups
+from gpukube_eks.pool.own_image import own_image
 from gpukube_eks.pool.placement_groups import COMPACT, NONE, STRATEGY, is_named
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ _ALL: Final = "-1"
 _INTERNET: Final = "igw-"
 _READY: Final = ("available", "")
 _EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
+
+
+def needs_account(target: Target) -> bool:
+    """Return whether the live cluster or account adds to a pool's creation: security groups, placement, user data."""
+    placed = target.placement == COMPACT or is_named(target)
+    return bool(target.high_speed or placed or declared_groups(target) or own_image(target))
 
 
 def require_one_zone(target: Target, zones: Mapping[str, str], why: str) -> None:
