@@ -290,8 +290,8 @@ def _documents(part: Part) -> list[object]:
         if content.startswith(b"\x1f\x8b"):
             content = decode(base64.b64encode(content).decode())[0]
         return list(yaml.load_all(content, yaml.BaseLoader))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError("invalid YAML") from error
+    except (yaml.YAMLError, RecursionError):
+        raise ValueError("invalid YAML") from None  # PyYAML quotes the line, and -v shows causes
 
 
 _Pairs: TypeAlias = dict[tuple[int, int], dict[str, object]]

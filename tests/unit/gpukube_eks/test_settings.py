@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
 from typing import cast
 
@@ -92,6 +93,28 @@ def test_change_when_others_set_the_key_is_refused_at_the_field() -> None:
     assert found.code == "user-data"
     assert "kubelet.config.cpuManagerPolicy" in found.seen
     assert found.fix
+
+
+@pytest.mark.parametrize(
+    ("image", "theirs"),
+    [
+        ("", mime("Content-Type: application/node.eks.aws\n\nspec: {token: hunter2, [}\n")),
+        ("", "#!/bin/sh\necho hunter2\n"),
+        ("", mime(RAID.replace("static", "hunter2"))),
+        ("bottlerocket", "token = hunter2\n"),
+        ("bottlerocket", 'settings = {kubernetes = {bootstrap-token = "hunter2"}}\n'),
+        ("bottlerocket", "hunter2" + "[" * 5000),
+        ("bottlerocket", "[settings.kubernetes]\ncpu-manager-policy = 'hunter2'\n[x]\n"),
+    ],
+)
+def test_change_when_refused_shows_no_content_even_in_its_causes(image: str, theirs: str) -> None:
+    live = live_group(encode(theirs), image=image)
+    target = eks_target(image=image, kubelet={"cpuManagerPolicy": "none"})
+
+    with pytest.raises(SpecError) as caught:
+        changed_data(target, live, {kubelet("cpuManagerPolicy")}, {})
+
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_change_when_others_format_the_disks_that_are_to_stay_raw_is_refused() -> None:
