@@ -140,11 +140,11 @@ class Gke:
         self.succeed(self.sdk.update_node_pool(request={"name": f"{CLUSTER}/nodePools/{name}", **fields}))
         return self.pool(name)
 
-    def wait(self, operation: wire.Operation) -> wire.Operation:
+    def wait(self, operation: wire.Operation, location: str = LOCATION) -> wire.Operation:
         """Wait for the end of an operation, good or bad."""
 
         def look() -> wire.Operation:
-            return self.sdk.get_operation(name=f"{LOCATION}/operations/{operation.name}")
+            return self.sdk.get_operation(name=f"{location}/operations/{operation.name}")
 
         ended = wait_for(lambda: seen if (seen := look()).status == DONE else None, look, _EVERY_S)
         assert ended is not None
