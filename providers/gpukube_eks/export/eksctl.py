@@ -15,6 +15,7 @@ import yaml
 from gpukube.core.fields import MAX_PODS
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
 from gpukube_eks.export.request import group_of, placement_of, template_of
+from gpukube_eks.facts.fabric import cards_of, efa_cards
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.fields import read_taint
 from gpukube_eks.pool.network import declared_groups, has_efa
@@ -133,13 +134,20 @@ def _network(pool: ExportedPool, data: Mapping[str, object], losses: Losses) -> 
     if placement_of(pool):
         losses.note(f"{pool.name}: the placement group: aws ec2 create-placement-group --group-name {placement} "
                     "--strategy cluster, before eksctl creates the group")  # fmt: skip
-    if has_efa(data):
+    efa, machine = has_efa(data), pool.desired.target.machine
+    on_all_cards = len(efa_cards(machine)) == cards_of(machine)
+    if efa and not on_all_cards:
+        losses.note(
+            f"{pool.name}: network.highSpeed: efaEnabled would put EFA on all network cards of {machine.name}, and "
+            "some do not have it (eksctl-io/eksctl#8685)"
+        )
+    elif efa:
         losses.note(f"{pool.name}: network.highSpeed: eksctl chooses its own EFA interfaces; compare them with plan -v")
     if "metadataOptions" in pool.desired.target.native:
         losses.note(f"{pool.name}: eks.metadataOptions: eksctl requires tokens and sets its own hop limit")
     return {
-        "efaEnabled": True if has_efa(data) else None,
-        "privateNetworking": True if has_efa(data) else None,
+        "efaEnabled": True if efa and on_all_cards else None,
+        "privateNetworking": True if efa else None,
         "placement": {"groupName": placement} if placement else None,
         "securityGroups": {"attachIDs": list(declared_groups(pool.desired.target))}
         if declared_groups(pool.desired.target)

@@ -118,6 +118,12 @@ def efa_cards(machine: Machine) -> Sequence[int]:
     return fabric.efa if fabric else machine.efa_cards
 
 
+def cards_of(machine: Machine) -> int:
+    """Return the network cards of a node; 0 if they are unknown."""
+    fabric = FABRICS.get(machine.name)
+    return fabric.cards if fabric else 0
+
+
 def efa_interfaces(machine: Machine) -> tuple[Interface, ...]:
     """Return the network interfaces of a node with EFA, the primary first; () if the type has no EFA.
 

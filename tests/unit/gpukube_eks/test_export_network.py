@@ -85,6 +85,14 @@ def test_eksctl_when_the_pool_has_a_network_writes_its_fields() -> None:
         assert any(f"a100mig: {start}" in note for note in losses.notes), losses.notes
 
 
+def test_eksctl_when_a_network_card_has_no_efa_says_why_efa_is_not_written() -> None:
+    losses = Losses()
+    written = write_config(CLUSTER, pools_of(eks_target("p6-b300.48xlarge", high_speed=True)), losses)
+
+    assert "efaEnabled" not in written
+    assert any("eksctl-io/eksctl#8685" in note for note in losses.notes), losses.notes
+
+
 def node_class(target: Target, losses: Losses) -> dict[str, Any]:
     desired = complete(target) if "imageId" in target.native else desired_of(target)
     written = write_manifests(CLUSTER, [ExportedPool(desired)], losses)
