@@ -520,6 +520,9 @@ NODE_GROUP = members(
         "updateConfig",
     ],
     *["nodeRepairConfig", "maxPodsPerNode", "bottlerocket"],
+    *["instanceTypes", "volumeIOPS", "volumeThroughput", "volumeEncrypted", "volumeKmsKeyID"],
+    *["efaEnabled", "privateNetworking", "placement", "securityGroups", "ssh"],
+    *["ebsOptimized", "enableDetailedMonitoring"],
 )
 SPECS_OF_KINDS = {
     "ClusterConfig": {**OBJECT, "properties": {"managedNodeGroups": {"type": "array", "items": NODE_GROUP}}},

@@ -129,9 +129,9 @@ def resources_of(cluster: ClusterRef, pool: ExportedPool, losses: Losses) -> lis
     if template:
         identity = text(live, "launchTemplate", "id")
         imports += [import_block(TEMPLATE, name, identity)] if live else []
-        if group := placement_of(pool):
-            imports += [import_block(PLACEMENT_GROUP, name, str(group["GroupName"]))] if live else []
-            found.append(_placement_block(name, group))
+        if placement := placement_of(pool):
+            imports += [import_block(PLACEMENT_GROUP, name, str(placement["GroupName"]))] if live else []
+            found.append(_placement_block(name, placement))
         found.append(_template_block(name, pool, template, data, losses))
     elif live and tree(live, "launchTemplate"):
         losses.note(
