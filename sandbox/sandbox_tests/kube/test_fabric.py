@@ -162,3 +162,40 @@ def test_huge_pages_when_a_pod_asks_for_them_then_only_where_there_are_enough() 
         assert "Insufficient hugepages-2Mi" in pending(bench, "more")
 
     life(story)
+
+
+DRANET_IMAGE = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/dranet:v1.2.0-eksbuild.2"
+
+
+def slices(bench: Bench) -> dict[str, list[JsonObject]]:
+    """The devices of the ResourceSlices, by node."""
+    found = bench.all_of("resourceslices")
+    assert {spec(one)["driver"] for one in found} <= {"dra.net"}
+    return {spec(one)["nodeName"]: spec(one).get("devices", []) for one in found}
+
+
+def test_dranet_when_it_runs_on_a_node_then_a_slice_has_its_devices_until_it_or_the_node_is_gone() -> None:
+    async def story(bench: Bench) -> None:
+        await add(bench, "n1", P5)
+        await add(bench, "ib", {"infiniband": 8}, machine="Standard_ND96isr_H100_v5")
+        await add(bench, "tainted", P5, GPU_TAINT)
+        await bench.wait(60)
+        assert slices(bench) == {}
+        bench.put("daemonsets", daemonset("dranet", DRANET_IMAGE))
+        await bench.wait(60)
+        found = slices(bench)
+        assert {node: len(devices) for node, devices in found.items()} == {"n1": 32, "ib": 8}
+        assert len({one["name"] for one in found["n1"]}) == 32
+        roots = [one["attributes"]["resource.kubernetes.io/pcieRoot"]["string"] for one in found["n1"]]
+        assert {roots.count(root) for root in roots} == {4}, "each GPU shares a root with four interfaces"
+        shown = {one["attributes"]["dra.net/pciDevice"]["string"] for one in found["n1"]}
+        assert shown == {"Elastic Fabric Adapter (EFA)"}, "as the DeviceClass of the chart selects them"
+        assert free(bench, "n1", "vpc.") == {}, "no device plugin"
+        bench.cluster.store.delete(CORE["nodes"], "", "ib")
+        await bench.wait(60)
+        assert set(slices(bench)) == {"n1"}
+        bench.cluster.store.delete(CORE["daemonsets"], "default", "dranet")
+        await bench.wait(60)
+        assert slices(bench) == {}
+
+    life(story)

@@ -37,6 +37,7 @@ Role = Literal[
     "efa-plugin",
     "rdma-shared-plugin",
     "sriov-plugin",
+    "dranet",
 ]
 
 _PROGRAMS: dict[str, Role] = {
@@ -61,8 +62,9 @@ _BY_NAME: dict[str, Role] = {
     "aws-efa-k8s-device-plugin": "efa-plugin",
     "k8s-rdma-shared-dev-plugin": "rdma-shared-plugin",
     "sriov-network-device-plugin": "sriov-plugin",
+    "dranet": "dranet",
 }
-"""Name of an image, in any registry and path -> the plugin of a network that it runs."""
+"""Name of an image, in any registry and path -> the plugin or driver of a network that it runs."""
 _VALIDATIONS: dict[str, Role] = {"driver-validation": "driver-validation", "toolkit-validation": "toolkit-validation"}
 
 

@@ -15,6 +15,7 @@ from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import config_maps
 from gpukube_sandbox.kube.nodes.devices import allocate
+from gpukube_sandbox.kube.nodes.dranet import publish_slices
 from gpukube_sandbox.kube.nodes.gkenetworks import NETWORKS, PARAMETERS, register_networks
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 from gpukube_sandbox.kube.nodes.podevents import no_runtime, no_volume, record_events
@@ -91,6 +92,7 @@ class Kubelets:
         for pod in pods:
             due += await self._pod(machine, node, pod)
         await register_networks(self._api, machine)
+        await publish_slices(self._api, machine, node)
         await self._report(machine, node)
         return due
 

@@ -37,6 +37,7 @@ class Machine:
         limited: Resources of which a pod may request at most one.
         runtimes: Names of container runtimes that provide GPUs to containers. They are configured in files, which
             survive a reboot; a driver that a container has loaded does not.
+        has_slices: Whether the cluster has ResourceSlices of its network devices.
         driver_root: Directory in which a container installed the driver; "" if the image includes it.
     """
 
@@ -49,6 +50,7 @@ class Machine:
     capacity: dict[str, int] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
+    has_slices: bool = False
 
     def __post_init__(self) -> None:
         """Set what the image includes."""
