@@ -33,6 +33,7 @@ class Published:
         body: Members of CreateNodegroup, of the properties of an agent pool, or of a node pool.
         template: LaunchTemplateData that goes with it, on EKS.
         lost: What a new pool would not have, by the path that gpukube shows -> beginnings of the wire paths.
+        idle: Beginnings of the wire paths of members without effect, which a new pool need not have.
         how: How a pool in its place is made: some cannot run beside it.
         version: Of the control plane.
     """
@@ -41,6 +42,7 @@ class Published:
     body: Json
     template: Json = field(default_factory=dict)
     lost: Mapping[str, str] = field(default_factory=dict)
+    idle: tuple[str, ...] = ()
     how: str = "surge"
     version: str = ""
 
@@ -134,7 +136,7 @@ def _eksctl(  # noqa: PLR0913 - what eksctl's files differ in
         **template,
     }
     volumes = {"tags[Name]": "template.TagSpecifications"}
-    return Published(source, body, data, {**volumes, **_NIC_TAGS}, how)
+    return Published(source, body, data, {**volumes, **_NIC_TAGS}, how=how)
 
 
 def _terraform(source: str, name: str, body: Json, *, efa: Sequence[str] = (), **template: object) -> Published:
@@ -564,7 +566,7 @@ def _toolkit(  # noqa: PLR0913 - what the blueprints differ in
     config: Json,
     networks: Sequence[str],
     *,
-    lost: Mapping[str, str] | None = None,
+    idle: tuple[str, ...] = (),
     how: str = "surge",
     version: str = "",
     **more: object,
@@ -599,7 +601,7 @@ def _toolkit(  # noqa: PLR0913 - what the blueprints differ in
         "config": common,
         **more,
     }
-    return Published(f"{_TOOLKIT}{file}", body, lost=lost or {}, how=how, version=version)
+    return Published(f"{_TOOLKIT}{file}", body, idle=idle, how=how, version=version)
 
 
 _MEGA: Final = _accelerator("nvidia-h100-mega-80gb", 8)
@@ -686,10 +688,7 @@ GKE: Final[Mapping[str, Published]] = {
             "labels": {"cloud.google.com/gke-queued": "true"},
         },
         _RDMA,
-        lost={
-            "upgrade.maxSurge": "upgradeSettings.strategy",
-            "upgrade.maxUnavailable": "upgradeSettings.maxUnavailable",
-        },
+        idle=("upgradeSettings",),  # nodes are upgraded when they end
         initialNodeCount=0,
         autoscaling={"enabled": True, "locationPolicy": "ANY", "totalMinNodeCount": 0, "totalMaxNodeCount": 1000},
         queuedProvisioning={"enabled": True},

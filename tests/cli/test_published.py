@@ -99,7 +99,7 @@ def test_pool_when_published_then_its_import_adopts_it_and_its_replacement_keeps
     after = maker.members(f"{POOL}b" if pool.how == "surge" else POOL)
     gone = {path for path, value in before.items() if after.get(path) != value} - {where}
     gone -= {path for path in gone if before[path] == WRITTEN_DEFAULTS[cloud].get(path)}
-    unnamed = [path for path in gone if not path.startswith(tuple(pool.lost.values()))]
+    unnamed = [path for path in gone if not path.startswith((*pool.lost.values(), *pool.idle))]
     assert unnamed == []
     assert [path for path, wire in pool.lost.items() if not any(one.startswith(wire) for one in gone)] == []
 

@@ -399,13 +399,23 @@ class GkeMembers:
         """Return the members that nobody but a person set: not GKE, not the cluster, not gpukube."""
         given = observed.inherited | (_OF_BUYING if _is_reserved(observed.native) else frozenset())
         found = chosen_members(_as_chosen(observed.native), MEMBERS, "gke")
-        return tuple(one for one in found if ".".join(one.wire) not in given)
+        return tuple(
+            one
+            for one in found
+            if ".".join(one.wire) not in given
+            # Their nodes are upgraded when they end, whatever the settings (docs: kubernetes-engine/concepts/dws).
+            and not (one.wire[0] == "upgradeSettings" and _is_short_lived(observed.native))
+        )
 
     def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
         """Return the chosen members that a new pool would not have."""
         changed = [change.field for change in diff_fields(desired.fields, observed.fields, observed.written)]
         create = with_one_accelerator(tree(desired.create.params, "nodePool"))
         return lost_members(self.chosen(observed), create, [*desired.fields, *changed])
+
+
+def _is_short_lived(pool: Mapping[str, object]) -> bool:
+    return bool(at(pool, "config", "flexStart") or at(pool, "queuedProvisioning", "enabled"))
 
 
 def _is_reserved(pool: Mapping[str, object]) -> bool:

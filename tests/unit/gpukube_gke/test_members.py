@@ -179,6 +179,15 @@ CHOSEN: dict[str, tuple[dict[str, Any], dict[str, object]]] = {
         },
         {"capacity.reserved.gke.flexStart": True, "nodes.autoscaling": True, "nodes.autoscaling.max": 3},
     ),
+    "flex-start as Cluster Toolkit makes it": (
+        {
+            **with_config(flexStart=True, reservationAffinity=NO_RESERVATION),
+            "management": {"autoUpgrade": True},
+            "upgradeSettings": {"strategy": "SURGE", "maxUnavailable": 1},
+            "autoscaling": {"enabled": True, "totalMaxNodeCount": 3, "locationPolicy": "ANY"},
+        },
+        {"capacity.reserved.gke.flexStart": True, "nodes.autoscaling": True, "nodes.autoscaling.max": 3},
+    ),
 }  # fmt: skip
 """Pool as read -> what is chosen besides what every pool has."""
 EVERY = {"nodes.count", "zones", "instanceType", "gpu.model", "gpu.count"}
