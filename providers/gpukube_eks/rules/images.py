@@ -54,7 +54,7 @@ def _image(target: Target) -> Iterator[Finding]:
                 "eks-image-machine",
                 target.locator.at(f"instanceTypes[{index}]" if target.machines else "instanceType"),
                 f"no EKS image has a driver for the GPUs of {machine.name}",
-                fix="choose another instance type",
+                fix="choose another instance type, or write image: al2023 and eks.imageId, an image with that driver",
                 why="they need driver 595, but the images have 580 (awslabs/amazon-eks-ami, g7-ami)",
             )
         elif find_image(image, machine) is None:
