@@ -111,7 +111,13 @@ EKS = Choices(
     ),
     names=("pool{}", "Pool_{}-x", f"{'p' * 58}-{{}}", "9lives{}"),
     zones=(("us-east-1a",), ("us-east-1b", "us-east-1a"), ("us-east-1c",)),
-    disks=({"sizeGiB": 20}, {"sizeGiB": 300, "type": "gp3"}, {"sizeGiB": 100, "type": "gp2"}),
+    disks=(
+        {"sizeGiB": 20},
+        {"sizeGiB": 300, "type": "gp3"},
+        {"sizeGiB": 100, "type": "gp2"},
+        {"sizeGiB": 200, "type": "io2", "iops": 4000},
+        {"iops": 5000, "throughput": 300, "encrypted": True},
+    ),
     images=("al2023", "bottlerocket"),
     labels=LABELS,
     tags={**TAGS, "a b+c=d.e_f:g/h@i": ("z" * 256,)},
@@ -152,6 +158,18 @@ EKS = Choices(
                 }
             ],
         ),
+    },
+    large={
+        "instanceTypes": (["g6.2xlarge", "g6.4xlarge"], ["g6.4xlarge", "g6.xlarge"]),
+        "network": ({"highSpeed": True},),
+        "placement": ("compact", "none"),
+        "localStorage": ("ephemeral", "raw"),
+        "kubelet": (
+            {"cpuManagerPolicy": "static", "topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},
+            {"podPidsLimit": 4096, "containerLogMaxFiles": 3},
+        ),
+        "sysctls": ({"net.core.somaxconn": "65536"}, {"vm.max_map_count": "262144", "kernel.threads-max": "99999"}),
+        "hugepages": ({"2Mi": 512},),
     },
 )
 
@@ -335,7 +353,7 @@ NATIVE_OF: Mapping[str, Mapping[str, Any]] = {
 """Cloud -> path of every native field that a spec may hold -> its shape."""
 
 LACKS: Mapping[str, frozenset[str]] = {
-    "eks": frozenset(),
+    "eks": frozenset({"confidential"}),
     "aks": frozenset({"hugepages", "instanceTypes"}),
     "gke": frozenset({"instanceTypes"}),
 }
@@ -443,6 +461,7 @@ def _draw_pool(draw: _Draw, number: int) -> Pool:
         pool |= _native(rng, cloud, draw.native)
         for path in paths_of([{"pools": [pool]}]):
             pool |= BESIDES.get(path, {}) | BESIDES.get(f"{cloud}:{path}", {})
+        pool = {key: value for key, value in pool.items() if value is not None}
         is_there = all(zone[-1] in machine.zones for zone in pool.get("zones", ()))
         if is_there and draw.allowed(pool) and _is_right(spec("o", draw.cluster, [pool])):
             _use_up(pool, cloud, draw.native)
@@ -567,6 +586,9 @@ WITH: Mapping[str, Mapping[str, object]] = {
 
 BESIDES: Mapping[str, Pool] = {
     "capacity.reserved.eks.capacityReservation": {"zones": ["us-east-1b"]},
+    "eks:network.highSpeed": {"zones": ["us-east-1b"]},
+    "eks:placement": {"zones": ["us-east-1b"]},
+    "eks:instanceTypes": {"instanceType": None, "gpu": {"model": "L4", "count": 1}, "sharing": {}},
     "gke.autoscaling.locationPolicy": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
     "gke.config.consolidationDelay": {"nodes": {"autoscaling": {"min": 0, "max": 2}}},
     "confidential": {

@@ -13,6 +13,7 @@ sandbox fills in.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import text, tree, trees
@@ -20,7 +21,7 @@ from gpukube.core.members import Chosen, Member, chosen_members, is_declared, se
 from gpukube.core.values import MARKS, RELEASED_LABEL
 from gpukube_eks.facts.images import is_bottlerocket
 from gpukube_eks.pool.disks import disk_device
-from gpukube_eks.pool.fields import RESOURCE_TAG
+from gpukube_eks.pool.fields import BLOCK_FIELD, RESERVATION_FIELD, RESOURCE_TAG
 from gpukube_eks.pool.launch import MEMBERS as LAUNCH_MEMBERS
 from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import NATIVE
@@ -166,11 +167,12 @@ class EksMembers:
         group = _group_shape({name: value for name, value in native.items() if name != TEMPLATE_DATA})
         data = _shape(tree(native, TEMPLATE_DATA), str(native.get("amiType")))
         data["SecurityGroupIds"] = observed.fields.get(SECURITY_GROUPS)  # without the cluster's own
+        is_block = "InstanceMarketOptions" in data
         encoded = text(native, TEMPLATE_DATA, "UserData")
         settings = own_fields(encoded, rocket=is_bottlerocket(str(native.get("amiType"))))
         return (
             *chosen_members(group, GROUP, _GROUP),
-            *chosen_members(data, TEMPLATE, _TEMPLATE),
+            *(_of_block(one) if is_block else one for one in chosen_members(data, TEMPLATE, _TEMPLATE)),
             *(Chosen(str(path), ("UserData", *path), "field", value) for path, value in settings.items()),
         )
 
@@ -193,6 +195,11 @@ class EksMembers:
             and (one.wire[0] == "TagSpecifications" or not is_declared(one.path, fields))
         }
         return tuple(lost.values())
+
+
+def _of_block(one: Chosen) -> Chosen:
+    """Return a member under the field of a Capacity Block, whose template has the id of a reservation."""
+    return replace(one, path=str(BLOCK_FIELD)) if one.path == str(RESERVATION_FIELD) else one
 
 
 def _group_shape(group: Tree) -> dict[str, object]:

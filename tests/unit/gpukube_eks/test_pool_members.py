@@ -128,6 +128,13 @@ CASES: dict[str, tuple[dict[str, object], list[str]]] = {
         {"NetworkInterfaces": [{"Groups": ["sg-1"]}]},
         ["eks.launchTemplate.NetworkInterfaces.other", "eks.securityGroups"],
     ),
+    "a Capacity Block": (
+        {
+            "InstanceMarketOptions": {"MarketType": "capacity-block"},
+            "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": "cr-1"}},
+        },
+        ["capacity.reserved.eks.capacityBlock"],
+    ),
     "security groups": ({"SecurityGroupIds": ["sg-1"]}, ["eks.securityGroups"]),
     "key, image, monitoring": (
         {"KeyName": "ops", "ImageId": "ami-1", "Monitoring": {"Enabled": True}},
