@@ -14,7 +14,7 @@ from gpukube.cluster.helm.chart import ChartSource
 from gpukube.cluster.helm.embedded import HelmSdk
 from gpukube.cluster.helm.engine import HelmJob
 from gpukube_sandbox import daemon
-from sandbox_tests.kube.test_fabric import SRIOV_IMAGE, configured
+from sandbox_tests.kube.test_fabric import SRIOV_IMAGE, configured, daemonset
 from sandbox_tests.waiting import wait_for
 from tests.cli.test_same_pod import CONTEXTS, cluster_of
 
@@ -94,6 +94,18 @@ def test_verify_when_the_plugin_is_installed_then_the_network_counts_and_a_probe
     assert "nvidia.com/gpu: 8, rdma/ib: 8 verified on 1 node" in seen.out
     assert "and with one rdma/ib uverbs0" in seen.out
     assert "| /dev/infiniband: rdma_cm uverbs0" in seen.out
+
+
+def test_verify_when_dranet_runs_there_then_its_slices_count_as_the_network(
+    gpukube: Gpukube, cluster: Cluster, spec: Path
+) -> None:
+    gpukube.made("-f", spec)
+    made = daemonset("dranet", "registry.k8s.io/networking/dranet:stable", tolerations=[TOLERATION])
+    for metadata in (made["metadata"], made["spec"]["template"]["metadata"]):
+        metadata["labels"] = {**metadata.get("labels", {}), "app": "dranet"}
+    made["metadata"]["namespace"] = "kube-system"
+    cluster.client.create(cast("DaemonSet", DaemonSet.from_dict(made)))
+    wait_for(lambda: gpukube("pool", "verify", "-f", spec).code == 0, every_s=1.0)
 
 
 EFA = """\
