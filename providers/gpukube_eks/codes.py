@@ -59,6 +59,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "eks-node-setting": ("GPK450", "User data cannot express a setting of the kubelet, the kernel, or huge pages."),
     "eks-local-storage": ("GPK451", "The instance type has no local disks."),
     "eks-memory-manager": ("GPK452", "The memory manager needs a setting that gpukube does not write."),
+    "eks-kubelet": ("GPK453", "The kubelet would not start with a setting."),
     "eks-types-order": ("GPK460", "EKS ignores the order of several instance types for Spot."),
     "eks-types-reserved": ("GPK461", "A pool with one reservation has several instance types."),
     "eks-disk-performance": ("GPK462", "The node disk's type does not have these IOPS or this throughput."),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
+_LOW, _HIGH = 80, 85
+"""The kubelet's defaults in percent (kubernetes.io: reference/config-api/kubelet-config.v1beta1)."""
 _PAGES: Final = ("vm.nr_hugepages", "vm/nr_hugepages")
 
 
@@ -62,6 +64,21 @@ def _rocket(target: Target) -> Iterator[Finding]:
             )
 
 
+def _thresholds(target: Target) -> Iterator[Finding]:
+    low, high = (target.kubelet.get(f"imageGC{name}ThresholdPercent") for name in ("Low", "High"))
+    if (low is None) == (high is None):  # both: spec.rules compares them
+        return
+    least, most = (low if isinstance(low, int) else _LOW), (high if isinstance(high, int) else _HIGH)
+    if least >= most:
+        yield Finding(
+            "eks-kubelet",
+            target.locator.at("kubelet"),
+            f"imageGCLowThresholdPercent is {least} and imageGCHighThresholdPercent is {most}: one by default",
+            fix="write both, the lower one first",
+            why="the kubelet starts only if the first is below (kubernetes pkg/kubelet/apis/config/validation)",
+        )
+
+
 def _memory(target: Target) -> Iterator[Finding]:
     if target.kubelet.get("memoryManagerPolicy") == "Static":
         yield Finding(
@@ -92,6 +109,7 @@ def _disks(target: Target) -> Iterator[Finding]:
 SETTING_CHECKS: Final[tuple[Callable[[Target], Iterator[Finding]], ...]] = (
     _sysctls,
     _rocket,
+    _thresholds,
     _memory,
     _disks,
 )
