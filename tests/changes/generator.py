@@ -320,7 +320,7 @@ GKE = Choices(
     },
     large={
         "network": ({"highSpeed": True}, {"highSpeed": False}),
-        "placement": ("compact", "none", "near"),
+        "placement": ("none",),  # others exclude blue-green upgrades of the spec that follows; tests/wire/gke
         "localStorage": ("ephemeral", "raw"),
         "kubelet": (
             {"cpuManagerPolicy": "static", "topologyManagerPolicy": "restricted", "topologyManagerScope": "pod"},

@@ -410,7 +410,7 @@ class GkeMembers:
     def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
         """Return the chosen members that a new pool would not have."""
         changed = [change.field for change in diff_fields(desired.fields, observed.fields, observed.written)]
-        create = with_one_accelerator(tree(desired.create.params, "nodePool"))
+        create = _with_zeros(with_one_accelerator(tree(desired.create.params, "nodePool")))
         return lost_members(self.chosen(observed), create, [*desired.fields, *changed])
 
 
@@ -424,16 +424,21 @@ def _is_reserved(pool: Mapping[str, object]) -> bool:
 
 def _as_chosen(pool: Mapping[str, object]) -> dict[str, object]:
     """Return a pool without what GKE or gpukube adds, and with the zeros that proto3 omits."""
-    found = with_one_accelerator(pool)
-    for path, names in _ON_BY_DEFAULT.items():
-        if isinstance(message := at(found, *path), Mapping):
-            found = merged(found, nested(path, {name: message.get(name, False) for name in names}))
+    found = _with_zeros(with_one_accelerator(pool))
     pace = tree(found, "upgradeSettings")
     if pace and pace.get("strategy") in (None, "SURGE"):
         found["upgradeSettings"] = {**dict.fromkeys(_PACE, 0), **pace}
     # The autoscaler owns the number of nodes; without it, GKE does not use the bounds.
     found.pop("initialNodeCount" if at(found, "autoscaling", "enabled") else "autoscaling", None)
     return {**found, "config": _chosen_config(tree(found, "config"))} if "config" in found else found
+
+
+def _with_zeros(pool: dict[str, object]) -> dict[str, object]:
+    """Return a pool with the switches that are off although they are on by default."""
+    for path, names in _ON_BY_DEFAULT.items():
+        if isinstance(message := at(pool, *path), Mapping):
+            pool = merged(pool, nested(path, {name: message.get(name, False) for name in names}))
+    return pool
 
 
 def _chosen_config(config: Mapping[str, object]) -> dict[str, object]:

@@ -18,7 +18,7 @@ from gpukube.errors import Finding
 from gpukube_gke.facts.boot_disks import HYPERDISK, default_disk_type
 from gpukube_gke.facts.fabric import fabric_of, given_networks, uses_profile
 from gpukube_gke.facts.local_ssd import disk_numbers
-from gpukube_gke.pool.node_settings import COMPACT, DISKS_OF
+from gpukube_gke.pool.node_settings import DISKS_OF
 from gpukube_gke.pool.purchase import is_flex_start, is_queued
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _high_speed(target: Target) -> Iterator[Finding]:
 
 
 def _placement(target: Target) -> Iterator[Finding]:
-    if target.placement != COMPACT:
+    if target.placement in ("", "none"):  # a named policy is compact too
         return
     name, strategy = target.machine.name, at(target.native, "upgradeSettings", "strategy")
     limit = next((number for prefix, number in _MAX_COMPACT if name.startswith(prefix)), None)
@@ -138,7 +138,7 @@ def _placement(target: Target) -> Iterator[Finding]:
     for applies, message, fix, source in rows:
         if applies:
             where = target.locator.at("placement")
-            yield Finding("gke-placement", where, f"placement: compact {message}", fix=fix, why=source)
+            yield Finding("gke-placement", where, f"placement: {target.placement} {message}", fix=fix, why=source)
 
 
 def _local_storage(target: Target) -> Iterator[Finding]:
@@ -151,6 +151,9 @@ def _local_storage(target: Target) -> Iterator[Finding]:
     if numbers == ():
         message = f"localStorage is {use}, but {name} has no local disks"
         yield Finding("gke-local-storage", where, message, fix="remove it, or choose a machine with local disks")
+    elif at(target.native, *path) == 0:
+        message = f"localStorage is {use}, but gke.{'.'.join(path)} is 0"
+        yield Finding("gke-local-storage", where, message, fix="keep one of them")
     elif at(target.native, *other):
         message = f"localStorage is {use}, but gke.{'.'.join(other)} uses the disks otherwise"
         yield Finding("gke-local-storage", where, message, fix="keep one of them")

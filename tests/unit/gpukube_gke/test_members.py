@@ -241,6 +241,11 @@ LOST: dict[str, tuple[Target, Target, list[str]]] = {
         gke_target(native=nested("config.metadata", {"x": "z"})),
         ["gke.config.metadata.owner"],
     ),
+    "no integrity monitoring, there as here": (
+        gke_target(native=nested("config.shieldedInstanceConfig.enableSecureBoot", value=True)),
+        gke_target(native=nested("config.shieldedInstanceConfig.enableSecureBoot", value=False)),
+        [],
+    ),
     "no repair": (
         gke_target(native=nested("management.autoRepair", value=False)), gke_target(), ["gke.management.autoRepair"],
     ),

@@ -58,7 +58,7 @@ PASSING: dict[str, Target] = {
     "compact flex-start of H200": compact("a3-ultragpu-8g", **FLEX),
     "compact, as many as there may be": compact(nodes=fixed(150)),
     "compact, machines without a limit": compact("g2-standard-8", nodes=fixed(500)),
-    "a policy in two zones": gke_target(placement="near", zones=(A, B)),
+    "a policy in one zone": gke_target(placement="near", zones=(A,)),
     "placement of no kind": gke_target("n1-standard-8", ("T4", 1), placement="none"),
     "TCPX": fast("a3-highgpu-8g", 4),
     "TCPXO": fast("a3-megagpu-8g", 8),
@@ -92,6 +92,12 @@ REFUSED: dict[str, tuple[Target, str, str]] = {
     "compact N1": (
         gke_target("n1-standard-8", ("T4", 1), placement="compact"), "gke-placement", "a machine of g2, a2 or later",
     ),
+    "a policy in two zones": (
+        gke_target(placement="near", zones=(A, B), nodes=fixed(2)), "gke-placement", "write one zone",
+    ),
+    "a policy of N1": (
+        gke_target("n1-standard-8", ("T4", 1), placement="near"), "gke-placement", "a machine of g2, a2 or later",
+    ),
     "compact, one too many A100": (compact(nodes=fixed(151)), "gke-placement", "150 nodes of a2"),
     "compact, one too many H100": (compact("a3-highgpu-8g", nodes=fixed(97)), "gke-placement", "96 of a3"),
     "compact, one too many RTX": (
@@ -109,6 +115,9 @@ REFUSED: dict[str, tuple[Target, str, str]] = {
     ),
     "disks of another use": (
         disks("raw", "g2-standard-8", native=nested(EPHEMERAL, 1)), "gke-local-storage", "keep one of them",
+    ),
+    "disks of no number": (
+        disks("raw", "g2-standard-8", native=nested(BLOCK, 0)), "gke-local-storage", "keep one of them",
     ),
     "confidential A100": (gke_target(confidential=True), "gke-confidential", "instanceType: a3-highgpu-1g"),
     "confidential MIG": (
