@@ -106,14 +106,14 @@ class EksMaker:
         assert (group["status"], group["health"]["issues"]) == ("ACTIVE", [])
 
     def read(self, name: str = POOL) -> Json:
-        """Read the group and all versions of its template."""
+        """Read the group and all versions of its template, the newest first."""
         group = json.loads(json.dumps(self._aws.group(name), default=str))
         del group["modifiedAt"]
         marks = {part: _unmarked(group.get(part)) for part in ("labels", "tags")}
         return {"group": group | marks, "templates": self._templates(group)}
 
     def members(self, name: str = POOL) -> dict[str, object]:
-        """Read the group and the live version of its template; disks, tags, and interfaces by what they are about."""
+        """Read the group and the newest version of its template; disks, tags, and interfaces by what they are about."""
         live = self.read(name)
         group: Json = live["group"]
         data: Json = next(iter(live["templates"]), {})
@@ -153,7 +153,7 @@ class EksMaker:
         if not (template := group.get("launchTemplate")):
             return []
         found = self._ec2.describe_launch_template_versions(LaunchTemplateId=template["id"])["LaunchTemplateVersions"]
-        return [one["LaunchTemplateData"] for one in found]
+        return [one["LaunchTemplateData"] for one in sorted(found, key=lambda one: -one["VersionNumber"])]
 
 
 class AksMaker:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
+from gpukube_sandbox.eks.userdata import Setup, read_setup
 from tests.changes.imports import WHERE
-from tests.cli.makers import MAKERS, OTHER_ROLE, POOL
+from tests.cli.makers import MAKERS, OTHER_ROLE, POOL, EksMaker
 from tests.cli.published import AKS, EKS, GKE
 
 if TYPE_CHECKING:
@@ -102,6 +105,39 @@ def test_pool_when_published_then_its_import_adopts_it_and_its_replacement_keeps
     unnamed = [path for path in gone if not path.startswith((*pool.lost.values(), *pool.idle))]
     assert unnamed == []
     assert [path for path, wire in pool.lost.items() if not any(one.startswith(wire) for one in gone)] == []
+
+
+THEIRS: Mapping[str, tuple[Document, str]] = {
+    "eks-g5-repair": ({"maxPodsPerNode": 64}, "maxPods: 64"),
+    "eks-rocket-module": ({"sharing": {"timeSlicing": {"replicas": 8}}}, "replicas = 8"),
+}
+"""Case -> fields that gpukube sets in user data, and a part of what it writes there."""
+
+
+@pytest.mark.parametrize("case", THEIRS)
+def test_user_data_when_gpukube_sets_a_field_in_it_then_nodes_have_what_its_maker_set_too(
+    case: str, gpukube: Gpukube, tmp_path: Path
+) -> None:
+    _, pool = CASES[case]
+    change, written = THEIRS[case]
+    maker = EksMaker(gpukube.info, "")
+    maker.make(pool)
+    spec = tmp_path / "pools.yaml"
+    spec.write_text(gpukube("pool", "import", "--cluster", WHERE["eks"].format("train")).out)
+    adopt = ("--adopt-managed", "--pool", POOL) if " manages it (" in spec.read_text() else ("--adopt",)
+    assert gpukube("pool", "apply", "-f", spec, *adopt, "--yes").code == 0
+
+    spec.write_text(yaml.safe_dump(edited(yaml.safe_load(spec.read_text()), change)))
+    done = gpukube("pool", "apply", "-f", spec, "--allow-disruption", "--yes")
+    assert done.code == 0, done.out + done.err
+    new, old = (base64.b64decode(one["UserData"]).decode() for one in maker.read()["templates"])
+    assert (written in new, written in old) == (True, False), new
+    assert [line for line in old.splitlines() if line not in new] == []
+    if case == "eks-g5-repair":
+        assert read_setup(new, "al2023") == Setup(kubelet={"maxPods": 64}, raid="RAID0")
+    else:
+        theirs, settings = (tomllib.loads(text)["settings"] for text in (old, new))
+        assert settings.items() >= theirs.items()
 
 
 def edited(spec: Document, change: Document) -> Document:
