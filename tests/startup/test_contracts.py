@@ -73,12 +73,14 @@ PLANTS = {
     "the sandbox in the catalog": imports(
         "gpukube.catalog.filters", "gpukube_sandbox.clock", "nothing knows the sandbox"
     ),
-    "the engine in the core, for types": for_types(imports("gpukube.core.diff", "gpukube.engine.run.wait", LAYERS)),
+    "the engine in the core, for types": for_types(
+        imports("gpukube.core.replacing", "gpukube.engine.run.wait", LAYERS)
+    ),
     "the live half in the pure one": imports(
         "gpukube_gke.rules.checks", "gpukube_gke.live.client", DOORS, WINGS, CIRCLE
     ),
     # and one of each other kind
-    "an SDK in the core": imports("gpukube.core.diff", "azure.core", PURE, "Azure's SDK"),
+    "an SDK in the core": imports("gpukube.core.replacing", "azure.core", PURE, "Azure's SDK"),
     "an SDK in a provider's pure half": imports("gpukube_aks.rules.checks", "azure.core", PURE, "Azure's SDK"),
     "an SDK of another cloud": in_function(imports("gpukube_aks.live.client", "boto3", "AWS's SDK")),
     "Google's SDK in the engine": imports("gpukube.engine.run.wait", "google.auth", "Google's SDK"),
