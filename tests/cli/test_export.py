@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from gpukube.cluster.names import kind_of
 from gpukube.core.exporting import ExportedPool, Losses, shell_command
 from gpukube.core.hcl import Block, Expression, block, literal, render
-from gpukube.core.values import Ownership, Promise
+from gpukube.core.values import Disk, Ownership, Promise
 from gpukube.engine.exporting import export_text, exporter_of, live_pools
 from gpukube.engine.offline import load
 from gpukube.engine.plan.prepare import Filters, prepare
@@ -229,6 +229,45 @@ def test_metadata_when_a_value_has_a_comma_then_gcloud_gets_another_separator(
 ) -> None:
     text, _ = exported(gke_target(native={"config": {"metadata": metadata}}), "gcloud")
     assert option in text
+
+
+def test_members_of_large_pools_when_written_for_terraform_then_each_has_its_argument() -> None:
+    native = {
+        "config": {
+            "metadata": {"owner": "me"},
+            "kubeletConfig": {"insecureKubeletReadonlyPortEnabled": False},
+            "resourceManagerTags": {"tags": {"tagKeys/1": "tagValues/2"}},
+            "containerdConfig": {"registryHosts": [{"server": "r"}]},
+        },
+        "networkConfig": {
+            "podCidrOverprovisionConfig": {"disable": True},
+            "additionalPodNetworkConfigs": [
+                {"subnetwork": "s", "secondaryPodRange": "r", "maxPodsPerNode": {"maxPodsPerNode": "32"}}
+            ],
+        },
+    }
+    target = gke_target(
+        native=native,
+        kubelet={"podPidsLimit": 4096},
+        hugepages={"2Mi": 512},
+        sysctls={"net.core.somaxconn": "4096"},
+        disk=Disk(200, "hyperdisk-balanced", 6000, 500),
+    )
+    text, losses = exported(target, "terraform")
+    lines = [
+        'metadata = {\n      owner = "me"',
+        "pod_pids_limit = 4096",
+        'insecure_kubelet_readonly_port_enabled = "FALSE"',
+        "hugepage_size_2m = 512",
+        '"net.core.somaxconn" = "4096"',
+        "provisioned_iops = 6000",
+        '"tagKeys/1" = "tagValues/2"',
+        "disabled = true",
+        "max_pods_per_node = 32",
+    ]
+    squeezed = re.sub(r" += ", " = ", text)
+    assert [line for line in lines if line not in squeezed] == [], text
+    assert [note for note in losses.notes if "registryHosts: the provider has no argument for it" in note]
 
 
 def test_confidential_pool_when_exported_then_gcloud_and_terraform_say_so() -> None:

@@ -97,6 +97,21 @@ EDITS: dict[str, dict[str, object]] = {
     "private nodes": {"native": {"networkConfig": {"enablePrivateNodes": True}}},
     "image": {"image": "UBUNTU_CONTAINERD", "driver_version": "default"},
     "image and driver back": {"image": "COS_CONTAINERD", "driver_version": "latest"},
+    "kubelet and kernel": {
+        "kubelet": {"cpuManagerPolicy": "static", "podPidsLimit": 4096, "cpuCFSQuota": False},
+        "sysctls": {"net.core.somaxconn": "4096"},
+        "hugepages": {"2Mi": 512},
+    },
+    "disk performance": {"disk": Disk(200, "hyperdisk-balanced", 6000, 500)},
+    "blue-green": {
+        "native": {
+            "upgradeSettings": {
+                "strategy": "BLUE_GREEN",
+                "blueGreenSettings": {"standardRolloutPolicy": {"batchNodeCount": 2, "batchSoakDuration": "60s"}},
+            }
+        }
+    },
+    "containerd": {"native": {"config": {"containerdConfig": {"writableCgroups": {"enabled": True}}}}},
     "everything at once": {
         "labels": {"team": "speech"},
         "protect": True,
