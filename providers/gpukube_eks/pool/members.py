@@ -58,6 +58,7 @@ def _no(reason: str, *, default: object = None) -> Member:
 _IN_TEMPLATE: Final = "gpukube's groups have it in their launch template"
 _EC2_ONLY: Final = "EC2 has it, and nothing says that EKS accepts it for GPU nodes"
 _MANAGED: Final = "EKS rejects it in the launch template of a node group"
+_OF_MACHINES: Final = Member("field", "tags[*]", reason="only the machines have it; in a spec it is the group's too")
 
 GROUP: Final[Members] = {
     # Identity, and what the service makes.
@@ -122,8 +123,8 @@ TEMPLATE: Final[Members] = {
     "CapacityReservationSpecification.CapacityReservationPreference": _no(
         "a pool names its reservation", default="open"
     ),
-    "TagSpecifications.instance.*": _field("tags[*]"),
-    "TagSpecifications.volume.*": _field("tags[*]"),
+    "TagSpecifications.instance.*": _OF_MACHINES,
+    "TagSpecifications.volume.*": _OF_MACHINES,
     "TagSpecifications.*": _no("gpukube tags machines and disks"),
     "SecurityGroupIds": _native("securityGroups"),
     **{".".join(wire): _native(path) for path, wire in LAUNCH_MEMBERS.items()},

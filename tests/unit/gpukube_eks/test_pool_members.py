@@ -202,6 +202,8 @@ def test_tag_of_machines_when_the_group_has_another_value_then_lost_though_the_s
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "team", "Value": "a"}]}]
     observed = live({"TagSpecifications": tags}, tags={"team": "b"})
     assert lost(observed, native=PLACE, tags={"team": "b"}) == ["tags[team]"]
+    (one,) = (one for one in MEMBERS.chosen(observed) if one.wire[0] == "TagSpecifications")
+    assert one.reason == "only the machines have it; in a spec it is the group's too"
     assert lost(observed, native=PLACE, tags={"team": "a"}) == []
 
 
