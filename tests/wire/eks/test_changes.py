@@ -18,7 +18,7 @@ from gpukube.core.values import Capacity, Change, Disk, Nodes, Reservation, Sett
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
 from gpukube_eks.pool.fields import RESOURCE_FIELD, RESOURCE_TAG, UNTAG, UPDATE_VERSION
-from gpukube_eks.pool.native import EXCLUSIVE, NATIVE, field_of
+from gpukube_eks.pool.native import EXCLUSIVE, LAUNCH, NATIVE, field_of
 from gpukube_eks.pool.updates import INTENT_ROWS, NATIVE_ROWS, find_row
 from gpukube_sandbox import daemon
 from sandbox_tests.sandboxes import emptied
@@ -106,6 +106,12 @@ def native(name: str, old: object, new: object, kind: UpdateKind = "in-place") -
     return Edit(kind, replace(T4, native={top: before}), replace(T4, native={top: after}))
 
 
+def imaged(image: str) -> Target:
+    return replace(T4, image="al2023", native={"imageId": image})
+
+
+EFA = replace(eks_target("g6e.8xlarge"), zones=("us-east-1a",))
+KEYS, SECURITY = ("alias/a", "alias/b"), ("sg-0123456789abcdef0", "sg-0fedcba9876543210")
 GROUP = "arn:aws:resource-groups:us-east-1:111122223333:group/t4"
 FIRST, SECOND = "cr-00000000000000a10", "cr-00000000000000a20"
 ROOM = {"type": "g4dn.xlarge", "zone": "a", "count": 20}
@@ -159,6 +165,33 @@ IN_PLACE: Mapping[str, Edit] = {
         "disruptive", ROCKET, replace(ROCKET, disk=Disk(200, "gp3")), "disk.sizeGiB"
     ),
     "disk.type": Edit("disruptive", T4, replace(T4, disk=Disk(100, "gp2"))),
+    "disk.iops": Edit("disruptive", T4, replace(T4, disk=Disk(None, None, 4000))),
+    "disk.throughput": Edit("disruptive", T4, replace(T4, disk=Disk(None, None, None, 200))),
+    "disk.encrypted": Edit("disruptive", T4, replace(T4, disk=Disk(None, None, encrypted=True))),
+    "disk.encrypted|on Bottlerocket": Edit(
+        "disruptive", ROCKET, replace(ROCKET, disk=Disk(None, None, encrypted=True))
+    ),
+    "disk.kmsKey": Edit(
+        "disruptive", replace(T4, disk=Disk(None, None, kms_key=KEYS[0])),
+        replace(T4, disk=Disk(None, None, kms_key=KEYS[1])),
+    ),
+    "network.highSpeed": Edit("disruptive", EFA, replace(EFA, high_speed=True)),
+    "network.highSpeed|off": Edit("disruptive", replace(EFA, high_speed=True), EFA),
+    "placement": Edit("disruptive", EFA, replace(EFA, placement="compact")),
+    "placement|named": Edit("disruptive", replace(EFA, placement="compact"), replace(EFA, placement="ring")),
+    "placement|none": Edit("disruptive", replace(EFA, placement="ring"), replace(EFA, placement="none")),
+    "eks.ebsOptimized": Edit("disruptive", T4, replace(T4, native={"ebsOptimized": True})),
+    "eks.monitoring.enabled": native("monitoring.enabled", *(True, False), kind="disruptive"),
+    "eks.metadataOptions.httpTokens": native("metadataOptions.httpTokens", "required", "optional", "disruptive"),
+    "eks.metadataOptions.httpPutResponseHopLimit": native(
+        "metadataOptions.httpPutResponseHopLimit", 1, 3, "disruptive"
+    ),
+    "eks.metadataOptions.instanceMetadataTags": native(
+        "metadataOptions.instanceMetadataTags", "disabled", "enabled", "disruptive"
+    ),
+    "eks.keyName": native("keyName", "ops", "dev", "disruptive"),
+    "eks.securityGroups": native("securityGroups", [SECURITY[0]], [SECURITY[1]], "disruptive"),
+    "eks.imageId": Edit("disruptive", imaged("ami-0123456789abcdef0"), imaged("ami-0fedcba9876543210")),
     "sharing.*": Edit(
         "disruptive", sliced("time-slicing", 4, one=False), sliced("time-slicing", 4, one=True),
         "sharing.timeSlicing.failRequestsGreaterThanOne",
@@ -250,7 +283,9 @@ IN_PLACE: Mapping[str, Edit] = {
 SUBNETS = ["subnet-0123456789abcdef0"]
 OTHERWISE: Mapping[str, Edit] = {
     "instanceType": Edit("replace", T4, replace(T4, machine=eks_target("g4dn.2xlarge").machine)),
+    "instanceTypes": Edit("replace", T4, replace(T4, machines=(T4.machine, eks_target("g4dn.2xlarge").machine))),
     "image": Edit("replace", T4, ROCKET),
+    "image|an own one": Edit("replace", T4, imaged("ami-0123456789abcdef0")),
     "capacity.type": Edit("replace", T4, replace(T4, capacity=Capacity("spot"))),
     "capacity.reserved.eks.capacityBlock": Edit(
         "replace", blocked("cr-00000000000000b10"), blocked("cr-00000000000000b20")
@@ -270,6 +305,10 @@ OTHERWISE: Mapping[str, Edit] = {
 def running(running_sandbox: SandboxInfo) -> SandboxInfo:
     info = emptied(running_sandbox, SPEED)
     daemon.add_eks_cluster(info, ACCOUNT, REGION, "train", options={"groupQuota": 500, "reservations": RESERVATIONS})
+    daemon.declare(
+        info, "eks", account=ACCOUNT, region=REGION, keyPairs=["ops", "dev"], kmsKeys=list(KEYS),
+        securityGroups=list(SECURITY), placementGroups=[{"name": "ring"}],
+    )  # fmt: skip
     return info
 
 
@@ -364,7 +403,7 @@ def test_field_when_edited_is_one_change_of_its_class_and_then_quiet(
     assert sent[-1] == (edit.call or row.call)
     assert edit.along or len(sent) == 1
     gone = {str(field_of(one)) for pair in EXCLUSIVE for one in pair if str(field_of(one)) != field}
-    gone |= {"eks.releaseVersion"} if field == "kubernetesVersion" else set()
+    gone |= {"eks.releaseVersion"} if field in {"kubernetesVersion", "eks.imageId"} else set()
     assert others(after, {field, *edit.along, *gone}) == others(before, {field, *edit.along, *gone})
     check_nodes(nodes(running, desired.target), machines, field, rolled=row.call == UPDATE_VERSION)
 
@@ -403,7 +442,7 @@ def test_member_when_unknown_is_refused() -> None:
 
 
 def test_rows_when_counted_have_an_edit_each() -> None:
-    members = {field_of(path) for path in NATIVE}
+    members = {field_of(path) for path in (*NATIVE, *LAUNCH)}
     tried = {FieldPath.parse(name.partition("|")[0]) for name in (*IN_PLACE, *OTHERWISE)}
 
     assert {FieldPath(*member[:2]) for member in members} - INTENT_ROWS.keys() == NATIVE_ROWS.keys()
