@@ -408,10 +408,11 @@ class GkeMembers:
         )
 
     def lost(self, observed: Observed, desired: Desired) -> tuple[Chosen, ...]:
-        """Return the chosen members that a new pool would not have."""
+        """Return the chosen members that a new pool would not have, one for each field of the spec."""
         changed = [change.field for change in diff_fields(desired.fields, observed.fields, observed.written)]
         create = _with_zeros(with_one_accelerator(tree(desired.create.params, "nodePool")))
-        return lost_members(self.chosen(observed), create, [*desired.fields, *changed])
+        lost = lost_members(self.chosen(observed), create, [*desired.fields, *changed])
+        return tuple({one.path: one for one in lost}.values())
 
 
 def _is_short_lived(pool: Mapping[str, object]) -> bool:

@@ -230,7 +230,7 @@ LOST: dict[str, tuple[Target, Target, list[str]]] = {
     "what the spec says no more": (gke_target(disk=Disk(200, "pd-ssd")), gke_target(), ["disk.sizeGiB", "disk.type"]),
     "a label that goes, as the plan shows": (gke_target(labels={"a": "1"}), gke_target(), []),
     "a tag of others": (gke_target(tags={"a": "1"}), gke_target(), ["tags[a]"]),
-    "confidential": (gke_target("a3-highgpu-1g", confidential=True), gke_target("a3-highgpu-1g"), ["confidential"] * 2),
+    "confidential": (gke_target("a3-highgpu-1g", confidential=True), gke_target("a3-highgpu-1g"), ["confidential"]),
     "kubelet and kernel": (
         gke_target(kubelet={"cpuManagerPolicy": "static"}, sysctls={"fs.nr_open": "9"}, hugepages={"1Gi": 1}),
         gke_target(kubelet={"podPidsLimit": 4096}),
