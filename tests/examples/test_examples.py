@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.harness import EXAMPLES, Document, Gpukube
-from tests.examples.networks import install_networks
+from tests.networks import install_networks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ import pytest
 from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.test_three_clouds import cloud_writes
+from tests.networks import install_networks
 from tests.permissions.granting import become, grant, make
 from tests.permissions.policies import EXTRAS, SPEC, printed
 
@@ -57,6 +58,7 @@ def changed(spec: Path, at: Path, *changes: tuple[str, str]) -> Path:
 
 def test_apply_when_nothing_else_is_allowed_then_the_whole_job(gpukube: Gpukube, tmp_path: Path) -> None:
     run(gpukube, SPEC, "pool", "list")  # declares the clusters
+    install_networks(gpukube, SPEC)
     allowed = printed("apply", *EXTRAS)
     grant(gpukube.info, allowed)
 
@@ -119,6 +121,7 @@ def test_create_when_the_account_never_had_a_node_group_then_its_roles_are_found
 
 def test_plan_when_only_reading_is_allowed_then_reads_and_a_change_is_refused_by_name(gpukube: Gpukube) -> None:
     gpukube.made("-f", SPEC)
+    install_networks(gpukube, SPEC)
     grant(gpukube.info, printed("plan", *EXTRAS))
 
     run(gpukube, SPEC, "pool", "plan", "--live-prices", "--upgrade")
