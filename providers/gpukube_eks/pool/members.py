@@ -27,7 +27,7 @@ from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import NATIVE
 from gpukube_eks.pool.network import SECURITY_GROUPS
 from gpukube_eks.pool.settings import TEMPLATE_DATA
-from gpukube_eks.pool.template import tags_of
+from gpukube_eks.pool.template import tags_of, template_name
 from gpukube_eks.userdata.merging import digest_of_others, own_fields
 
 if TYPE_CHECKING:
@@ -168,6 +168,9 @@ class EksMembers:
         group = _group_shape({name: value for name, value in native.items() if name != TEMPLATE_DATA})
         data = _shape(tree(native, TEMPLATE_DATA), str(native.get("amiType")))
         data["SecurityGroupIds"] = observed.fields.get(SECURITY_GROUPS)  # without the cluster's own
+        own = template_name(text(native, "clusterName"), observed.name)
+        if text(native, "launchTemplate", "name") == own:  # its tags are the spec's, until its next version
+            data.pop("TagSpecifications", None)
         is_block = "InstanceMarketOptions" in data
         encoded = text(native, TEMPLATE_DATA, "UserData")
         settings = own_fields(encoded, rocket=is_bottlerocket(str(native.get("amiType"))))

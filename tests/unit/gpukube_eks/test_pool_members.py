@@ -207,6 +207,13 @@ def test_tag_of_machines_when_the_group_has_another_value_then_lost_though_the_s
     assert lost(observed, native=PLACE, tags={"team": "a"}) == []
 
 
+def test_tag_of_machines_when_it_left_the_spec_and_the_template_is_ours_then_not_lost() -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "team", "Value": "a"}]}]
+    name = f"gpukube/{PLAIN['clusterName']}/{PLAIN['nodegroupName']}"
+    observed = live({"TagSpecifications": tags}, launchTemplate={"name": name, "id": "lt-1", "version": "1"})
+    assert lost(observed, native=PLACE) == []
+
+
 def test_interfaces_when_of_another_layout_then_the_declared_network_has_them() -> None:
     interfaces = [{"InterfaceType": "efa", "NetworkCardIndex": at, "DeviceIndex": min(at, 1)} for at in range(4)]
     assert lost(live({"NetworkInterfaces": interfaces}), native=PLACE, high_speed=True) == []
