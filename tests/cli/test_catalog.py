@@ -120,7 +120,7 @@ def test_find_when_a_cloud_has_none_then_its_candidates_and_zero_as_long_as_one_
     aks, eks, gke = found["clouds"]
     assert (aks["machine"], eks["machine"], gke["machine"]["instanceType"]) == (None, None, "g2-standard-24")
     assert [m["instanceType"] for m in aks["candidates"]] == ["Standard_NV72ads_A10_v5"]
-    assert {m["gpu"]["model"] for m in eks["candidates"]} == {"L4-24GB", "RTXPRO4500-32GB"}
+    assert {m["gpu"]["model"] for m in eks["candidates"]} == {"L4-24GB", "T4G-16GB"}
     none = gpukube("catalog", "find", "--gpu", "L4", "--count", "3", sandbox=False)
     assert (none.code, none.out.count("near: ") > 3) == (4, True)
 
