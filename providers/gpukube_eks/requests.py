@@ -12,15 +12,14 @@ from gpukube_eks.pool.change import (
     translate_release,
     translate_scale,
 )
-from gpukube_eks.pool.settings import carried
-from gpukube_eks.pool.translate import translate_delete, translate_keep, translate_recreate
+from gpukube_eks.pool.translate import translate_carry, translate_delete, translate_keep, translate_recreate
 
 REQUESTS: Final = PoolRequests(
     delete=translate_delete,
     update=translate_changes,
     scale=translate_scale,
     release=translate_release,
-    carry=carried,
+    carry=translate_carry,
     keep=translate_keep,
     recreate=translate_recreate,
     copy=translate_copy,

@@ -62,9 +62,6 @@ spec:
     localStorage:
       strategy: RAID0
 """
-_NIC_TAGS: Final = {
-    "eks.launchTemplate.TagSpecifications.network-interface": "template.TagSpecifications.network-interface"
-}
 _NAME: Final = {"tags[Name]": "template.TagSpecifications.instance.Name"}
 """A tag of machines alone: those of the group become tags of the machines, not the other way around."""
 _DESCRIPTION: Final = {"eks.launchTemplate.NetworkInterfaces.Description": "template.NetworkInterfaces.Description"}
@@ -135,8 +132,7 @@ def _eksctl(  # noqa: PLR0913 - what eksctl's files differ in
         **({"NetworkInterfaces": interfaces} if efa else {"SecurityGroupIds": security}),
         **template,
     }
-    volumes = {"tags[Name]": "template.TagSpecifications"}
-    return Published(source, body, data, {**volumes, **_NIC_TAGS}, how=how)
+    return Published(source, body, data, {"tags[Name]": "template.TagSpecifications"}, how=how)
 
 
 def _terraform(source: str, name: str, body: Json, *, efa: Sequence[str] = (), **template: object) -> Published:
@@ -161,7 +157,7 @@ def _terraform(source: str, name: str, body: Json, *, efa: Sequence[str] = (), *
         **({"NetworkInterfaces": interfaces} if efa else {"SecurityGroupIds": security}),
         **template,
     }
-    return Published(source, body, data, {**_NIC_TAGS, **(_DESCRIPTION if efa else {})})
+    return Published(source, body, data, _DESCRIPTION if efa else {})
 
 
 _GPU_TAINT: Final = [{"key": "nvidia.com/gpu", "value": "true", "effect": "NO_SCHEDULE"}]

@@ -38,6 +38,8 @@ CLUSTER_TAG: Final = "gpukube.io/cluster"
 GROUP_TAG: Final = "gpukube.io/nodegroup"
 """Tag of a template: name of the node group it is for."""
 
+_TAGGED: Final = ("instance", "volume")
+"""What gpukube tags: tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags)."""
 _HOPS: Final = 2
 """Hop limit: pods are one hop farther from the metadata service than the node (docs: eks/best-practices, IMDS)."""
 _LONGEST_NAME: Final = 128
@@ -64,8 +66,7 @@ def make_template(target: Target, *, rocket: bool) -> dict[str, object]:
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": _HOPS},
     }
     if target.tags:
-        # Tags of a node group reach neither its machines nor their disks (docs: eks/eks-using-tags).
-        data["TagSpecifications"] = [_tag(kind, target.tags) for kind in ("instance", "volume")]
+        data["TagSpecifications"] = [_tag(kind, target.tags) for kind in _TAGGED]
     if settings := user_data(target, rocket=rocket):
         data["UserData"] = settings
     data |= bought_data(target) | new_network(target) | new_placement(target, name)
@@ -119,6 +120,11 @@ def changed_data(
         is_own = at(observed.native, "launchTemplate", "name") == template_name(target.cluster.name, observed.name)
         data["TagSpecifications"] = _retagged(target.tags, {} if is_own else live)
     return data
+
+
+def tags_of_others(live: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return the tags of what gpukube does not tag: network interfaces. A replacement takes them over as they are."""
+    return [one for one in trees(live, "TagSpecifications") if one.get("ResourceType") not in _TAGGED]
 
 
 def template_fields(data: Mapping[str, object], ami_type: str) -> dict[FieldPath, object]:

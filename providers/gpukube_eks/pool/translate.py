@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.binding import body, desired_fields
 from gpukube.core.fields import PLACEMENT, known
-from gpukube.core.jsontree import text, tree
+from gpukube.core.jsontree import text, tree, trees
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
 from gpukube_eks.facts.images import CUSTOM, is_bottlerocket, require_image
 from gpukube_eks.facts.network import fabric_of
@@ -27,8 +27,8 @@ from gpukube_eks.pool.marks import FORM
 from gpukube_eks.pool.native import flatten_native
 from gpukube_eks.pool.own_image import own_image
 from gpukube_eks.pool.placement_groups import COMPACT, group_in
-from gpukube_eks.pool.settings import has_carried
-from gpukube_eks.pool.template import make_placement_group, make_template, template_name
+from gpukube_eks.pool.settings import TEMPLATE_DATA, carried, has_carried
+from gpukube_eks.pool.template import make_placement_group, make_template, tags_of_others, template_name
 from gpukube_eks.userdata.bottlerocket import sharing_fields
 
 if TYPE_CHECKING:
@@ -104,12 +104,28 @@ def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:
     return Request("eks", DELETE, params)
 
 
+def translate_carry(desired: Desired, observed: Observed) -> Desired:
+    """Return a pool whose creation has what others wrote into the live launch template: user data, and some tags.
+
+    Raises:
+        SpecError: The new pool cannot have it.
+    """
+    desired, kept = carried(desired, observed), tags_of_others(tree(observed.native, TEMPLATE_DATA))
+    if not kept:
+        return desired
+    template = tree(desired.create.params, "launchTemplate")
+    data = tree(template, "LaunchTemplateData")
+    data["TagSpecifications"] = [*trees(data, "TagSpecifications"), *kept]
+    params = {**desired.create.params, "launchTemplate": {**template, "LaunchTemplateData": data}}
+    return replace(desired, create=replace(desired.create, params=params))
+
+
 def translate_keep(desired: Desired, observed: Observed) -> Request | None:
     """Return the call that writes the new group's launch template before the old group is deleted.
 
-    Only for user data of others: with the old group, nothing would name the template that has it.
+    Only if it has content of others: with the old group, nothing would name the template that has it.
     """
-    if not has_carried(desired, observed):
+    if not has_carried(desired, observed) and not tags_of_others(template_data(desired)):
         return None
     template = {**tree(desired.create.params, "launchTemplate"), "VersionDescription": KEPT}
     group = {"nodegroupName": text(desired.create.params, "nodegroup", "nodegroupName")}
