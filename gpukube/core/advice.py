@@ -119,8 +119,8 @@ def _nvlink(target: Target, _ownership: Ownership) -> Iterator[Finding]:
         target.locator.at("instanceType"),
         f"{target.where}: gpukube sets up no NVLink domain between nodes of {target.machine.name}",
         fix=f"for jobs over several nodes run {_COMPUTE_DOMAINS}; values for each cloud: docs/large-pools.md",
-        why="NVIDIA's DRA driver makes the domains, beside the device plugin (docs: eks/ml-eks-nvidia-ultraserver; "
-        "ai-hypercomputer/docs/create/gke-ai-hypercompute)",
+        why="NVIDIA's DRA driver makes the domains, in addition to the device plugin (docs: "
+        "eks/ml-eks-nvidia-ultraserver; ai-hypercomputer/docs/create/gke-ai-hypercompute)",
         severity="hint",
     )
 

@@ -84,7 +84,7 @@ class EksExtras(Extras):
     managers = part(".pool.managers:managers_of")
     carried = part(".pool.settings:describe_kept")
     chosen_fields = part(".pool.importing:chosen_fields")
-    members = part(".pool.members:MEMBERS")
+    members = part(".pool.members:POOL_MEMBERS")
     check_coexistence = part(".rules.coexistence:check_coexistence")
 
 

@@ -65,7 +65,7 @@ class GkeExtras(Extras):
     upgrades = part(".pool.renewing:UPGRADES")
     policies = part(".rules.permissions:write_policies")
     managers = part(".pool.managers:managers_of")
-    members = part(".pool.members:MEMBERS_OF_POOLS")
+    members = part(".pool.members:POOL_MEMBERS")
     chosen_fields = part(".pool.importing:chosen_fields")
     check_coexistence = part(".rules.coexistence:check_coexistence")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpukube import api
 from gpukube.core.jsontree import tree
 from gpukube.spec.loading.load import load_specs
-from gpukube_gke.pool.members import MEMBERS_OF_POOLS
+from gpukube_gke.pool.members import POOL_MEMBERS
 from tests.changes.configurations import Configuration
 from tests.changes.imports import look, require_import
 from tests.changes.test_imported import make_node_pools
@@ -113,7 +113,7 @@ def test_pools_when_replaced_from_their_import_then_the_new_ones_have_all_member
     live = {pool.name: pool for pool in look(world, "gke", "train").live}
     for pool in plan.pools:
         assert pool.desired is not None
-        assert MEMBERS_OF_POOLS.lost(live[pool.name], pool.desired) == ()
+        assert POOL_MEMBERS.lost(live[pool.name], pool.desired) == ()
         sent = tree(pool.desired.create.params, "nodePool", "config")
         for name in ("confidentialNodes", "kubeletConfig", "linuxNodeConfig", "advancedMachineFeatures"):
             asked = POOLS[pool.name]["config"].get(name)
@@ -127,7 +127,7 @@ def test_pool_when_a_client_makes_it_plain_then_no_member_is_chosen_but_what_it_
     body = {"initialNodeCount": 1, "config": {"machineType": "g2-standard-8", "accelerators": [gpu]}}
     make_node_pools(world, {"plain": Configuration("", body)})
     (live,) = [pool for pool in look(world, "gke", "train").live if pool.name == "plain"]
-    paths = {one.path for one in MEMBERS_OF_POOLS.chosen(live)}
+    paths = {one.path for one in POOL_MEMBERS.chosen(live)}
     assert paths == {"nodes.count", "zones", "instanceType", "gpu.model", "gpu.count"}
 
 

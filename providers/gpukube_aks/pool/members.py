@@ -207,7 +207,7 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Members that a GPU pool of gpukube cannot have -> why."""
 _OWN_LABELS: Final = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL)
-_INEXPRESSIBLE: Final = "a spec has no such value for it"
+_INEXPRESSIBLE: Final = "the spec has no such value"
 
 
 class AksMembers:

@@ -24,7 +24,7 @@ from gpukube_eks.pool.disks import disk_device
 from gpukube_eks.pool.fields import BLOCK_FIELD, RESERVATION_FIELD, RESOURCE_TAG
 from gpukube_eks.pool.launch import MEMBERS as LAUNCH_MEMBERS
 from gpukube_eks.pool.marks import FORM
-from gpukube_eks.pool.native import NATIVE
+from gpukube_eks.pool.native import NATIVE, REFUSED
 from gpukube_eks.pool.network import SECURITY_GROUPS
 from gpukube_eks.pool.settings import TEMPLATE_DATA
 from gpukube_eks.pool.template import tags_of, template_name
@@ -55,7 +55,6 @@ def _no(reason: str, *, default: object = None) -> Member:
     return Member("unsupported", reason=reason, defaults=(default,))
 
 
-_IN_TEMPLATE: Final = "gpukube's groups have it in their launch template"
 _EC2_ONLY: Final = "EC2 has it, and nothing says that EKS accepts it for GPU nodes"
 _MANAGED: Final = "EKS rejects it in the launch template of a node group"
 _OF_MACHINES: Final = Member("field", "tags[*]", reason="only the machines have it; in a spec it is the group's too")
@@ -93,24 +92,24 @@ GROUP: Final[Members] = {
         if path.startswith("nodeRepairConfig.") and path != "nodeRepairConfig.enabled"
     },
     # Not supported.
-    "remoteAccess": _no("EKS accepts it only on node groups without a launch template"),
-    "warmPoolConfig": _no("gpukube does not know the cost and devices of stopped GPU machines"),
+    "remoteAccess": _no(REFUSED["remoteAccess"]),
+    "warmPoolConfig": _no(REFUSED["warmPoolConfig"]),
 }
 """Members of the group. Its release moves with every update, and its version with the cluster's."""
 
 TEMPLATE: Final[Members] = {
     "InstanceType": _field("instanceType"),
-    "UserData": _no("it is content of others, which gpukube does not write into a spec"),
+    "UserData": _no("gpukube never copies user data into a spec"),
     "Disk.VolumeSize": _field("disk.sizeGiB"),
     "Disk.VolumeType": _field("disk.type", default="gp2"),
     "Disk.Iops": _field("disk.iops", default=3000),
     "Disk.Throughput": _field("disk.throughput", default=125),
     "Disk.Encrypted": _field("disk.encrypted"),
     "Disk.KmsKeyId": _field("disk.kmsKey"),
-    "Disk.DeleteOnTermination": _no("gpukube's disks end with their machine", default=True),
+    "Disk.DeleteOnTermination": _no("EC2 deletes gpukube's disks with the machine", default=True),
     "Disk.SnapshotId": _no("a snapshot replaces the content of the disk"),
-    "Disk.VolumeInitializationRate": _no("it is for snapshots"),
-    "Disk.EbsCardIndex": _no("every machine has one EBS card that matters"),
+    "Disk.VolumeInitializationRate": _no("it applies only to disks created from a snapshot"),
+    "Disk.EbsCardIndex": _no("gpukube does not choose the EBS card"),
     "BlockDeviceMappings.*": _no("gpukube's nodes have one disk besides the machine's own"),
     "NetworkInterfaces.efa": _field("network.highSpeed"),
     "NetworkInterfaces.other": _no("gpukube sets interfaces for network.highSpeed only"),
@@ -121,7 +120,7 @@ TEMPLATE: Final[Members] = {
     "InstanceMarketOptions": _field("capacity.reserved.eks.capacityBlock"),
     "CapacityReservationSpecification.CapacityReservationTarget": _field("capacity.reserved.eks.capacityReservation"),
     "CapacityReservationSpecification.CapacityReservationPreference": _no(
-        "a pool names its reservation", default="open"
+        "a pool uses only the reservation that it names", default="open"
     ),
     "TagSpecifications.instance.*": _OF_MACHINES,
     "TagSpecifications.volume.*": _OF_MACHINES,
@@ -129,7 +128,9 @@ TEMPLATE: Final[Members] = {
     "SecurityGroupIds": _native("securityGroups"),
     **{".".join(wire): _native(path) for path, wire in LAUNCH_MEMBERS.items()},
     "MetadataOptions.HttpEndpoint": _no("gpukube leaves the metadata service on", default="enabled"),
-    "MetadataOptions.HttpProtocolIpv6": _no("gpukube leaves it at EC2's default", default="disabled"),
+    "MetadataOptions.HttpProtocolIpv6": _no(
+        "gpukube leaves the IPv6 endpoint of the metadata service off", default="disabled"
+    ),
     "MetadataOptions.InstanceMetadataTags": _native("metadataOptions.instanceMetadataTags", default="disabled"),
     "Monitoring.Enabled": _native("monitoring.enabled", default=False),
     "Monitoring.MetricCategoryIds": _no("gpukube leaves it at EC2's default"),
@@ -257,4 +258,4 @@ def _foreign(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if not key.startswith(_OTHERS_MARKS)}
 
 
-MEMBERS: Final = EksMembers()
+POOL_MEMBERS: Final = EksMembers()

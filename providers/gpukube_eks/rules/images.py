@@ -84,7 +84,7 @@ def _own_image(target: Target) -> Iterator[Finding]:
         yield Finding(
             "eks-own-image",
             target.locator.at(field),
-            f"{field} cannot be set beside eks.imageId, which has its version in it",
+            f"{field} cannot be set together with eks.imageId, which has its version in it",
             fix=f"remove {field}",
             why="EKS rejects both together (docs: eks/launch-templates)",
         )

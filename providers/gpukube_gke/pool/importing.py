@@ -12,7 +12,7 @@ from gpukube.core.fields import FieldPath
 from gpukube.core.jsontree import at, text
 from gpukube.gpu.catalog import find_machine, machines
 from gpukube_gke.facts.local_ssd import fixed_disks
-from gpukube_gke.pool.members import MEMBERS, MEMBERS_OF_POOLS
+from gpukube_gke.pool.members import MEMBERS, POOL_MEMBERS
 from gpukube_gke.pool.native import comparable
 from gpukube_gke.pool.node_settings import DISKS_OF
 from gpukube_gke.pool.purchase import FORM_FIELD, RUN_FIELD
@@ -46,7 +46,7 @@ _OF_BUYING: Final = (
 
 def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
     """Return the fields that a person chose, as a spec writes them."""
-    chosen = MEMBERS_OF_POOLS.chosen(observed)
+    chosen = POOL_MEMBERS.chosen(observed)
     named = {one.path for one in chosen}
     found = {
         path: value

@@ -97,11 +97,11 @@ def _later(member: str, sentence: str) -> Effect:
 
 _AT_CREATION: Final = Effect("replace", AT_CREATION, TERRAFORM)
 _NEVER: Final = Effect("replace", AT_CREATION, NO_CALL)
-_MANAGED_SO: Final = Effect(
+_MANAGEMENT: Final = Effect(
     "in-place", FROM_NOW_ON, "google.container.v1 SetNodePoolManagementRequest.management", SET_MANAGEMENT
 )
-_UPGRADED_SO: Final = _later("upgrade_settings", NEXT_UPGRADE)
-_DRAINED_SO: Final = _later("node_drain_config", NEXT_DRAIN)
+_UPGRADE: Final = _later("upgrade_settings", NEXT_UPGRADE)
+_DRAIN: Final = _later("node_drain_config", NEXT_DRAIN)
 _KUBELET: Final = _rolls("kubelet_config")
 _LINUX: Final = _rolls("linux_node_config")
 _CONTAINERD: Final = _rolls("containerd_config", RECREATED)
@@ -157,18 +157,18 @@ _POOL: Final[dict[str, GkeMember]] = {
         "BALANCED",
     ),
     "autoscaling.autoprovisioned": _unsupported("the autoscaler creates and deletes such pools"),
-    "management.autoUpgrade": _native("bool", _MANAGED_SO, _ON),
-    "management.autoRepair": _native("bool", _MANAGED_SO, _ON),
+    "management.autoUpgrade": _native("bool", _MANAGEMENT, _ON),
+    "management.autoRepair": _native("bool", _MANAGEMENT, _ON),
     "management.upgradeOptions": _server(),
     "maxPodsConstraint.maxPodsPerNode": _field("maxPodsPerNode", "110", 110),
     "upgradeSettings.maxSurge": _field("upgrade.maxSurge", 1),
     "upgradeSettings.maxUnavailable": _field("upgrade.maxUnavailable", 0),
-    "upgradeSettings.strategy": _native(("SURGE", "BLUE_GREEN", "SHORT_LIVED"), _UPGRADED_SO, "SURGE", "SHORT_LIVED"),
-    "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchPercentage": _native("share", _UPGRADED_SO),
-    "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchNodeCount": _native("int", _UPGRADED_SO),
-    "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchSoakDuration": _native("seconds", _UPGRADED_SO, "0s"),
-    "upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy.waitForDrainDuration": _native("seconds", _UPGRADED_SO),
-    "upgradeSettings.blueGreenSettings.nodePoolSoakDuration": _native("seconds", _UPGRADED_SO),
+    "upgradeSettings.strategy": _native(("SURGE", "BLUE_GREEN", "SHORT_LIVED"), _UPGRADE, "SURGE", "SHORT_LIVED"),
+    "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchPercentage": _native("share", _UPGRADE),
+    "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchNodeCount": _native("int", _UPGRADE),
+    "upgradeSettings.blueGreenSettings.standardRolloutPolicy.batchSoakDuration": _native("seconds", _UPGRADE, "0s"),
+    "upgradeSettings.blueGreenSettings.autoscaledRolloutPolicy.waitForDrainDuration": _native("seconds", _UPGRADE),
+    "upgradeSettings.blueGreenSettings.nodePoolSoakDuration": _native("seconds", _UPGRADE),
     "placementPolicy.type": _field("placement"),
     "placementPolicy.policyName": _field("placement"),
     "placementPolicy.tpuTopology": _unsupported(_TPU),
@@ -177,9 +177,9 @@ _POOL: Final[dict[str, GkeMember]] = {
     ),
     "bestEffortProvisioning.enabled": _native("bool", _NEVER),
     "bestEffortProvisioning.minProvisionNodes": _native("int", _NEVER),
-    "nodeDrainConfig.respectPdbDuringNodePoolDeletion": _native("bool", _DRAINED_SO),
-    "nodeDrainConfig.pdbTimeoutDuration": _native("seconds", _DRAINED_SO),
-    "nodeDrainConfig.graceTerminationDuration": _native("seconds", _DRAINED_SO),
+    "nodeDrainConfig.respectPdbDuringNodePoolDeletion": _native("bool", _DRAIN),
+    "nodeDrainConfig.pdbTimeoutDuration": _native("seconds", _DRAIN),
+    "nodeDrainConfig.graceTerminationDuration": _native("seconds", _DRAIN),
     "maintenancePolicy.exclusionUntilEndOfSupport.enabled": _native("bool", _later("maintenance_policy", FROM_NOW_ON)),
     "maintenancePolicy.exclusionUntilEndOfSupport.startTime": _server(),
     "maintenancePolicy.exclusionUntilEndOfSupport.endTime": _server(),
@@ -221,7 +221,7 @@ _CONFIG: Final[dict[str, GkeMember]] = {
     "enableConfidentialStorage": _native("bool", _AT_CREATION),
     "storagePools": _native("strs", _rolls("storage_pools", RECREATED)),
     "secondaryBootDisks": _native("disks", _AT_CREATION),
-    "secondaryBootDiskUpdateStrategy": _unsupported("it has no settings"),
+    "secondaryBootDiskUpdateStrategy": _unsupported("the API defines no settings for it"),
     "ephemeralStorageLocalSsdConfig.localSsdCount": _native("int", _AT_CREATION),
     "ephemeralStorageLocalSsdConfig.dataCacheCount": _native("int", _AT_CREATION),
     "localNvmeSsdBlockConfig.localSsdCount": _native("int", _AT_CREATION),
@@ -265,7 +265,7 @@ _CONFIG: Final[dict[str, GkeMember]] = {
     "shieldedInstanceConfig.enableIntegrityMonitoring": _native("bool", _AT_CREATION, _ON),
     "confidentialNodes.enabled": _field("confidential"),
     "confidentialNodes.confidentialInstanceType": _field("confidential"),
-    "sandboxConfig": _unsupported("GKE Sandbox is not supported on GPU pools here"),
+    "sandboxConfig": _unsupported("gpukube does not support GKE Sandbox on GPU pools"),
     "windowsNodeConfig": _unsupported("GPU pools of gpukube are Linux"),
     "gpuDirectConfig.gpuDirectStrategy": _native(("RDMA",), _NEVER),
     "gvnic.enabled": _native("bool", _rolls("gvnic")),
@@ -472,4 +472,4 @@ def nested(path: Sequence[str], value: object) -> dict[str, object]:
     return {path[0]: nested(path[1:], value) if path[1:] else value}
 
 
-MEMBERS_OF_POOLS: Final[PoolMembers] = GkeMembers()
+POOL_MEMBERS: Final[PoolMembers] = GkeMembers()

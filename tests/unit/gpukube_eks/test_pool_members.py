@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpukube.core.members import ANY_KEY, Member
 from gpukube.core.values import Disk, Upgrade
-from gpukube_eks.pool.members import GROUP, MEMBERS, TEMPLATE
+from gpukube_eks.pool.members import GROUP, POOL_MEMBERS, TEMPLATE
 from gpukube_eks.pool.native import LAUNCH, NATIVE
 from gpukube_eks.pool.observe import observe_group
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
@@ -91,11 +91,11 @@ def live(data: Mapping[str, object], **group: object) -> Observed:
 
 
 def lost(observed: Observed, **changes: object) -> list[str]:
-    return sorted(one.path for one in MEMBERS.lost(observed, desired_of(eks_target(**changes))))  # type: ignore[arg-type]  # test data
+    return sorted(one.path for one in POOL_MEMBERS.lost(observed, desired_of(eks_target(**changes))))  # type: ignore[arg-type]  # test data
 
 
 def test_plain_group_when_read_then_only_what_everyone_must_choose() -> None:
-    chosen = {one.path for one in MEMBERS.chosen(live({}))}
+    chosen = {one.path for one in POOL_MEMBERS.chosen(live({}))}
     assert chosen == {"instanceType", "eks.nodeRole", "nodes", "image"}
 
 
@@ -202,7 +202,7 @@ def test_tag_of_machines_when_the_group_has_another_value_then_lost_though_the_s
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "team", "Value": "a"}]}]
     observed = live({"TagSpecifications": tags}, tags={"team": "b"})
     assert lost(observed, native=PLACE, tags={"team": "b"}) == ["tags[team]"]
-    (one,) = (one for one in MEMBERS.chosen(observed) if one.wire[0] == "TagSpecifications")
+    (one,) = (one for one in POOL_MEMBERS.chosen(observed) if one.wire[0] == "TagSpecifications")
     assert one.reason == "only the machines have it; in a spec it is the group's too"
     assert lost(observed, native=PLACE, tags={"team": "a"}) == []
 
@@ -247,7 +247,7 @@ def test_group_when_it_has_any_members_then_each_is_chosen_a_default_or_made_by_
     data: dict[str, object], group: dict[str, object]
 ) -> None:
     observed = observe_group({**group, "nodegroupName": "a"}, data, {})
-    chosen = MEMBERS.chosen(observed)
+    chosen = POOL_MEMBERS.chosen(observed)
     for members, table, given_values in ((chosen, TEMPLATE, data), (chosen, GROUP, group)):
         for name, value in given_values.items():
             below = [one for path, one in table.items() if path == name or path.startswith(f"{name}.")]
@@ -257,7 +257,7 @@ def test_group_when_it_has_any_members_then_each_is_chosen_a_default_or_made_by_
             )
             found = [one for one in members if name in one.wire or one.path.startswith(begins)]
             assert found or passive or not leaves_that_count(value, below), name
-    assert all(one in chosen for one in MEMBERS.lost(observed, desired_of(eks_target())))
+    assert all(one in chosen for one in POOL_MEMBERS.lost(observed, desired_of(eks_target())))
 
 
 def leaves_that_count(value: object, below: list[Member]) -> bool:

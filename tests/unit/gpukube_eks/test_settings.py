@@ -15,7 +15,7 @@ from gpukube.core.values import Change, Observed
 from gpukube.errors import SpecError
 from gpukube.gpu.sharing import Sharing, Slicing
 from gpukube_eks import EksProvider
-from gpukube_eks.pool.members import MEMBERS
+from gpukube_eks.pool.members import POOL_MEMBERS
 from gpukube_eks.pool.observe import observe_group, observe_leftover
 from gpukube_eks.pool.settings import carried
 from gpukube_eks.pool.template import changed_data
@@ -189,18 +189,18 @@ def test_replacement_when_it_carries_user_data_loses_none(image: str, theirs: st
     live = live_group(encode(theirs), image=image)
     desired = desired_of(eks_target("p5.48xlarge", image=image, max_pods=pods))
 
-    assert "UserData" not in [one.wire[-1] for one in MEMBERS.lost(live, carried(desired, live))]
-    assert "UserData" in [one.wire[-1] for one in MEMBERS.lost(live, desired)]
+    assert "UserData" not in [one.wire[-1] for one in POOL_MEMBERS.lost(live, carried(desired, live))]
+    assert "UserData" in [one.wire[-1] for one in POOL_MEMBERS.lost(live, desired)]
 
 
 def test_replacement_when_its_image_is_of_another_family_loses_the_user_data() -> None:
     live = live_group(encode(mime(SCRIPT)))
     desired = desired_of(eks_target(image="bottlerocket"))
 
-    assert "UserData" in [one.wire[-1] for one in MEMBERS.lost(live, carried(desired, live))]
+    assert "UserData" in [one.wire[-1] for one in POOL_MEMBERS.lost(live, carried(desired, live))]
     assert "UserData" not in [
         one.wire[-1]
-        for one in MEMBERS.chosen(
+        for one in POOL_MEMBERS.chosen(
             live_group(
                 text(
                     desired_of(eks_target(max_pods=60)).create.params,
@@ -264,10 +264,10 @@ def test_bottlerocket_when_the_form_is_gpukubes_is_of_the_owner_of_the_template(
     group = {**live.native, "launchTemplate": {"name": name}}
 
     assert observe_group(group, data, {}).written == ({kubelet("podPidsLimit")} if name != "theirs" else set())
-    lost = MEMBERS.lost(observe_group(group, data, {}), desired_of(eks_target(image="bottlerocket")))
+    lost = POOL_MEMBERS.lost(observe_group(group, data, {}), desired_of(eks_target(image="bottlerocket")))
     assert {"maxPodsPerNode", "kubelet.podPidsLimit"} <= {one.path for one in lost}
     spec = desired_of(eks_target(image="bottlerocket", max_pods=60, kubelet={"podPidsLimit": 9}))
-    assert not {"maxPodsPerNode", "kubelet.podPidsLimit"} & {one.path for one in MEMBERS.lost(live, spec)}
+    assert not {"maxPodsPerNode", "kubelet.podPidsLimit"} & {one.path for one in POOL_MEMBERS.lost(live, spec)}
 
 
 def test_replacement_when_nothing_is_of_others_stays_as_it_is() -> None:

@@ -16,7 +16,7 @@ from gpukube.core.values import Disk
 from gpukube_gke.pool.effects import UPDATE
 from gpukube_gke.pool.fields import BINDINGS
 from gpukube_gke.pool.importing import chosen_fields
-from gpukube_gke.pool.members import MEMBERS, MEMBERS_OF_POOLS
+from gpukube_gke.pool.members import MEMBERS, POOL_MEMBERS
 from gpukube_gke.pool.observe import observe_pool
 from tests.unit.gpukube_gke.edits import live_of, nested
 from tests.unit.gpukube_gke.targets import desire, gke_target
@@ -112,7 +112,7 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
 
 
 def chosen(pool: Mapping[str, object], cluster: Mapping[str, object] | None = None) -> dict[str, object]:
-    return {one.path: one.value for one in MEMBERS_OF_POOLS.chosen(observe_pool(pool, None, cluster or {}))}
+    return {one.path: one.value for one in POOL_MEMBERS.chosen(observe_pool(pool, None, cluster or {}))}
 
 
 def with_config(**config: object) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def with_config(**config: object) -> dict[str, Any]:
 
 
 def test_pool_when_made_with_a_type_and_a_size_then_only_these_are_chosen() -> None:
-    found = MEMBERS_OF_POOLS.chosen(observe_pool(RECORDED, None, CLUSTER))
+    found = POOL_MEMBERS.chosen(observe_pool(RECORDED, None, CLUSTER))
     assert {one.wire for one in found} == {path for path in leaves(SENT) if path != ("name",)}
 
 
@@ -255,7 +255,7 @@ LOST: dict[str, tuple[Target, Target, list[str]]] = {
 @pytest.mark.parametrize("name", LOST)
 def test_member_when_a_new_pool_would_not_have_it_then_it_is_lost(name: str) -> None:
     base, target, expected = LOST[name]
-    lost = MEMBERS_OF_POOLS.lost(live_of(base), desire(target))
+    lost = POOL_MEMBERS.lost(live_of(base), desire(target))
     assert sorted(one.path for one in lost) == sorted(expected)
 
 
@@ -333,8 +333,8 @@ def test_live_pool_when_it_has_any_members_then_none_vanishes_unnamed(
     observed = observe_pool(live, None, CLUSTER)
     changed = {change.field for change in diff_fields(PLAIN.fields, observed.fields)}
     told = {*chosen_fields(observed), *changed}
-    lost = {one.path for one in MEMBERS_OF_POOLS.lost(observed, PLAIN)}
-    for one in MEMBERS_OF_POOLS.chosen(observed):
+    lost = {one.path for one in POOL_MEMBERS.lost(observed, PLAIN)}
+    for one in POOL_MEMBERS.chosen(observed):
         path = FieldPath.parse(one.path)
         named = any(path.is_below(*other) or other.is_below(*path) for other in told)
         assert named or one.path in lost or one.wire in OURS, one.path
