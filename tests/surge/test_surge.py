@@ -5,11 +5,15 @@ Each test has one cloud in each run, another each day.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from lightkube.resources.core_v1 import Node
 
 from gpukube import api
+from gpukube.core.plan import plan_releasing
+from gpukube.engine.change import surge
+from gpukube.engine.change.live_pool import release_pool
 from gpukube.errors import Conflict, DrainTimeout, ExitCode
 from sandbox_tests.waiting import wait_for
 from tests.changes.world import SMALL, spec
@@ -31,6 +35,7 @@ from tests.surge.stage import (
 )
 
 if TYPE_CHECKING:
+    from gpukube.engine.run.session import Session
     from tests.changes.world import World
 
 MOST_STRIKES = 40
@@ -163,3 +168,31 @@ def test_recreate_when_autoscaled_then_frozen_drained_and_made_again_in_one_run(
         report = story.apply(story.after, api.Consent(replace="recreate"))
         assert (report.outcome, report.name, report.error) == ("done", POOL, None), report.error
         assert set(story.pools()) == {POOL}
+
+
+@pytest.mark.turns(6)
+@pytest.mark.parametrize("cloud", CLOUDS)
+@pytest.mark.parametrize("step", ["prove", "drain_pool"])
+def test_surge_when_the_old_pool_is_released_meanwhile_then_it_stays_and_no_node_of_it_is_cordoned(
+    world: World, cloud: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = begin(world, cloud, f"released-{cloud}")
+    original = getattr(surge, step)
+
+    def then_release(plan: object, session: Session, *rest: Any, **more: Any) -> object:  # noqa: ANN401 - passed on
+        done = original(plan, session, *rest, **more)
+        old = session.cloud.pool(POOL)
+        assert old is not None
+        (cluster,) = world.plan(story.before)
+        release_pool(plan_releasing(session.provider, cluster.cluster, old), session, world.run())
+        return done
+
+    monkeypatch.setattr(surge, step, then_release)
+    with story.inside() as cluster:
+        serve(cluster)
+        report = story.apply(story.after)
+        assert (report.outcome, str(report.error)) == ("failed", f"{POOL} was released"), report
+        assert story.pools() == {POOL: NODES, SECOND: NODES}
+        assert not [node for node in cluster.client.list(Node) if node.spec and node.spec.unschedulable]
+        if step == "prove":  # no pod had to leave
+            assert sorted(running(cluster)) == sorted(world.nodes(story.cluster)[POOL])

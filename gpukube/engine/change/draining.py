@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from gpukube.cluster.drain.cordon import cordon, cordoned_at, is_cordoned, pool_nodes, staying_nodes
+from gpukube.cluster.drain.cordon import cordon, cordoned_at, is_cordoned, pool_nodes, staying_nodes, uncordon
 from gpukube.cluster.drain.judge import blocked_gangs
 from gpukube.cluster.drain.reading import Controllers, Occupants, read_occupants
 from gpukube.cluster.kube.evictions import EvictionAnswer
@@ -156,6 +156,22 @@ def require_drained(plan: PoolPlan, session: Session, run: Run, consent: DrainCo
             why="a pool that is replaced is deleted only once its nodes are empty",
             code="not-drained",
         )
+
+
+def undo_drain(plan: PoolPlan, session: Session, run: Run) -> int:
+    """Uncordon the nodes of a plan's live pool that gpukube has cordoned, and return their number.
+
+    Raises:
+        AccessError, ClusterError: See cordon.
+    """
+    if plan.observed is None:
+        return 0
+    kube, pool = session.kube(), plan.observed
+    nodes = pool_nodes(kube, pool, session.provider.extras.in_cluster.pool_label)
+    done = [text(node, "metadata", "name") for node in nodes if uncordon(kube, node, pool)]
+    if done:
+        run.report("drain", f"uncordoned {listed(done)}", plan.cluster.key, plan.pool)
+    return len(done)
 
 
 @dataclass(slots=True)

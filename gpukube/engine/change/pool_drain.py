@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.drain.cordon import pool_nodes, uncordon
-from gpukube.core.jsontree import text
 from gpukube.core.plan import PROTECTED_WHY, plan_as_it_is
 from gpukube.engine.change.clusters import report_all
-from gpukube.engine.change.draining import counted, drain_pool, listed
+from gpukube.engine.change.draining import counted, drain_pool, undo_drain
 from gpukube.engine.change.live_pool import attempt_all
 from gpukube.engine.plan.lookup import absent_pools, find_pools
 from gpukube.engine.run.clock import Stopped
@@ -117,11 +115,7 @@ def _drain_one(plan: PoolPlan, session: Session, run: Run, *, consent: DrainCons
 
 
 def _undo_one(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
-    assert plan.observed is not None  # noqa: S101 - the pool is live
-    kube, pool = session.kube(), plan.observed
-    nodes = pool_nodes(kube, pool, session.provider.extras.in_cluster.pool_label)
-    done = [text(node, "metadata", "name") for node in nodes if uncordon(kube, node, pool)]
+    done = undo_drain(plan, session, run)
     if not done:
         return PoolReport(plan.pool, plan.name, "unchanged", "gpukube has not cordoned any of its nodes")
-    run.report("drain", f"uncordoned {listed(done)}", plan.cluster.key, plan.pool)
-    return PoolReport(plan.pool, plan.name, "done", f"uncordoned {counted(len(done), 'node')}")
+    return PoolReport(plan.pool, plan.name, "done", f"uncordoned {counted(done, 'node')}")

@@ -18,7 +18,7 @@ from gpukube.cluster.state.node_drift import belongs_to_pool
 from gpukube.core.fields import LEAST
 from gpukube.core.plan import plan_pool
 from gpukube.core.values import Change, ClassifiedChange
-from gpukube.engine.change.draining import Drained, drain_pool, require_drainable, require_drained
+from gpukube.engine.change.draining import Drained, drain_pool, require_drainable, require_drained, undo_drain
 from gpukube.engine.change.live_pool import (
     copy_marks,
     create_pool,
@@ -155,9 +155,11 @@ def empty_pool(leaving: PoolPlan, session: Session, run: Run, consent: DrainCons
     """Turn off a pool's autoscaler, which would add nodes for the pods that leave, and drain its nodes.
 
     Raises:
+        Conflict: It is protected, released, or has another owner by now.
         GpukubeError: See freeze_pool and drain_pool.
     """
     if leaving.observed is not None and _has_pods_to_leave(leaving.observed):
+        _observe_ours(leaving, session, run)
         freeze_pool(leaving, session, run)
         return drain_pool(leaving, session, run, consent, successor=successor)
     return Drained()
@@ -167,22 +169,38 @@ def remove_emptied(leaving: PoolPlan, session: Session, run: Run, consent: Drain
     """Delete a drained pool after reading it again, as freezing has changed its version.
 
     Raises:
-        Conflict: It has pods again, or is protected or has another owner by now.
+        Conflict: It has pods again, or is protected, released, or has another owner by now.
         GpukubeError: See remove_pool.
+    """
+    now = _observe_ours(leaving, session, run)
+    if now is None:
+        return
+    if _has_pods_to_leave(now):
+        require_drained(leaving, session, run, consent)
+    remove_pool(replace(leaving, observed=now), session, run)
+
+
+def _observe_ours(leaving: PoolPlan, session: Session, run: Run) -> Observed | None:
+    """Read a pool that will be deleted; None if it is gone.
+
+    A pool that stays after all is uncordoned: once it is released, `pool drain --undo` does not find it.
+
+    Raises:
+        Conflict: It is protected, released, or has another owner by now.
     """
     known, now = leaving.observed, observe(leaving, session)
     if now is None or known is None:
-        return
+        return None
     if now.protected or (now.owner, now.pool) != (known.owner, known.pool):
+        change = "is protected now" if now.protected else "has another owner now" if now.owner else "was released"
+        undo_drain(leaving, session, run)
         raise Conflict(
-            f"{now.name} is protected now" if now.protected else f"{now.name} has another owner now",
+            f"{now.name} {change}",
             where=leaving.where,
             fix="plan again and review the plan",
             code="moved",
         )
-    if _has_pods_to_leave(now):
-        require_drained(leaving, session, run, consent)
-    remove_pool(replace(leaving, observed=now), session, run)
+    return now
 
 
 def _successor(plan: PoolPlan) -> Desired:
