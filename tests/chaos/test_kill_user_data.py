@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from gpukube.core.jsontree import text, tree, trees
+from gpukube.core.jsontree import tree
 from gpukube.core.values import Settings
 from gpukube_eks.live.access import AwsClients, Identity
 from gpukube_sandbox import daemon
-from sandbox_tests.waiting import wait_for
 from tests.chaos.changes import CHANGES, CLOUDS, prepare, start_change
 from tests.chaos.clouds import templates
 from tests.chaos.test_kill_changes import BOTH, MOST_CHANGES, Killer
+from tests.live_groups import user_data_of, wait_until_active
 from tests.unit.gpukube_eks.samples import ACCOUNT, REGION
 from tests.unit.gpukube_eks.user_data import SCRIPT, mime
 
@@ -51,24 +51,6 @@ def write_user_data(aws: AwsClients, group: str, user_data: str, template: str) 
     own = {"name": template, "version": str(version["VersionNumber"])}
     aws.eks.update_nodegroup_version(clusterName="train", nodegroupName=group, launchTemplate=own)
     wait_until_active(aws, group)
-
-
-def wait_until_active(aws: AwsClients, group: str) -> None:
-    """Wait until EKS has finished with a group."""
-
-    def is_active() -> bool:
-        found = aws.eks.describe_nodegroup(clusterName="train", nodegroupName=group)
-        return text(found, "nodegroup", "status") == "ACTIVE"
-
-    wait_for(is_active, lambda: aws.eks.describe_nodegroup(clusterName="train", nodegroupName=group))
-
-
-def user_data_of(aws: AwsClients, group: str) -> str:
-    """Return the user data that the nodes of a group start with."""
-    own = tree(aws.eks.describe_nodegroup(clusterName="train", nodegroupName=group), "nodegroup", "launchTemplate")
-    found = aws.ec2.describe_launch_template_versions(LaunchTemplateId=str(own["id"]), Versions=[str(own["version"])])
-    (version,) = trees(found, "LaunchTemplateVersions")
-    return base64.b64decode(text(version, "LaunchTemplateData", "UserData")).decode()
 
 
 @pytest.mark.turns(2)
