@@ -1,4 +1,6 @@
-"""Names of gpukube's two releases, of which a cluster has at most one, and of the objects that their charts create.
+"""Names of gpukube's releases and of the objects that their charts create.
+
+A cluster has at most one release of a device plugin, and beside it at most one of the DRA driver.
 
 In scope: constants. Out of scope: chart values.
 """
@@ -16,7 +18,7 @@ below; truncated to a label's length. Includes the version because Helm copies l
 FIELD_MANAGER: Final = "gpukube"
 """Manager name in metadata.managedFields of everything that gpukube and its embedded Helm write."""
 NAMESPACE: Final = "gpukube-system"
-"""Namespace of either release: the plugin's chart rejects `default`, and kube-system belongs to the cloud."""
+"""Namespace of every release: the plugin's chart rejects `default`, and kube-system belongs to the cloud."""
 NAMESPACE_LABELS: Final = {"pod-security.kubernetes.io/enforce": "privileged"}
 """Privileged, because the plugin mounts hostPath and needs SYS_ADMIN, GFD is privileged (rendered chart 0.20.0), and
 the operator's operands are privileged (NVIDIA/gpu-operator v26.7.0 assets)."""
@@ -24,7 +26,7 @@ the operator's operands are privileged (NVIDIA/gpu-operator v26.7.0 assets)."""
 
 @dataclass(frozen=True, slots=True)
 class ReleaseKind:
-    """One of the two charts that can be installed as a cluster's release.
+    """A chart that gpukube installs as a release.
 
     Attributes:
         advertiser: The owner (core.owners) that this chart implements; also the value of the nodes' advertiser label.
@@ -36,12 +38,12 @@ class ReleaseKind:
         title: Human-readable name.
         plugin: Name of the DaemonSet that advertises devices.
         container: Name of the plugin's container in its pods.
-        config_map: Name of the ConfigMap with the config entries.
-        entries: Path of the entries in the values.
-        nfd: Path of the bundled NFD's values.
+        config_map: Name of the ConfigMap with the config entries; "" for a chart without entries.
+        entries: Path of the entries in the values; empty for a chart without entries.
+        nfd: Path of the bundled NFD's values; "" for a chart that bundles none.
     """
 
-    advertiser: Literal["chart", "operator"]
+    advertiser: Literal["chart", "operator", "dra"]
     name: str
     chart: str
     repository: str
@@ -97,7 +99,26 @@ GPU_OPERATOR: Final = ReleaseKind(
 (NVIDIA/gpu-operator v26.7.0 assets/state-device-plugin/0500_daemonset.yaml). The repository publishes no digest for it:
 the one in branch gh-pages of NVIDIA/gpu-operator belongs to an archive served elsewhere."""
 
+DRA_DRIVER: Final = ReleaseKind(
+    advertiser="dra",
+    name="gpukube-dra-driver-nvidia-gpu",
+    chart="dra-driver-nvidia-gpu",
+    repository="oci://registry.k8s.io/dra-driver-nvidia/charts",
+    version="0.4.1",
+    digest="",
+    title="NVIDIA's DRA driver",
+    plugin="gpukube-dra-driver-nvidia-gpu-kubelet-plugin",
+    container="gpus",
+    config_map="",
+    entries=(),
+    nfd="",
+)
+"""0.4.1 of 2026-06-30. The release name contains the chart name, so the chart names its objects after the release alone
+(kubernetes-sigs/dra-driver-nvidia-gpu, deployments/helm templates/_helpers.tpl)."""
+
 RELEASE_KINDS: Final = (DEVICE_PLUGIN, GPU_OPERATOR)
+"""The releases of a device plugin, of which a cluster has at most one."""
+ALL_KINDS: Final = (*RELEASE_KINDS, DRA_DRIVER)
 
 OPERATOR_NAME: Final = "gpu-operator"
 """Name of the operator's Deployment, whatever the release name (templates/operator.yaml)."""
@@ -111,4 +132,4 @@ MIG_MANAGER_NAME: Final = "nvidia-mig-manager"
 
 def kind_of(advertiser: str) -> ReleaseKind | None:
     """Return the release kind for an advertising owner; None for owners that need no gpukube release."""
-    return next((kind for kind in RELEASE_KINDS if kind.advertiser == advertiser), None)
+    return next((kind for kind in ALL_KINDS if kind.advertiser == advertiser), None)

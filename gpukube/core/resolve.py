@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.unknown import example_machines, vary
 from gpukube.core.values import Capacity, ClusterRef, Disk, Nodes, Promise, Reservation, Taint, Target, Upgrade
 from gpukube.errors import Finding
-from gpukube.gpu.capacity import node_capacity
+from gpukube.gpu.capacity import claimable_devices, node_capacity
 from gpukube.gpu.catalog import (
     CatalogError,
     find_machine,
@@ -162,8 +162,9 @@ def _check_sharing(
 
 
 def promise_of(target: Target) -> Promise:
-    """Predict what the nodes of a target will advertise."""
-    return Promise(node_capacity(target.machine, target.sharing), target.nodes)
+    """Predict what the nodes of a target will advertise: extended resources, or the devices of the DRA driver."""
+    count = claimable_devices if target.plugin_owner == "dra" else node_capacity
+    return Promise(count(target.machine, target.sharing), target.nodes)
 
 
 class _Refused(Exception):

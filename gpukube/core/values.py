@@ -285,6 +285,9 @@ class NodeStack:
         operator_values: Values of the operator's chart that these nodes need, by dotted path.
         fields: Dotted paths in the create request that cause this: "nodegroup.amiType". Other paths are omitted on
             purpose.
+        no_dra: Why NVIDIA's DRA driver cannot serve these nodes; "" if it can.
+        dra_labels: Node labels that the DRA driver needs at creation in addition to gpukube's.
+        dra_values: Values of the DRA driver's chart that these nodes need, by dotted path.
     """
 
     driver: Literal["cloud", "none"]
@@ -298,6 +301,9 @@ class NodeStack:
     runtime: str = "nvidia"
     operator_values: Mapping[str, object] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
+    no_dra: str = ""
+    dra_labels: Mapping[str, str] = field(default_factory=dict)
+    dra_values: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +331,11 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a pool will advertise: resource name -> devices per node, times the node range."""
+    """What a pool will advertise: resource name -> devices per node, times the node range.
+
+    Devices of the DRA driver have no resource name: "gpu.nvidia.com" stands for whole GPUs, and
+    "mig.nvidia.com/<profile>" for MIG devices.
+    """
 
     per_node: Mapping[str, int]
     nodes: Nodes

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gpukube.cluster.kube.api_types import EVENTS, RELEASE_TYPES, ApiType
 from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
 from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.release_drift import find_drift, manifest_objects
 from gpukube.cluster.state.release_objects import live_objects
 from gpukube.cluster.state.snapshot import Snapshot
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.kube.slices import SliceView
     from gpukube.cluster.kube.views import WorkloadView
     from gpukube.core.jsontree import Tree
     from gpukube.core.quotas import QuotaUse
@@ -166,7 +167,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
     return {**found, "releases": latest, "seen": _snapshot(found, views)}
 
 
-def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[SliceView, ...]]:
     classes = kube.object_names("resource.k8s.io", "deviceclasses", _DRA_VERSIONS) or ()
     return classes, kube.resource_slices()
 
@@ -254,6 +255,7 @@ def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snap
         config_map=maps.get((NAMESPACE, DEVICE_PLUGIN.config_map)),
         operator_history=histories.get((NAMESPACE, GPU_OPERATOR.name), ()),
         operator_config_map=maps.get((NAMESPACE, GPU_OPERATOR.config_map)),
+        dra_history=histories.get((NAMESPACE, DRA_DRIVER.name), ()),
         cluster_policies=found.get("policies") or (),
         device_classes=classes,
         slices=slices,

@@ -120,7 +120,7 @@ def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
     daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
     known = (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins)
     services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
-    return (*daemons, *services, *(["the DRA driver"] if (_DRA_DRIVER, node.name) in evidence.seen.slices else ()))
+    return (*daemons, *services, *(["the DRA driver"] if node.name in evidence.seen.sliced_by(_DRA_DRIVER) else ()))
 
 
 def release_of(workload: WorkloadView) -> tuple[str, str]:

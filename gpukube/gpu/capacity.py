@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.gpu.claims import GPU_CLASS, mig_devices
 from gpukube.gpu.mig import resource_name
 from gpukube.gpu.sharing import cut_instances
 
@@ -51,6 +52,20 @@ def node_capacity(machine: Machine, sharing: Sharing) -> dict[str, int]:
         shared_name(name, sharing): machine.devices * count * times
         for name, count in _devices_per_gpu(machine, sharing).items()
     }
+
+
+def claimable_devices(machine: Machine, sharing: Sharing) -> dict[str, int]:
+    """Count the devices of one node that NVIDIA's DRA driver publishes: whole GPUs, or MIG devices by profile.
+
+    8 x A100-40GB: whole {"gpu.nvidia.com": 8}; 1g.5gb {"mig.nvidia.com/1g.5gb": 56}, with either strategy.
+
+    Raises:
+        CatalogError: The model does not support MIG, or not this profile.
+    """
+    if sharing.mig is None:
+        return {GPU_CLASS: machine.devices}
+    instances = cut_instances(machine.model, sharing.mig)
+    return {mig_devices(profile.name): machine.devices * count for profile, count in instances.items()}
 
 
 def _devices_per_gpu(machine: Machine, sharing: Sharing) -> dict[str, int]:

@@ -24,6 +24,7 @@ from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.failures import FAILURES, explain
 from gpukube.cluster.kube.lightkube_types import prepare_type
 from gpukube.cluster.kube.limits import UNLIMITED
+from gpukube.cluster.kube.slices import slice_view
 from gpukube.cluster.names import FIELD_MANAGER
 from gpukube.core.jsontree import Tree, text, tree
 from gpukube.errors import AccessError, ClusterError, Where
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.connection import Connection
     from gpukube.cluster.kube.limits import Caller
+    from gpukube.cluster.kube.slices import SliceView
 
 _T = TypeVar("_T")
 _PAGE: Final = 500  # objects per response, like kubectl's --chunk-size
@@ -226,10 +228,10 @@ class KubeCalls:
         found = self._custom(group, plural, versions)
         return None if found is None else tuple(sorted(text(item, "metadata", "name") for item in found))
 
-    def resource_slices(self) -> tuple[tuple[str, str], ...]:
+    def resource_slices(self) -> tuple[SliceView, ...]:
         """See Kube."""
         found = self._custom("resource.k8s.io", "resourceslices", ("v1", "v1beta2", "v1beta1")) or ()
-        return tuple(sorted({(text(item, "spec", "driver"), text(item, "spec", "nodeName")) for item in found}))
+        return tuple(sorted(map(slice_view, found), key=lambda item: (item.driver, item.node, item.name)))
 
     def _custom(self, group: str, plural: str, versions: Iterable[str]) -> tuple[Tree, ...] | None:
         for version in versions:

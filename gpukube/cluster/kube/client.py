@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.limits import Caller
+    from gpukube.cluster.kube.slices import SliceView
     from gpukube.core.values import KubeAccess
 
 _Kept = TypeVar("_Kept")
@@ -120,8 +121,8 @@ class Kube(Protocol):
     def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
         """Read the last log lines of a pod's container; the name is optional if there is only one."""
 
-    def resource_slices(self) -> tuple[tuple[str, str], ...]:
-        """List (driver, node) of the DRA ResourceSlices; empty if the cluster does not have the type."""
+    def resource_slices(self) -> tuple[SliceView, ...]:
+        """List the ResourceSlices of DRA; empty if the cluster does not have the type."""
 
     def ensure_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Create a namespace with these labels, or add the missing ones; other labels stay."""

@@ -367,7 +367,7 @@ def _is_of(node: NodeView, pool: Desired) -> bool:
 
 def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     drivers = [item for item in seen.daemonsets if item.labels.get("helm.sh/chart", "").startswith(_DRA_CHARTS)]
-    sliced = {node for driver, node in seen.slices if driver == _DRA_DRIVER}
+    sliced = seen.sliced_by(_DRA_DRIVER)
     if _DRA_DRIVER not in seen.device_classes and not sliced:
         return []
     on_nodes = [node for node in seen.nodes if node.name in sliced]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.names import ALL_KINDS, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.release_objects import live_objects
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
+    from gpukube.cluster.kube.slices import SliceView
     from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView
     from gpukube.cluster.names import ReleaseKind
     from gpukube.core.jsontree import Tree
@@ -40,7 +41,8 @@ class Snapshot:
         cluster_policies: ClusterPolicy objects of the GPU Operator.
         objects: Live objects of gpukube's deployed releases; None if not read.
         device_classes: DeviceClasses of DRA.
-        slices: (driver, node) of DRA's ResourceSlices.
+        slices: ResourceSlices of DRA, of all drivers.
+        dra_history: The same as history, for gpukube's release of the DRA driver.
     """
 
     nodes: tuple[NodeView, ...] = ()
@@ -53,21 +55,29 @@ class Snapshot:
     operator_config_map: Mapping[str, str] | None = None
     cluster_policies: tuple[str, ...] = ()
     device_classes: tuple[str, ...] = ()
-    slices: tuple[tuple[str, str], ...] = ()
+    slices: tuple[SliceView, ...] = ()
     objects: tuple[Tree, ...] | None = None
+    dra_history: tuple[Release, ...] = ()
 
     def release_of(self, kind: ReleaseKind) -> Release | None:
         """Return the newest revision of one of gpukube's releases; None if not installed."""
-        return newest(self.operator_history if kind is GPU_OPERATOR else self.history)
+        histories = {GPU_OPERATOR: self.operator_history, DRA_DRIVER: self.dra_history}
+        return newest(histories.get(kind, self.history))
 
     def entries_of(self, kind: ReleaseKind) -> Mapping[str, str] | None:
         """Return the config entries of one of gpukube's releases; None if it has no ConfigMap."""
+        if kind is DRA_DRIVER:
+            return None
         return self.operator_config_map if kind is GPU_OPERATOR else self.config_map
 
     def plugin_of(self, kind: ReleaseKind) -> WorkloadView | None:
         """Return the DaemonSet that advertises for one of gpukube's releases; None if it does not exist."""
         desired = (NAMESPACE, kind.plugin)
         return next((item for item in self.daemonsets if (item.namespace, item.name) == desired), None)
+
+    def sliced_by(self, driver: str) -> frozenset[str]:
+        """Return the names of the nodes on which a DRA driver has published slices, with devices or without."""
+        return frozenset(item.node for item in self.slices if item.driver == driver)
 
 
 def look(kube: Kube) -> Snapshot:
@@ -89,7 +99,7 @@ def look(kube: Kube) -> Snapshot:
         classes = threads.submit(kube.object_names, "resource.k8s.io", "deviceclasses", _DRA_VERSIONS)
         slices = threads.submit(kube.resource_slices)
     found = history.result()
-    releases = [newest(_of(found, kind)) for kind in RELEASE_KINDS]
+    releases = [newest(_of(found, kind)) for kind in ALL_KINDS]
     deployed = [release for release in releases if release and release.status == DEPLOYED]
     objects = tuple(obj for release in deployed for obj in live_objects(kube, release)) if deployed else None
     return Snapshot(
@@ -101,6 +111,7 @@ def look(kube: Kube) -> Snapshot:
         config_map=config_map.result(),
         operator_history=_of(found, GPU_OPERATOR),
         operator_config_map=operator_map.result(),
+        dra_history=_of(found, DRA_DRIVER),
         cluster_policies=policies.result() or (),
         device_classes=classes.result() or (),
         slices=slices.result(),

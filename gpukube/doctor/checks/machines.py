@@ -122,7 +122,7 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
             f"{'.'.join(map(str, _DRA_FLOOR))}",
             fix="upgrade the cluster, or use the device plugin instead: run helm uninstall on the DRA driver's "
             "release (helm list --all-namespaces shows it)",
-            evidence=tuple(f"ResourceSlice of node {node}" for driver, node in evidence.seen.slices if driver == _DRA)[
+            evidence=tuple(f"ResourceSlice of node {node}" for node in sorted(evidence.seen.sliced_by(_DRA)))[
                 :MOST_NAMED
             ],
         )

@@ -83,6 +83,7 @@ class ClusterPlan:
         undeclared: Live pools of these owners that the spec no longer declares and that stay.
         seen: State inside the cluster; None if it was skipped or could not be reached.
         release: Release of the device-plugin chart or the GPU Operator; None if `seen` is.
+        dra_release: Release of NVIDIA's DRA driver, beside `release`; None if `seen` is.
         first: The release before the pools change, with all existing entries. Once the pools are done, entries that
             nothing uses are dropped; None if `seen` is.
         repairs: gpukube's labels and taints that live nodes have lost.
@@ -102,6 +103,7 @@ class ClusterPlan:
     seen: Snapshot | None = None
     release: ReleasePlan | None = None
     first: ReleasePlan | None = None
+    dra_release: ReleasePlan | None = None
     repairs: tuple[NodeRepair, ...] = ()
     unknown: str = ""
     unreachable: GpukubeError | None = None
@@ -111,11 +113,16 @@ class ClusterPlan:
     quotas: tuple[QuotaUse, ...] = ()
 
     @property
+    def releases(self) -> tuple[ReleasePlan, ...]:
+        """The planned releases, the device plugin's first."""
+        return tuple(plan for plan in (self.release, self.dra_release) if plan)
+
+    @property
     def differs(self) -> bool:
         """Whether declared and live state differ, including the state inside the cluster if known."""
         pools = any(pool.action != "no-op" for pool in self.pools)
-        release = self.release is not None and self.release.action in ("install", "upgrade", "conflict")
-        return pools or release or bool(self.repairs) or bool(self.undeclared)
+        releases = any(plan.action in ("install", "upgrade", "conflict") for plan in self.releases)
+        return pools or releases or bool(self.repairs) or bool(self.undeclared)
 
 
 def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.kube.slices import SliceView
 from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
@@ -273,7 +274,7 @@ def test_find_when_the_dra_driver_hands_out_gpus_then_refused() -> None:
 
 
 def test_find_when_slices_exist_for_our_nodes_then_refused() -> None:
-    seen = Snapshot(nodes=(node_of(POOL),), slices=(("gpu.nvidia.com", "node-1"),))
+    seen = Snapshot(nodes=(node_of(POOL),), slices=(SliceView("s", "gpu.nvidia.com", "node-1", "node-1"),))
     assert find_advertisers(seen, [POOL])[0].lands_on == (HERE,)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.kube.slices import SliceView
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import prove_pool
 from gpukube.engine.change.proving import _verify_pool, prove, summarise
@@ -125,7 +126,7 @@ def test_prove_pool_when_names_are_the_clusters_and_too_few_then_all_are_named()
 
 
 def test_prove_pool_when_dra_allocates_the_interfaces_then_slices_are_enough() -> None:
-    seen = cluster(EKS, aws_dranet(), nodes=(node(EKS),), slices=(("dra.net", "node-1"),))
+    seen = cluster(EKS, aws_dranet(), nodes=(node(EKS),), slices=(SliceView("s", "dra.net", "node-1", "node-1"),))
     assert prove_pool(EKS, seen).status == "proven"
 
 
@@ -206,7 +207,7 @@ def test_prove_pool_when_the_plugin_waits_for_the_driver_then_so_does_the_proof(
 
 
 def test_prove_pool_when_dranet_allocates_infiniband_then_slices_are_enough() -> None:
-    seen = cluster(AKS, nodes=(node(AKS),), slices=(("dra.net", "node-1"),))
+    seen = cluster(AKS, nodes=(node(AKS),), slices=(SliceView("s", "dra.net", "node-1", "node-1"),))
     assert prove_pool(AKS, seen).status == "proven"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from gpukube.cluster.kube.slices import SliceView
 from gpukube.cluster.kube.views import ConditionView, Placement
 from gpukube.core.fields import HIGH_SPEED
 from gpukube.core.values import Taint
@@ -231,7 +232,10 @@ CASES: dict[str, tuple[str, Evidence]] = {
         ),
     ),
     "static manifest beside the chart": ("two-advertisers", patient(daemonsets=(PLUGIN, STATIC, NFD_WORKER))),
-    "DRA beside the chart": ("two-advertisers", patient(seen={"slices": (("gpu.nvidia.com", "gpu-1"),)})),
+    "DRA beside the chart": (
+        "two-advertisers",
+        patient(seen={"slices": (SliceView("slice-1", "gpu.nvidia.com", "gpu-1", "gpu-1"),)}),
+    ),
     "Bottlerocket beside the chart": (
         "two-advertisers",
         patient(replace(GPU_NODE, os_image="Bottlerocket OS 1.54.0 (aws-k8s-1.34-nvidia)")),
