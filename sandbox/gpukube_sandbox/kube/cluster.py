@@ -32,6 +32,7 @@ from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.nodes.settings import configz
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.nodes.smi import can_run, listing
+from gpukube_sandbox.kube.store.gates import parse_minor
 from gpukube_sandbox.kube.store.objectapi import StoreApi
 from gpukube_sandbox.kube.store.objects import meta, spec
 from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN
@@ -98,12 +99,13 @@ class KubeCluster:
         self.name = name
         self.clock = clock
         self.token = token
-        self.kubernetes_version = kubernetes_version
+        self._version = kubernetes_version
         self.denied: set[tuple[str, str]] = set()
         self.admits_anonymous = True
         self.user = SANDBOX_ADMIN
         self.failures: list[Exception] = []
         self.store = Store(clock)
+        self.store.serve_version(self._minor)
         self.api: ObjectApi = StoreApi(self.store)
         self._logs: dict[tuple[str, str], list[str]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -160,9 +162,18 @@ class KubeCluster:
         self._run("Kubelets", self._loop("Kubelets", Kubelets.watches, self._kubelets.reconcile))
 
     @property
+    def kubernetes_version(self) -> str:
+        """Version of the control plane, without the "v"."""
+        return self._version
+
+    @kubernetes_version.setter
+    def kubernetes_version(self, version: str) -> None:
+        self._version = version
+        self.store.serve_version(self._minor)
+
+    @property
     def _minor(self) -> tuple[int, int]:
-        major, minor = self.kubernetes_version.split(".")[:2]
-        return int(major), int(minor)
+        return parse_minor(self._version)
 
     def autoscale(self, groups: Groups) -> None:
         """Start an autoscaler for these node groups; a copy of the cluster has one too."""

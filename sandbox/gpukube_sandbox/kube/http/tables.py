@@ -261,6 +261,13 @@ _REPLICAS = (
 )
 
 
+def _claim_state(obj: JsonObject) -> str:
+    words = ["deleted"] if meta(obj).get("deletionTimestamp") else []
+    if status(obj).get("allocation"):
+        words += ["allocated", *(["reserved"] if status(obj).get("reservedFor") else [])]
+    return ",".join(words) or "pending"
+
+
 def _ready_of(obj: JsonObject) -> str:
     return f"{status(obj).get('readyReplicas', 0)}/{spec(obj).get('replicas', 1)}"
 
@@ -396,7 +403,7 @@ _COLUMNS: dict[str, tuple[_Column, ...]] = {
     ),
     "ReplicaSet": _REPLICAS,
     "ReplicationController": _REPLICAS,
-    "ResourceClaim": (_Column("State", lambda obj: "allocated" if status(obj).get("allocation") else "pending"), _AGE),
+    "ResourceClaim": (_Column("State", _claim_state), _AGE),
     "ResourceQuota": (_Column("Request", _quota("requests")), _Column("Limit", _quota("limits")), _AGE),
     "ResourceSlice": (
         _Column("Node", _at("spec", "nodeName", absent="")),

@@ -1,7 +1,7 @@
-"""Pod admission that depends on other objects.
+"""Admission that depends on other objects.
 
-In scope: priority, service account, runtime class, quotas. Out of scope: rules on the pod alone (`validation`),
-storage.
+In scope: of pods, priority, service account, runtime class, quotas; of device claims, admin access. Out of scope:
+rules on an object alone (`validation`), storage.
 
 Source: kubernetes plugin/pkg/admission/{priority,serviceaccount,runtimeclass,resourcequota}, pkg/quota/v1.
 """
@@ -12,15 +12,17 @@ from collections import defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.store import kinds
-from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
+from gpukube_sandbox.kube.store import kinds, problems
+from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, spec, status
 from gpukube_sandbox.kube.store.problems import ApiProblem
 from gpukube_sandbox.kube.store.quantities import canonical, is_native, parse_quantity
+from gpukube_sandbox.kube.store.validation.deviceclaims import ADMIN_ACCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gpukube_sandbox.kube.store.holding import Holding
+    from gpukube_sandbox.kube.store.kinds import Kind
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 CRITICAL = ("system-node-critical", "system-cluster-critical")
@@ -195,3 +197,25 @@ def _must_be_set(name: str) -> bool:
 def _is_set(pod: JsonObject, name: str) -> bool:
     part, _, resource = name.partition(".") if "." in name else ("requests", "", name)
     return all(resource in ((item.get("resources") or {}).get(part) or {}) for item in spec(pod)["containers"])
+
+
+def admit_device_claim(store: Holding, kind: Kind, claim: JsonObject) -> None:
+    """Reject a claim with admin access to devices unless its namespace allows it.
+
+    Raises:
+        ApiProblem: 422.
+
+    Source: kubernetes pkg/registry/resource/utils.go, AuthorizedForAdmin.
+    """
+    if kind.kind not in {"ResourceClaim", "ResourceClaimTemplate"}:
+        return
+    inner = claim.get("spec") or {}
+    inner = inner if kind.kind == "ResourceClaim" else inner.get("spec") or {}
+    for at, request in enumerate((inner.get("devices") or {}).get("requests") or ()):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            namespace = store.find(kinds.CORE["namespaces"], "", namespace_of(claim)) or {}
+            if labels(namespace).get(ADMIN_ACCESS) == "true":
+                return
+            text = f"admin access to devices requires the `{ADMIN_ACCESS}: true` label on the containing namespace"
+            field = f"spec.devices.requests[{at}].adminAccess: Forbidden: {text}"
+            raise problems.invalid(kind.kind, name_of(claim), field, kind.group)

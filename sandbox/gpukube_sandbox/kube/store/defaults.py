@@ -23,11 +23,15 @@ _RBAC_GROUP = "rbac.authorization.k8s.io"
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-def fill_defaults(kind: Kind, obj: JsonObject) -> None:
-    """Set the type's defaults, in place."""
+def fill_defaults(kind: Kind, obj: JsonObject, now: str) -> None:
+    """Set the type's defaults, in place; what records a time gets `now`."""
     fill = _DEFAULTS.get(kind.kind)
     if fill and not kind.custom:
         fill(obj)
+    if kind.kind == "ResourceSlice":
+        for device in (obj.get("spec") or {}).get("devices") or ():
+            for taint in device.get("taints") or ():
+                taint.setdefault("timeAdded", now)
 
 
 def _pod_spec(spec: JsonObject) -> None:
@@ -194,6 +198,28 @@ def _service(obj: JsonObject) -> None:
         port.setdefault("targetPort", port["port"])
 
 
+def _device_claim(obj: JsonObject) -> None:
+    obj.setdefault("status", {})
+    _device_requests(obj.get("spec") or {})
+
+
+def _device_requests(spec: JsonObject) -> None:
+    for request in (spec.get("devices") or {}).get("requests") or ():
+        for one in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if one is None:
+                continue
+            one["allocationMode"] = one.get("allocationMode") or "ExactCount"
+            if one["allocationMode"] == "ExactCount":
+                one["count"] = one.get("count") or 1
+            for toleration in one.get("tolerations") or ():
+                toleration["operator"] = toleration.get("operator") or "Equal"
+
+
+def _device_claim_template(obj: JsonObject) -> None:
+    obj.setdefault("spec", {}).setdefault("metadata", {})
+    _device_requests(obj["spec"].get("spec") or {})
+
+
 def set_address(kind: Kind, obj: JsonObject) -> None:
     """Set the address of a Service, in place; the API server does so after it has recorded field owners."""
     spec = obj.get("spec") or {}
@@ -217,6 +243,8 @@ _DEFAULTS: dict[str, Callable[[JsonObject], None]] = {
     "StatefulSet": _statefulset,
     "Namespace": _namespace,
     "Node": _node,
+    "ResourceClaim": _device_claim,
+    "ResourceClaimTemplate": _device_claim_template,
     "RoleBinding": _binding,
     "Secret": _secret,
     "Service": _service,

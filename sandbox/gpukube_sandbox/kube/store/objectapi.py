@@ -114,6 +114,8 @@ class StoreApi:
         self, plural: str, obj: JsonObject, refusals: MutableSequence[str] | None = None
     ) -> JsonObject | None:
         """Create an object; return None if the store refuses."""
+        if kind_named(plural).key not in self._store.kinds:
+            return None
         try:
             return self._store.create(kind_named(plural), obj)
         except problems.ApiProblem as problem:

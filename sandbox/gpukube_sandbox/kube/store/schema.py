@@ -27,6 +27,7 @@ _MODULES: dict[str, str] = {
     "scheduling.k8s.io": "scheduling_v1",
     "node.k8s.io": "node_v1",
     "coordination.k8s.io": "coordination_v1",
+    "resource.k8s.io": "resource_v1",
 }
 """Group -> module of lightkube.models; groups not listed are not checked."""
 

@@ -108,11 +108,12 @@ FIELD_LABELS: Mapping[str, tuple[str, ...]] = {
     ),
     "ReplicaSet": ("status.replicas",),
     "ReplicationController": ("status.replicas",),
+    "ResourceSlice": ("spec.nodeName", "spec.driver"),
     "Secret": ("type",),
 }  # fmt: skip
 """Type -> supported field selectors, in addition to name and namespace.
 
-Source: kubernetes pkg/apis/core/v1/conversion.go, pkg/apis/{apps,batch}/v1/conversion.go.
+Source: kubernetes pkg/apis/core/v1/conversion.go, pkg/apis/{apps,batch,resource}/v1/conversion.go.
 """
 _OF_ALL = ("metadata.name", "metadata.namespace")
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpukube_sandbox.clock import timestamp
-from gpukube_sandbox.kube.store import apply, defaults, kinds, problems, rbac
-from gpukube_sandbox.kube.store.admission import admit_pod
+from gpukube_sandbox.kube.store import apply, defaults, gates, kinds, problems, rbac
+from gpukube_sandbox.kube.store.admission import admit_device_claim, admit_pod
 from gpukube_sandbox.kube.store.apply import Write
 from gpukube_sandbox.kube.store.kinds import BUILT_IN, Kind
 from gpukube_sandbox.kube.store.objects import copied, meta, name_of, namespace_of, owner_uids
@@ -37,7 +37,8 @@ _IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
 """Namespaces that cannot be deleted (plugin/pkg/admission/namespace/lifecycle)."""
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _WITHOUT_GENERATION = frozenset(
-    {"LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceQuota", "Service"}
+    {"LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceClaim"}
+    | {"ResourceClaimTemplate", "ResourceQuota", "Service"}
 )
 """Types with a spec but without a generation."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
@@ -88,6 +89,7 @@ class Store:
         self._log: dict[tuple[str, str], deque[Change]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
         self._subscriptions: set[Subscription] = set()
         self.kinds: dict[tuple[str, str], Kind] = {kind.key: kind for kind in BUILT_IN}
+        self._minor = gates.NEWEST
         self.version = 0
         self.tolerates_extended_resources = False
         self.limits_critical_pods = False
@@ -104,12 +106,21 @@ class Store:
         twin._objects.update({key: dict(held) for key, held in self._objects.items()})
         twin._log.clear()
         twin._log.update({key: deque(log, maxlen=_REMEMBERED) for key, log in self._log.items()})
-        twin.kinds = dict(self.kinds)
+        twin.kinds, twin._minor = dict(self.kinds), self._minor
         twin.version, twin._versions = self.version, itertools.count(self.version + 1)
         twin._random.setstate(self._random.getstate())
         twin.tolerates_extended_resources = self.tolerates_extended_resources
         twin.limits_critical_pods = self.limits_critical_pods
         return twin
+
+    def serve_version(self, minor: tuple[int, int]) -> None:
+        """Serve the types and fields of a Kubernetes version."""
+        self._minor = minor
+        for kind in BUILT_IN:
+            if not gates.serves(kind, minor):
+                self.kinds.pop(kind.key, None)
+            else:
+                self.kinds.setdefault(kind.key, kind)
 
     # reads
 
@@ -182,9 +193,11 @@ class Store:
             details["generation"] = 1
         if kind.kind not in {"Node", "Pod"} and "status" in kind.subresources and not kind.custom:
             new.pop("status", None)
-        defaults.fill_defaults(kind, new)
+        gates.drop_gated(kind, new, None, self._minor)
+        defaults.fill_defaults(kind, new, self.now())
         definition = self._shaped(kind, new)
         defaults.count_template(kind, None, new)
+        admit_device_claim(self, kind, new)
         if kind.kind == "Pod":
             admit_pod(self, new)
             if self.tolerates_extended_resources:
@@ -229,13 +242,7 @@ class Store:
             raise problems.version_conflict(kind.plural, name_of(obj), kind.group)
         write = self._write(kind, manager, part) if manager else None
         obj = without_omitted(obj, write.structure) if write else obj
-        new = self._status_of(old, obj) if part == "status" else self._rest_of(kind, old, obj)
-        if (
-            kind.kind == "Node"
-            and part == "status"
-            and new["status"].get("capacity") != old.get("status", {}).get("capacity")
-        ):
-            validate(kind, new, old)
+        new = self._status_of(kind, old, obj) if part == "status" else self._rest_of(kind, old, obj)
         if write:
             apply.record_update(old, new, write)
         return self._put(kind, old, new, dry_run=dry_run)
@@ -252,8 +259,12 @@ class Store:
         new["metadata"]["generation"] = int(old["metadata"].get("generation", 1)) + 1
         self._put(kind, old, new, dry_run=False)
 
-    def _status_of(self, old: JsonObject, obj: JsonObject) -> JsonObject:
-        return {**old, "metadata": dict(old["metadata"]), "status": copied(obj.get("status") or {})}
+    def _status_of(self, kind: Kind, old: JsonObject, obj: JsonObject) -> JsonObject:
+        new = {**old, "metadata": dict(old["metadata"]), "status": copied(obj.get("status") or {})}
+        resized = kind.kind == "Node" and new["status"].get("capacity") != old.get("status", {}).get("capacity")
+        if resized or kind.kind == "ResourceClaim":
+            validate(kind, new, old)
+        return new
 
     def _rest_of(self, kind: Kind, old: JsonObject, obj: JsonObject) -> JsonObject:
         new = copied(obj)
@@ -268,7 +279,8 @@ class Store:
             new.pop("status", None)
             if "status" in old:
                 new["status"] = old["status"]
-        defaults.fill_defaults(kind, new)
+        gates.drop_gated(kind, new, old, self._minor)
+        defaults.fill_defaults(kind, new, self.now())
         if kind.kind == "Pod" and self.tolerates_extended_resources:
             defaults.tolerate_extended_resources(new)
         defaults.set_address(kind, new)
@@ -298,7 +310,7 @@ class Store:
         merged = apply.apply_config(live, config, self._write(kind, manager, part), force=force)
         if live is None:
             return self.create(kind, merged, dry_run=dry_run), True
-        new = self._status_of(live, merged) if part == "status" else self._rest_of(kind, live, merged)
+        new = self._status_of(kind, live, merged) if part == "status" else self._rest_of(kind, live, merged)
         new["metadata"].pop("managedFields", None)
         new["metadata"] |= {key: value for key, value in meta(merged).items() if key == "managedFields"}
         return self._put(kind, live, new, dry_run=dry_run), False

@@ -64,6 +64,7 @@ PATCHES: dict[tuple[str, str], tuple[str, str]] = {
     ("PodStatus", "hostIPs"): ("merge", "ip"),
     ("PodStatus", "podIPs"): ("merge", "ip"),
     ("PodStatus", "resourceClaimStatuses"): ("merge,retainKeys", "name"),
+    ("ResourceClaimStatus", "reservedFor"): ("merge", "uid"),
     ("ServiceAccount", "secrets"): ("merge", "name"),
     ("ServiceSpec", "ports"): ("merge", "port"),
     **{(f"{kind}Status", "conditions"): ("merge", "type") for kind in _WITH_CONDITIONS},
@@ -72,11 +73,13 @@ PATCHES: dict[tuple[str, str], tuple[str, str]] = {
 
 LIST_KEYS: dict[tuple[str, str], tuple[str, ...]] = {
     **{place: (key,) for place, (strategy, key) in PATCHES.items() if key},
+    ("AllocatedDeviceStatus", "conditions"): ("type",),
     ("Container", "ports"): ("containerPort", "protocol"),
     ("EphemeralContainer", "ports"): ("containerPort", "protocol"),
     ("JobStatus", "conditions"): (),
     ("PodSpec", "topologySpreadConstraints"): ("topologyKey", "whenUnsatisfiable"),
     ("PodStatus", "hostIPs"): (),
+    ("ResourceClaimStatus", "devices"): ("driver", "device", "pool", "shareID"),
     ("ResourceRequirements", "claims"): ("name",),
     ("ResourceStatus", "resources"): ("resourceID",),
     ("ServiceSpec", "ports"): ("port", "protocol"),

@@ -13,6 +13,8 @@ from gpukube_sandbox.kube.store.problems import ApiProblem
 from gpukube_sandbox.kube.store.validation.access import check_binding, check_role
 from gpukube_sandbox.kube.store.validation.configuration import check_config_map, check_secret
 from gpukube_sandbox.kube.store.validation.custom import check_custom, check_definition
+from gpukube_sandbox.kube.store.validation.deviceclaims import check_claim_template, check_device_claim
+from gpukube_sandbox.kube.store.validation.devices import check_device_class, check_slice
 from gpukube_sandbox.kube.store.validation.metadata import check_metadata
 from gpukube_sandbox.kube.store.validation.network import check_ingress, check_service
 from gpukube_sandbox.kube.store.validation.nodes import check_node
@@ -52,6 +54,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "CustomResourceDefinition": (check_definition,),
     "DaemonSet": (check_daemon_set,),
     "Deployment": (check_deployment,),
+    "DeviceClass": (check_device_class,),
     "Ingress": (check_ingress,),
     "Job": (check_job,),
     "LimitRange": (check_limit_range,),
@@ -61,7 +64,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "PodDisruptionBudget": (check_budget,),
     "PriorityClass": (check_priority_class,),
     "ReplicaSet": (check_replica_set,),
+    "ResourceClaim": (check_device_claim,),
+    "ResourceClaimTemplate": (check_claim_template,),
     "ResourceQuota": (check_quota,),
+    "ResourceSlice": (check_slice,),
     "Role": (check_role,),
     "RoleBinding": (check_binding,),
     "RuntimeClass": (check_runtime_class,),
