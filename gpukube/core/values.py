@@ -286,6 +286,7 @@ class NodeStack:
         fields: Dotted paths in the create request that cause this: "nodegroup.amiType". Other paths are omitted on
             purpose.
         no_dra: Why NVIDIA's DRA driver cannot serve these nodes; "" if it can.
+        with_dra: What to write to get nodes that it can serve.
         dra_labels: Node labels that the DRA driver needs at creation in addition to gpukube's.
         dra_values: Values of the DRA driver's chart that these nodes need, by dotted path.
     """
@@ -302,6 +303,7 @@ class NodeStack:
     operator_values: Mapping[str, object] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
     no_dra: str = ""
+    with_dra: str = ""
     dra_labels: Mapping[str, str] = field(default_factory=dict)
     dra_values: Mapping[str, object] = field(default_factory=dict)
 
@@ -318,6 +320,8 @@ class Ownership:
         reason: One human-readable line.
         row: Name of the matching row of the solver's table; "" if none was looked up.
         values: Chart values that these nodes need in addition to the usual ones, by dotted path.
+        operator_values: If the GPU Operator serves nodes of the DRA driver: values of the operator's chart, likewise;
+            otherwise None.
     """
 
     driver: Literal["cloud", "operator", "none"]
@@ -327,6 +331,12 @@ class Ownership:
     reason: str
     row: str = ""
     values: Mapping[str, object] = field(default_factory=dict)
+    operator_values: Mapping[str, object] | None = None
+
+    @property
+    def operated(self) -> bool:
+        """Whether gpukube's GPU Operator serves the nodes: as their advertiser, or for driver or MIG beside DRA."""
+        return self.advertiser == "operator" or self.operator_values is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,15 @@ _FIELDS: Final = (
 The runtime's name: Azure/AgentBaker pkg/agent/baker.go, docs: gpu-operator/microsoft-aks."""
 
 
+def _no_dra(target: Target, system: str) -> tuple[str, str]:
+    """Return why the DRA driver cannot serve the nodes, and what to write instead."""
+    if system == "AzureContainerLinux":
+        return "where its driver is, AKS does not document", "write image: Ubuntu"
+    if target.driver_owner == "none":
+        return "gpukube does not know where your driver will be, and the DRA driver must", "write driver.owner: auto"
+    return "", ""
+
+
 class AksExtras(Extras):
     """Optional parts of the AKS provider."""
 
@@ -99,6 +108,7 @@ class AksProvider:
         system = target.image or DEFAULT_IMAGE
         cutter: Literal["operator", "cloud"] = "operator" if cut_by_operator(target) else "cloud"
         left_out = leaves_driver_out(target)
+        no_dra, with_dra = _no_dra(target, system)
         return NodeStack(
             driver="none" if left_out else "cloud",
             advertiser="cloud" if managed else "none",
@@ -110,6 +120,9 @@ class AksProvider:
             without_plugin="write devicePlugin.owner: auto",
             runtime="nvidia" if left_out or target.machine.arch == "arm64" else "nvidia-container-runtime",
             fields=_FIELDS,
+            no_dra=no_dra,
+            with_dra=with_dra,
+            dra_values={"nvidiaDriverRoot": "/run/nvidia/driver" if target.driver_owner == "operator" else "/"},
         )
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:

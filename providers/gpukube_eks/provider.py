@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
 _BOTTLEROCKET: Final = "docs: eks/ml-eks-optimized-ami: driver, device plugin and MIG manager"
 _FIELDS: Final = ("nodegroup.amiType",)
+_DRA_VALUES: Final = {"nvidiaDriverRoot": "/"}
+"""docs: eks/ml-eks-optimized-ami: the driver is part of the image."""
 
 
 def _al2023(target: Target) -> NodeStack:
@@ -51,6 +53,7 @@ def _al2023(target: Target) -> NodeStack:
         image="EKS AL2023",
         no_driver="there is no driver container for Amazon Linux",
         fields=_FIELDS,
+        dra_values=_DRA_VALUES,
     )
 
 
@@ -65,6 +68,8 @@ def _bottlerocket(target: Target) -> NodeStack:
         no_driver="it does not support Bottlerocket",
         without_plugin="write image: al2023",
         fields=_FIELDS,
+        no_dra="its own device plugin runs there",
+        with_dra="write image: al2023",
     )
 
 

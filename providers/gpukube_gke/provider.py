@@ -51,6 +51,15 @@ _FIELDS: Final = (
 """Fields that decide who installs what (docs: kubernetes-engine/how-to/gpus, NVIDIA/cloud-native-docs google-gke)."""
 
 
+def _no_dra(target: Target) -> tuple[str, str]:
+    """Return why the DRA driver cannot serve the nodes, and what to write instead."""
+    if target.sharing.mig is not None:
+        return "GKE does MIG for its own plugin only", "remove sharing.mig"
+    if target.driver_owner == "operator":
+        return "the driver of the GPU Operator is not where GKE's nodes have it", "write driver.owner: auto"
+    return "", ""
+
+
 class GkeExtras(Extras):
     """Optional parts of the GKE provider."""
 
@@ -95,14 +104,15 @@ class GkeProvider:
 
     def stack(self, target: Target) -> NodeStack:
         """Return what the nodes come with: driver and plugin, unless the spec makes somebody else run the plugin."""
-        from gpukube_gke.facts.installer import OWN_DRIVER_VALUES, QUOTA_VALUES
-        from gpukube_gke.pool.fields import OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
+        from gpukube_gke.facts.installer import DRIVER_DIR, OWN_DRIVER_VALUES, QUOTA_VALUES
+        from gpukube_gke.pool.fields import DRA_LABEL, OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 
         own = runs_own_plugin(target)
         installed = is_operated(target) and target.driver_owner in ("auto", "cloud")
         left_out = own or target.driver_owner in ("none", "operator")
         cutter: Literal["operator", "cloud"] = "operator" if is_operated(target) else "cloud"
         system = _IMAGES.get(image_of(target), target.image)
+        no_dra, with_dra = _no_dra(target)
         return NodeStack(
             driver="cloud" if installed or not left_out else "none",
             advertiser="none" if own else "cloud",
@@ -114,6 +124,10 @@ class GkeProvider:
             without_plugin="write devicePlugin.owner: operator, whose release disables GKE's plugin",
             operator_values=OWN_DRIVER_VALUES if installed else QUOTA_VALUES if is_operated(target) else {},
             fields=(*_FIELDS, f"nodePool.config.labels.{OPT_OUT_LABEL}"),
+            no_dra=no_dra,
+            with_dra=with_dra,
+            dra_labels={DRA_LABEL: "true"},
+            dra_values={"nvidiaDriverRoot": DRIVER_DIR},
         )
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:

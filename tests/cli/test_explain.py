@@ -87,7 +87,7 @@ def test_explain_when_refused_then_the_conflict_is_the_answer_and_four(gpukube: 
     assert [refusal["code"] for refusal in part["refusals"]] == ["owner"]
     assert "; or " in part["refusals"][0]["fix"]
     by_asked = {other["asked"]: other for other in part["alternatives"]}
-    assert (by_asked["auto"]["devicePlugin"], by_asked["dra"]["devicePlugin"]) == ("chart", None)
+    assert (by_asked["auto"]["devicePlugin"], by_asked["dra"]["devicePlugin"]) == ("chart", "dra")
 
 
 def test_explain_when_the_provider_refuses_the_same_field_then_told_once(gpukube: Gpukube, tmp_path: Path) -> None:

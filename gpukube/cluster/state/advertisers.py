@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.components import is_plugin_image
 from gpukube.cluster.state.reach import FEATURE_LABELS, coming_place, may_appear
 from gpukube.cluster.state.scheduling import daemon_misfits
@@ -203,7 +203,7 @@ def is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
     """Return whether a gpukube release created a DaemonSet; for the operator's operands only the namespace shows it."""
     if daemonset.namespace != NAMESPACE:
         return False
-    named = daemonset.labels.get("app.kubernetes.io/instance") == DEVICE_PLUGIN.name
+    named = daemonset.labels.get("app.kubernetes.io/instance") in (DEVICE_PLUGIN.name, DRA_DRIVER.name)
     return named or (seen.release_of(GPU_OPERATOR) is not None and bool(_operator(daemonset)))
 
 
@@ -366,7 +366,11 @@ def _is_of(node: NodeView, pool: Desired) -> bool:
 
 
 def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
-    drivers = [item for item in seen.daemonsets if item.labels.get("helm.sh/chart", "").startswith(_DRA_CHARTS)]
+    drivers = [
+        item
+        for item in seen.daemonsets
+        if item.labels.get("helm.sh/chart", "").startswith(_DRA_CHARTS) and not is_ours(item, seen)
+    ]
     sliced = seen.sliced_by(_DRA_DRIVER)
     if _DRA_DRIVER not in seen.device_classes and not sliced:
         return []
@@ -374,8 +378,8 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     lands = [
         _name(pool)
         for pool in pools
-        if pool.ownership.advertiser != "dra"
-        and (any(_could_run(driver, pool) for driver in drivers) or any(_is_of(node, pool) for node in on_nodes))
+        if any(_could_run(driver, pool) for driver in drivers)
+        or (pool.ownership.advertiser != "dra" and any(_is_of(node, pool) for node in on_nodes))
     ]
     evidence = f"ResourceSlices of {len(sliced)} nodes" if sliced else f"DeviceClass {_DRA_DRIVER}"
     first = drivers[0] if drivers else None
@@ -386,7 +390,7 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
             "dra-driver",
             "DaemonSet" if first else "DRA driver",
             evidence,
-            "the DRA driver and the plugin would allocate the same GPU to two pods",
+            "it and gpukube's release would allocate the same GPU to two pods",
             (
                 "let DRA allocate these GPUs: write devicePlugin.owner: none for these pools",
                 "turn its GPUs off: helm upgrade of dra-driver-nvidia-gpu with resources.gpus.enabled=false",

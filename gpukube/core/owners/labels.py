@@ -38,21 +38,23 @@ LABEL_REASONS: Final = {
 """Human-readable purpose of each label."""
 
 _OURS: Final = {
-    PRESENT_LABEL: "it is set where gpukube's plugin advertises",
+    PRESENT_LABEL: "it is set where a release of gpukube advertises",
     CONFIG_LABEL: "the plugin's configuration follows from sharing",
     MIG_CONFIG_LABEL: "the MIG layout follows from sharing.mig",
 }
+_OF_DRA: Final = "it follows from devicePlugin.owner: dra"
 
 
 def check_own_labels(target: Target, ownership: Ownership) -> Iterator[Finding]:
     """Report labels of a spec that gpukube sets on this pool, or that components installed by gpukube read.
 
-    If gpukube's chart or operator does not serve the pool, the user may set them: their own operator reads
+    If no release of gpukube serves the pool, the user may set them: their own operator reads
     nvidia.com/mig.config too.
     """
-    if ownership.advertiser not in ("chart", "operator"):
+    if ownership.advertiser not in ("chart", "operator", "dra"):
         return
-    for key, why in _OURS.items():
+    ours = dict.fromkeys(ownership.labels, _OF_DRA) if ownership.advertiser == "dra" else {}
+    for key, why in (ours | _OURS).items():
         if key not in target.labels:
             continue
         where = target.locator.at(f"labels[{json.dumps(key)}]")

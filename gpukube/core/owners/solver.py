@@ -5,7 +5,7 @@ Pure. Out of scope: the rules (table), reading a cluster (gpukube.cluster).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OWNER_REFUSED: Final = "owner"
 """Code of the refusals; `explain owner` shows the rows instead."""
 
-_NOT_GPUKUBE = ("none", "dra", "cloud")
+_NOT_GPUKUBE = ("none", "cloud")
 _DRIVER_VALUES: Final[Mapping[str, object]] = {
     "driver.enabled": True,
     "toolkit.enabled": True,
@@ -56,12 +56,15 @@ class ReleaseChoice:
         row: Name of the row that chose it.
         because: Human-readable reason.
         driver: Who installs the driver on the nodes that the operator serves.
+        claimed_by: A pool of the DRA driver that the operator serves, so that the operator's device plugin is off; ""
+            if there is none.
     """
 
     release: Literal["chart", "operator"] = "chart"
     row: str = "chart"
     because: str = RELEASE_ROWS[-1].message
     driver: Literal["cloud", "operator"] = "cloud"
+    claimed_by: str = ""
 
     @property
     def operator(self) -> bool:
@@ -105,7 +108,7 @@ class Decision:
 
 def needs_operator(target: Target, stack: NodeStack) -> bool:
     """Return whether only the MIG manager of gpukube's GPU Operator can create a pool's MIG instances."""
-    return cut_of(target, stack) == "operator" and target.plugin_owner not in _NOT_GPUKUBE
+    return cut_of(target, stack) == "operator" and _is_served(target, stack)
 
 
 def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: bool = False) -> ReleaseChoice:
@@ -117,16 +120,20 @@ def choose_release(pools: Iterable[tuple[Target, NodeStack]], *, operator_live: 
     """
     requested = list(pools)
     ours = [(target, stack) for target, stack in requested if stack.advertiser == "none"]
-    served = [(t, stack) for t, stack in ours if t.plugin_owner not in _NOT_GPUKUBE]
-    driven = [t.pool for t, stack in served if _driver_row(t, stack).answer == "operator"]
+    driven = [t.pool for t, stack in ours if _is_served(t, stack) and _driver_row(t, stack).answer == "operator"]
+    cut = [t.pool for t, stack in ours if needs_operator(t, stack)]
+    claimed = (t.pool for t, _ in ours if t.plugin_owner == "dra" and t.pool in (*driven, *cut))
     deciding = {
         "driver-by-operator": next(iter(driven), None),
-        "cut-by-operator": next((t.pool for t, stack in ours if needs_operator(t, stack)), None),
+        "cut-by-operator": next(iter(cut), None),
         "operator-asked": next((t.pool for t, _ in ours if t.plugin_owner == "operator"), None),
         "helm-asked": next((t.pool for t, _ in ours if t.plugin_owner == "helm"), None),
     }
     chosen = next((row for row in RELEASE_ROWS if deciding.get(row.name)), RELEASE_ROWS[-1])
-    choice = _choice(chosen, deciding.get(chosen.name) or "", driver="operator" if driven else "cloud")
+    choice = replace(
+        _choice(chosen, deciding.get(chosen.name) or "", driver="operator" if driven else "cloud"),
+        claimed_by=next(claimed, ""),
+    )
     return with_live(choice, operator_live=operator_live)
 
 
@@ -204,6 +211,11 @@ def cut_of(target: Target, stack: NodeStack) -> Cut:
     return "nobody" if stack.cut_by == "none" else stack.cut_by
 
 
+def _is_served(target: Target, stack: NodeStack) -> bool:
+    """Return whether gpukube's releases may serve the nodes."""
+    return target.plugin_owner not in _NOT_GPUKUBE and not (target.plugin_owner == "dra" and stack.no_dra)
+
+
 def _choice(row: ReleaseRow, pool: str = "", *, driver: Literal["cloud", "operator"] = "cloud") -> ReleaseChoice:
     return ReleaseChoice(row.release, row.name, row.message.format(pool=pool), driver)
 
@@ -229,6 +241,8 @@ def _matches(row: PluginRow, driver: DriverRow, target: Target, stack: NodeStack
         and row.mixed in ("any", "no" if brought_by == choice.driver else "yes")
         and (not row.cut or cut_of(target, stack) in row.cut)
         and row.operable in ("any", "no" if stack.no_operator else "yes")
+        and row.claimable in ("any", "no" if stack.no_dra else "yes")
+        and row.plugin in ("any", "off" if choice.claimed_by else "on")
     )
 
 
@@ -254,27 +268,40 @@ def _ownership(
     choice: ReleaseChoice,
 ) -> Ownership:
     advertiser = row.answer or "none"
-    reason = row.message.format(**_words(target, stack, choice))
-    if advertiser not in ("chart", "operator"):
-        labels = {OPERANDS_LABEL: "false"} if row.kept_off else {}
-        return Ownership(
-            driver=driver, advertiser=advertiser, config_key="", labels=labels, reason=reason, row=row.name
-        )
-    key = _config_key(target.sharing)
-    labels = {ADVERTISER_LABEL: advertiser, CONFIG_LABEL: key, PRESENT_LABEL: "true"}
-    values: dict[str, object] = {}
-    if advertiser == "operator":
-        if target.sharing.mig:
-            labels[MIG_CONFIG_LABEL] = cut_name(target.sharing.mig)
-        if stack.runtime != _USUAL_RUNTIME:
-            values["operator.runtimeClass"] = stack.runtime
-        values |= stack.operator_values
-        if driver == "operator":
-            values |= _DRIVER_VALUES
-            values |= {"driver.version": target.driver_version} if target.driver_version else {}
-    return Ownership(
-        driver=driver, advertiser=advertiser, config_key=key, labels=labels, reason=reason, row=row.name, values=values
+    made = Ownership(
+        driver=driver,
+        advertiser=advertiser,
+        config_key="",
+        labels={OPERANDS_LABEL: "false"} if row.kept_off else {},
+        reason=row.message.format(**_words(target, stack, choice)),
+        row=row.name,
     )
+    if advertiser not in ("chart", "operator", "dra"):
+        return made
+    # Where its operands are off, the operator writes "false" into PRESENT_LABEL: NFD does not see those nodes.
+    present = {} if row.kept_off else {PRESENT_LABEL: "true"}
+    labels = {**made.labels, ADVERTISER_LABEL: advertiser, **present}
+    operated = advertiser == "operator" or row.operated
+    if operated and target.sharing.mig:
+        labels[MIG_CONFIG_LABEL] = cut_name(target.sharing.mig)
+    values = _operator_values(driver, target, stack) if operated else {}
+    if advertiser == "dra":
+        labels |= stack.dra_labels
+        return replace(made, labels=labels, values=stack.dra_values, operator_values=values if operated else None)
+    key = _config_key(target.sharing)
+    return replace(made, labels={**labels, CONFIG_LABEL: key}, config_key=key, values=values)
+
+
+def _operator_values(driver: str, target: Target, stack: NodeStack) -> dict[str, object]:
+    """Return the values of the operator's chart that a pool needs."""
+    values: dict[str, object] = {}
+    if stack.runtime != _USUAL_RUNTIME:
+        values["operator.runtimeClass"] = stack.runtime
+    values |= stack.operator_values
+    if driver == "operator":
+        values |= _DRIVER_VALUES
+        values |= {"driver.version": target.driver_version} if target.driver_version else {}
+    return values
 
 
 @lru_cache(maxsize=256)  # a JSON hash per pool, and pools share GPUs in few ways
@@ -290,5 +317,8 @@ def _words(target: Target, stack: NodeStack, choice: ReleaseChoice) -> dict[str,
         "because": choice.because,
         "no_operator": stack.no_operator,
         "no_driver": stack.no_driver,
+        "no_dra": stack.no_dra,
+        "with_dra": stack.with_dra or "choose an image that it can serve",
+        "claimed_by": choice.claimed_by,
         "without_plugin": stack.without_plugin or "use another image, without one",
     }

@@ -4,8 +4,9 @@ In scope: data, each row with its source. Out of scope: the lookup (solver), and
 (`Provider.stack`). The first matching row of a table applies; docs/device-plugin.md shows them.
 
 In texts, {asked} is the devicePlugin.owner of the spec, {driver} its driver.owner, {image} the nodes' image, and
-{because} why the cluster has the GPU Operator; {no_operator}, {no_driver}, and {without_plugin} come from the nodes'
-cloud (core.values.NodeStack).
+{because} why the cluster has the GPU Operator; {claimed_by} is the pool for which the operator's plugin is off;
+{no_operator}, {no_driver}, {no_dra}, {with_dra}, and {without_plugin} come from the nodes' cloud
+(core.values.NodeStack).
 """
 
 from __future__ import annotations
@@ -170,8 +171,11 @@ class PluginRow:
             "any".
         cut: Who creates the pool's MIG instances; empty for any.
         operable: Whether the GPU Operator can serve the nodes, or "any".
+        claimable: Whether NVIDIA's DRA driver can serve the nodes, or "any".
+        plugin: Whether the cluster's GPU Operator runs its device plugin, or "any".
         answer: The advertiser; None is a refusal.
         kept_off: Whether node labels exclude the nodes from the GPU Operator.
+        operated: Whether the GPU Operator serves the nodes although it is not the advertiser.
         message: The situation, or the problem.
         fixes: Two ways to resolve a refusal.
         source: Public source.
@@ -188,7 +192,10 @@ class PluginRow:
     cut: tuple[Cut, ...] = ()
     operable: Literal["yes", "no", "any"] = "any"
     mixed: Literal["yes", "no", "any"] = "any"
+    claimable: Literal["yes", "no", "any"] = "any"
+    plugin: Literal["on", "off", "any"] = "any"
     kept_off: bool = False
+    operated: bool = False
     fixes: tuple[str, str] | None = None
 
 
@@ -196,15 +203,51 @@ _AUTO: Final = "write devicePlugin.owner: auto"
 _ELSEWHERE: Final = "put the pool on another cluster"
 _ONE: Final = "NVIDIA/k8s-device-plugin#255, #455: of two plugins on a node the kubelet keeps the last"
 _OPERATOR_DOCS: Final = "NVIDIA/gpu-operator v26.7.0, controllers/state_manager.go"
+_DRA_CHART: Final = (
+    "kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 README; docs: eks/device-management-nvidia-dra-device-plugin"
+)
+_DRA_ONE: Final = "docs: eks/device-management-nvidia-dra-device-plugin (one whole-GPU advertiser on a node)"
+_DRA_OPERATOR: Final = "NVIDIA/cloud-native-docs gpu-operator/dra-intro-install (devicePlugin.enabled=false)"
 
 PLUGIN_ROWS: Final = (
     PluginRow(
-        "dra", ("dra",), None,
-        'devicePlugin.owner is "dra", which gpukube does not install: pods would claim devices, and none would be '
-        "advertised as nvidia.com/gpu",
-        "kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 README (GPUs not officially supported), its chart's "
-        "gpuResourcesEnabledOverride, DeviceClass gpu.nvidia.com",
-        fixes=(_AUTO, "install the DRA driver yourself and write devicePlugin.owner: none"),
+        "dra-unable", ("dra",), None,
+        'devicePlugin.owner is "dra", and NVIDIA\'s DRA driver cannot serve {image}: {no_dra}',
+        _DRA_CHART, claimable="no",
+        fixes=(_AUTO, "{with_dra}"),
+    ),
+    PluginRow(
+        "dra-second", ("dra",), None,
+        'devicePlugin.owner is "dra", and {image} runs the cloud\'s plugin: two pods would get the same GPU',
+        _DRA_ONE, brings="cloud",
+        fixes=("write devicePlugin.owner: cloud", "{without_plugin}"),
+    ),
+    PluginRow(
+        "dra-brings", ("dra",), "dra",
+        "the GPU Operator installs driver and container toolkit on {image}, and NVIDIA's DRA driver publishes the GPUs",
+        _DRA_OPERATOR, driver="operator", release="operator", cut=("none", "operator"), operated=True,
+    ),
+    PluginRow(
+        "dra-without-driver", ("dra",), None,
+        'driver.owner is "operator", and the GPU Operator cannot serve {image}: its MIG manager would undo the MIG '
+        "layout of the cloud",
+        "NVIDIA/gpu-operator v26.7.0 (migManager.config.default is all-disabled)", driver="operator",
+        fixes=("write driver.owner: auto", "remove sharing.mig"),
+    ),
+    PluginRow(
+        "dra-cuts", ("dra",), "dra",
+        "the GPU Operator does MIG on {image}, and NVIDIA's DRA driver publishes the MIG devices",
+        _DRA_OPERATOR, driver="cloud", release="operator", cut=("operator",), mixed="no", operable="yes",
+        operated=True,
+    ),
+    PluginRow(
+        "dra-kept-off", ("dra",), "dra",
+        "NVIDIA's DRA driver publishes the GPUs of {image}, and gpukube's GPU Operator is excluded: {because}",
+        _OPERATOR_DOCS, release="operator", cut=("none", "cloud"), kept_off=True,
+    ),
+    PluginRow(
+        "dra", ("dra",), "dra", "NVIDIA's DRA driver publishes the GPUs of {image}",
+        _DRA_CHART, release="chart", cut=("none", "cloud"),
     ),
     PluginRow(
         "cloud-always", ("none",), None,
@@ -274,6 +317,15 @@ PLUGIN_ROWS: Final = (
         fixes=("write devicePlugin.owner: helm for all pools of the cluster", _ELSEWHERE),
     ),
     PluginRow(
+        "operator-without-plugin", ("auto", "operator"), None,
+        "the device plugin of the cluster's GPU Operator is off on all nodes, because pool {claimed_by} needs the "
+        "operator, and NVIDIA's DRA driver publishes its GPUs",
+        "NVIDIA/gpu-operator v26.7.0, controllers/nodelabeling_controller.go (it removes the labels that keep single "
+        "parts off a node that NFD has not seen yet)",
+        release="operator", plugin="off",
+        fixes=("write devicePlugin.owner: dra for this pool too", _ELSEWHERE),
+    ),
+    PluginRow(
         "operator-mixed", ("auto", "operator"), None,
         "the cluster's one release is the GPU Operator ({because}), which installs driver and container toolkit on all "
         "of its nodes or on none",
@@ -303,7 +355,7 @@ PLUGIN_ROWS: Final = (
         brings="none", driver="operator", release="operator", cut=("none", "operator"),
     ),
     PluginRow(
-        "nobody-cuts", ("auto", "helm", "operator"), None,
+        "nobody-cuts", ("auto", "helm", "operator", "dra"), None,
         "sharing.mig is set, but nothing does MIG on {image}",
         "NVIDIA/k8s-device-plugin README (the plugin advertises MIG devices, it makes none)",
         cut=("nobody", "operator"),

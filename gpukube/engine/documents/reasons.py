@@ -94,6 +94,7 @@ def _facts(decision: Decision) -> Iterator[Fact]:
         yield {"fact": "operator", "value": f"cannot serve these nodes: {stack.no_operator}", "source": stack.source}
 
 
+_OF_CLOUD = "the cloud asks for it where NVIDIA's DRA driver publishes GPUs"
 _CUTTERS = {
     "cloud": "the cloud, by a field of the pool or a setting of the node",
     "operator": "the GPU Operator's MIG manager only",
@@ -156,7 +157,7 @@ def _rows(decision: Decision) -> list[Row]:
 
 def _settings(decision: Decision, desired: Desired, seen: Snapshot | None) -> Iterator[Setting]:
     for key, value in desired.ownership.labels.items():
-        yield {"kind": "label", "name": key, "value": value, "why": LABEL_REASONS[key]}
+        yield {"kind": "label", "name": key, "value": value, "why": LABEL_REASONS.get(key, _OF_CLOUD)}
     for path in decision.stack.fields:
         sent = at(desired.create.params, *(int(word) if word.isdecimal() else word for word in path.split(".")))
         if sent is not None:

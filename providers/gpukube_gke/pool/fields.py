@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 OPT_OUT_LABEL: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """Node label that disables GKE's own device plugin (docs: kubernetes-engine, GPU Operator on GKE)."""
+DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+"""Node label that makes GKE's autoscaler count ResourceSlices, not nvidia.com/gpu (docs: kubernetes-engine, Prepare
+GKE infrastructure for DRA workloads; modelplane-io/modelplane#306)."""
 ARM_TAINT: Final = Taint("kubernetes.io/arch", "arm64", "NoSchedule")
 """GKE adds it to arm64 nodes (google.container.v1 TaintConfig)."""
 QUEUED_TAINT: Final = Taint("cloud.google.com/gke-queued", "true", "NoSchedule")
@@ -87,8 +90,8 @@ def own_taints(target: Target) -> tuple[Taint, ...]:
 
 
 def runs_own_plugin(target: Target) -> bool:
-    """Return whether GKE's plugin must be disabled, for gpukube's operator or the user's own plugin."""
-    return target.plugin_owner == "none" or is_operated(target)
+    """Return whether GKE's plugin must be disabled: for a release of gpukube, or the user's own plugin."""
+    return target.plugin_owner in ("none", "dra") or is_operated(target)
 
 
 def is_operated(target: Target) -> bool:

@@ -19,7 +19,15 @@ from gpukube.errors import Finding
 from gpukube_gke.facts.boot_disks import boot_disk_types
 from gpukube_gke.facts.labels import SYSTEM_LABELS
 from gpukube_gke.pool.counts import check_counts
-from gpukube_gke.pool.fields import LATEST, OPT_OUT_LABEL, SYSTEM_TAINTS, image_of, is_operated, runs_own_plugin
+from gpukube_gke.pool.fields import (
+    DRA_LABEL,
+    LATEST,
+    OPT_OUT_LABEL,
+    SYSTEM_TAINTS,
+    image_of,
+    is_operated,
+    runs_own_plugin,
+)
 from gpukube_gke.pool.marks import FORM
 from gpukube_gke.pool.native import check_native
 from gpukube_gke.rules.capacity import check_reserved
@@ -45,8 +53,6 @@ _MAX_DISK_GIB: Final = 65536  # docs: compute/docs/disks/persistent-disks
 _MAX_LABEL_CHARACTERS: Final = 1024  # docs: NodeConfig.labels in magic-modules
 _TAG_CHARACTERS: Final = re.compile(r"[\w-]{0,63}")  # docs: compute/docs/labeling-resources
 _MAX_TAGS: Final = 64  # docs: compute/docs/labeling-resources
-_DRA_LABEL: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
-"""Label that makes the autoscaler count ResourceSlices instead of nvidia.com/gpu (GKE cluster autoscaler, labels)."""
 _FEW_PODS: Final = 8
 
 
@@ -138,12 +144,12 @@ def _labels(target: Target) -> Iterator[Finding]:
                 fix = "remove it, and write devicePlugin.owner: none if another plugin runs"
             where = _at(target, "labels", key)
             yield Finding("gke-label", where, f'the label "{key}" is reserved on GKE', fix=fix, why=reason)
-        elif key == _DRA_LABEL:
+        elif key == DRA_LABEL and target.plugin_owner not in ("dra", "none"):
             yield Finding(
                 "gke-dra-label",
                 _at(target, "labels", key),
                 f'the label "{key}" gives the GPUs of these nodes to the DRA driver',
-                fix="remove it",
+                fix="remove it, or write devicePlugin.owner: dra",
                 why="gpukube expects nvidia.com/gpu, which such nodes do not advertise",
                 severity="warning",
             )

@@ -17,12 +17,12 @@ def severities(advertiser: Advertiser, written: dict[str, str], sets: dict[str, 
     return {key: one.severity for one in found for key in LABELS if f'"{key}"' in one.seen}
 
 
-@pytest.mark.parametrize("advertiser", ["none", "cloud", "dra"])
+@pytest.mark.parametrize("advertiser", ["none", "cloud"])
 def test_labels_when_gpukube_runs_nothing_that_reads_them_are_the_users(advertiser: Advertiser) -> None:
     assert severities(advertiser, LABELS, {}) == {}
 
 
-@pytest.mark.parametrize("advertiser", ["chart", "operator"])
+@pytest.mark.parametrize("advertiser", ["chart", "operator", "dra"])
 def test_labels_when_gpukube_runs_their_reader_are_refused_unless_they_are_the_same(advertiser: Advertiser) -> None:
     sets = {CONFIG_LABEL: "c-1", PRESENT_LABEL: "true"}
 

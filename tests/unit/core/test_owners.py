@@ -60,9 +60,13 @@ def stack(driver: str, advertiser: str, cut_by: str = "cloud", *, unable: bool =
 def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
     driver: str, advertiser: str, cut_by: str, *, operator_live: bool
 ) -> None:
-    for requested, owner, sharing, unable in product(ASKED, DRIVERS, SHARINGS, (False, True)):
+    for requested, owner, sharing, unable, unclaimable in product(
+        ASKED, DRIVERS, SHARINGS, (False, True), (False, True)
+    ):
         target = make_target(plugin_owner=requested, driver_owner=owner, sharing=sharing)
-        brought = stack(driver, advertiser, cut_by, unable=unable)
+        brought = replace(
+            stack(driver, advertiser, cut_by, unable=unable), no_dra="it is another system" if unclaimable else ""
+        )
         choice = choose_release([(target, brought)], operator_live=operator_live)
         answer = decide_owner(target, brought, choice).outcome
         if isinstance(answer, Finding):
@@ -70,12 +74,20 @@ def test_solve_when_any_combination_then_one_advertiser_or_a_refusal(
             assert first != second
             continue
         ours = answer.advertiser in ("chart", "operator")
+        claims = answer.advertiser == "dra"
+        assert claims == (requested == "dra")
+        assert not (claims and unclaimable), "a driver that cannot serve the nodes"
+        assert not claims or not sharing.mig or cut_by == "cloud" or answer.operated, "nothing does MIG"
+        assert not (answer.operated and answer.labels.get("nvidia.com/gpu.deploy.operands") == "false")
+        assert answer.operated or not choice.operator or "nvidia.com/gpu.deploy.operands" in answer.labels
+        assert not (claims and answer.operated) or choice.claimed_by == target.pool, "the operator's plugin is on"
         assert not (advertiser == "cloud" and answer.advertiser != "cloud"), "two plugins on one node, or one unsaid"
         assert not ours or answer.advertiser == choice.release, "two releases on one cluster"
         assert (answer.advertiser == "none") == (requested == "none"), "nobody advertises although the spec wants GPUs"
         assert not ours or answer.driver in ("cloud", "operator"), "a plugin without a driver"
-        assert answer.driver != "operator" or answer.advertiser == "operator" == choice.release, "nobody to bring it"
-        assert answer.driver != "operator" or answer.values["driver.enabled"] is True
+        assert answer.driver != "operator" or (answer.operated and choice.operator), "nobody to bring it"
+        brought_by = answer.operator_values if claims else answer.values
+        assert answer.driver != "operator" or (brought_by and brought_by["driver.enabled"] is True)
         assert not (answer.advertiser == "operator" and (unable or (sharing.mig and cut_by != "operator")))
         assert not (answer.advertiser == "chart" and sharing.mig and cut_by != "cloud"), "nothing does MIG"
         assert (answer.driver == "cloud") == (driver == "cloud")
@@ -94,12 +106,17 @@ def test_rows_when_everything_is_asked_then_each_row_answers_something() -> None
     used = set()
     for driver, advertiser, cut_by, live, unable in product(BRINGS, BRINGS, CUTS, (False, True), (False, True)):
         brought = stack(driver, advertiser, cut_by, unable=unable)
-        neighbours = [(make_target(plugin_owner="operator"), DRIVEN), (make_target(driver_owner="operator"), UNDRIVEN)]
+        neighbours = [
+            (make_target(plugin_owner="operator"), DRIVEN),
+            (make_target(driver_owner="operator"), UNDRIVEN),
+            (make_target(pool="claimed", plugin_owner="dra", sharing=CUT), CUT_BY_OPERATOR),
+        ]
         for requested, owner, sharing in product(ASKED, DRIVERS, SHARINGS):
             target = make_target(plugin_owner=requested, driver_owner=owner, sharing=sharing)
             for beside in ([[neighbour] for neighbour in neighbours]) if live else [[]]:
-                decision = decide_owner(target, brought, choose_release([(target, brought), *beside]))
-                used |= {decision.driver.name, decision.plugin.name}
+                for made in (brought, replace(brought, no_dra="it is another system")):
+                    decision = decide_owner(target, made, choose_release([(target, made), *beside]))
+                    used |= {decision.driver.name, decision.plugin.name}
     assert used == {row.name for row in (*DRIVER_ROWS, *PLUGIN_ROWS)}
 
 
@@ -148,12 +165,52 @@ def test_solve_when_the_operator_cuts_then_the_mig_label_is_there_at_birth() -> 
         ("none", CUT, False),
         ("cloud", CUT, False),
         ("auto", Sharing(), False),
+        ("dra", CUT, True),
+        ("dra", Sharing(), False),
     ],
 )
 def test_needs_operator_when_our_release_has_to_cut_then_only(
     requested: str, sharing: Sharing, *, needed: bool
 ) -> None:
     assert needs_operator(make_target(plugin_owner=requested, sharing=sharing), CUT_BY_OPERATOR) is needed
+
+
+def test_solve_when_dra_publishes_then_labels_choose_its_release_and_the_cloud_adds_its_own() -> None:
+    brought = replace(DRIVEN, dra_labels={"cloud/dra": "true"}, dra_values={"nvidiaDriverRoot": "/opt"})
+    answer = solve_ownership(make_target(plugin_owner="dra"), brought)
+    assert isinstance(answer, Ownership)
+    assert (answer.advertiser, answer.config_key, answer.operated) == ("dra", "", False)
+    assert answer.labels == {"gpukube.io/advertiser": "dra", "nvidia.com/gpu.present": "true", "cloud/dra": "true"}
+    assert answer.values == {"nvidiaDriverRoot": "/opt"}
+
+
+def test_solve_when_dra_publishes_mig_of_the_operator_then_it_serves_the_nodes_without_its_plugin() -> None:
+    target = make_target(pool="cut", plugin_owner="dra", sharing=CUT)
+    choice = choose_release([(target, CUT_BY_OPERATOR)])
+    answer = decide_owner(target, CUT_BY_OPERATOR, choice).outcome
+    assert isinstance(answer, Ownership)
+    assert (choice.row, choice.claimed_by) == ("cut-by-operator", "cut")
+    assert (answer.row, answer.operated, answer.operator_values) == ("dra-cuts", True, {})
+    assert answer.labels["nvidia.com/mig.config"] == "all-1g.5gb"
+    assert "nvidia.com/gpu.deploy.operands" not in answer.labels
+
+
+def test_solve_when_dra_publishes_on_the_operator_s_driver_then_each_chart_has_its_values() -> None:
+    target = make_target(plugin_owner="dra", driver_owner="operator", driver_version="580.173.02")
+    brought = replace(UNDRIVEN, dra_values={"nvidiaDriverRoot": "/run/nvidia/driver"})
+    answer = solve_ownership(target, brought)
+    assert isinstance(answer, Ownership)
+    assert (answer.row, answer.driver, answer.advertiser) == ("dra-brings", "operator", "dra")
+    assert answer.values == {"nvidiaDriverRoot": "/run/nvidia/driver"}
+    assert answer.operator_values
+    assert answer.operator_values["driver.version"] == "580.173.02"
+
+
+def test_solve_when_the_operator_serves_others_then_it_is_kept_off_whole_gpus_of_dra() -> None:
+    answer = decide_owner(make_target(plugin_owner="dra"), DRIVEN, OPERATED).outcome
+    assert isinstance(answer, Ownership)
+    assert answer.row == "dra-kept-off"
+    assert answer.labels == {"gpukube.io/advertiser": "dra", "nvidia.com/gpu.deploy.operands": "false"}
 
 
 def test_solve_when_the_operator_is_asked_for_then_it_serves_uncut_nodes() -> None:
@@ -214,7 +271,19 @@ REFUSED: dict[str, tuple[dict[str, object], NodeStack, ReleaseChoice, str, str]]
     "an image that the operator cannot serve": (
         {}, stack("cloud", "none", unable=True), OPERATED, "operator-unable", "it is another system",
     ),
-    "dra": ({"plugin_owner": "dra"}, DRIVEN, CHART, "dra", "nvidia.com/gpu"),
+    "nodes that the DRA driver cannot serve": (
+        {"plugin_owner": "dra"}, replace(DRIVEN, no_dra="it is another system"), CHART, "dra-unable",
+        "it is another system",
+    ),
+    "dra beside the cloud's plugin": (
+        {"plugin_owner": "dra"}, stack("cloud", "cloud"), CHART, "dra-second", "the same GPU",
+    ),
+    "dra, and nothing does MIG": (
+        {"plugin_owner": "dra", "sharing": CUT}, stack("cloud", "none", "none"), CHART, "nobody-cuts", "does MIG",
+    ),
+    "a plugin of the operator beside dra": (
+        {}, DRIVEN, replace(OPERATED, claimed_by="cut"), "operator-without-plugin", "because pool cut needs",
+    ),
     "none where the cloud's plugin always runs": (
         {"plugin_owner": "none"}, stack("cloud", "cloud"), CHART, "cloud-always", "always runs",
     ),

@@ -77,6 +77,8 @@ def plugins() -> Iterator[tuple[str, ...]]:
             ("MIG by", " or ".join(row.cut)),
             ("operable", known(row.operable)),
             ("mixed", known(row.mixed)),
+            ("its plugin", known(row.plugin)),
+            ("DRA driver can serve", known(row.claimable)),
         ]
         said = ", ".join(f"{name}: {value}" for name, value in facts if value)
         yield f"`{row.name}`", ", ".join(row.requested), said, answer(row), row.source
@@ -89,9 +91,11 @@ def known(value: str) -> str:
 def answer(row: DriverRow | PluginRow) -> str:
     if row.answer is None:
         ways = "; or ".join(row.fixes or ()).replace("{without_plugin}", "get nodes without it")
+        ways = ways.replace("{with_dra}", "get nodes that it can serve")
         return f"**refused**: {plain(ways)}"
     kept = ", labelled so that the operator stays off" if getattr(row, "kept_off", False) else ""
-    return f"{row.answer}{kept}"
+    operated = ", beside the operator without its plugin" if getattr(row, "operated", False) else ""
+    return f"{row.answer}{kept}{operated}"
 
 
 def plain(text: str) -> str:

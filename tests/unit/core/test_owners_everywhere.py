@@ -115,12 +115,16 @@ def end(target: Target, seen: Snapshot, strangers: str) -> End:
 
 
 def advertisers(desired: Desired, seen: Snapshot, strangers: str, release: str) -> Iterator[str]:
-    """Count what registers nvidia.com/* on a node of this pool."""
+    """Count what registers nvidia.com/* on a node of this pool, or publishes its GPUs."""
     if runs_by_itself(desired):
         yield "cloud"
     if desired.labels.get("gpukube.io/advertiser") == "chart" and release == "chart":
         yield "chart"
+    if desired.labels.get("gpukube.io/advertiser") == "dra":
+        yield "dra"
     operator = release == "operator" or has_operator(seen)
+    if desired.ownership.operator_values is not None:
+        operator = False  # its plugin is off
     if operator and desired.labels.get("nvidia.com/gpu.deploy.operands") != "false":
         yield "operator"  # it goes to every NVIDIA node that is not labeled so
     on_nodes = strangers in ("bottlerocket", "aks") and not runs_by_itself(desired)
@@ -172,7 +176,18 @@ ANSWERS = {
     ("eks al2023", "whole", "auto", "a static manifest"): "foreign-advertiser",
     ("eks al2023", "whole", "none", "a static manifest"): "stranger",
     ("eks al2023", "whole", "auto", "another operator"): "foreign-advertiser",
-    ("eks al2023", "whole", "dra", "nothing"): "owner",
+    ("eks al2023", "whole", "dra", "nothing"): "dra",
+    ("eks al2023", "mig single", "dra", "nothing"): "dra",
+    ("eks al2023", "whole", "dra", "a static manifest"): "foreign-advertiser",
+    ("eks al2023", "whole", "dra", "the driver of dra"): "foreign-advertiser",
+    ("eks al2023", "whole", "dra", "our operator"): "dra",
+    ("eks bottlerocket", "whole", "dra", "nothing"): "owner",
+    ("aks ubuntu", "mig single", "dra", "nothing"): "dra",
+    ("aks container linux", "whole", "dra", "nothing"): "owner",
+    ("aks ubuntu, driver of the operator", "mig mixed", "dra", "nothing"): "dra",
+    ("gke cos", "whole", "dra", "nothing"): "dra",
+    ("gke ubuntu", "mig single", "dra", "nothing"): "owner",
+    ("gke ubuntu, driver of the operator", "whole", "dra", "nothing"): "owner",
     ("eks al2023", "whole", "cloud", "nothing"): "owner",
     ("eks bottlerocket", "mig single", "auto", "nothing"): "cloud",
     ("eks bottlerocket", "whole", "auto", "our operator"): "cloud",
@@ -226,8 +241,9 @@ def test_owners_when_a_driver_is_asked_for_then_there_is_one_or_a_refusal(image:
             assert "; or " in outcome.fix
         else:
             assert outcome.driver == owner
-            allowed = {"cloud": ("cloud", "chart", "operator", "none"), "operator": ("operator",)}
-            assert outcome.advertiser in allowed.get(owner, ("cloud", "none"))
+            allowed = {"cloud": ("cloud", "chart", "operator", "dra", "none"), "operator": ("operator", "dra")}
+            own = image.startswith("gke") and requested.plugin_owner == "dra"  # Google's installer, by the user
+            assert outcome.advertiser in allowed.get(owner, ("dra",) if own else ("cloud", "none"))
 
 
 @given(
@@ -251,7 +267,8 @@ def test_owners_when_pools_share_a_cluster_then_one_release_whatever_their_order
     answers = [decide_owner(target, stack, choice).outcome for target, stack in facts]
     served = [answer for answer in answers if isinstance(answer, Ownership)]
     assert {answer.advertiser for answer in served} & {"chart", "operator"} <= {choice.release}
+    assert not choice.claimed_by or not any(answer.advertiser == "operator" for answer in served), "its plugin is off"
     for answer in served:
-        is_ours = answer.advertiser == "operator"
+        is_ours = answer.operated
         kept_off = answer.labels.get("nvidia.com/gpu.deploy.operands") == "false"
         assert not choice.operator or is_ours != kept_off, "the operator goes to all nodes but those kept off"

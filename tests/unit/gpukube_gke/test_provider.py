@@ -104,7 +104,7 @@ def test_stack_when_asked_says_what_the_nodes_bring(
 
 @pytest.mark.parametrize(
     ("owner", "advertiser"),
-    [("auto", "cloud"), ("cloud", "cloud"), ("none", "none"), ("helm", None), ("dra", None)],
+    [("auto", "cloud"), ("cloud", "cloud"), ("none", "none"), ("helm", None)],
 )
 def test_owner_when_solved_is_gke_or_nobody_of_ours(owner: str, advertiser: str | None) -> None:
     target = gke_target(plugin_owner=owner)
