@@ -271,6 +271,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "fabric-missing": "Nothing in the cluster makes the fast network of a pool available to its pods.",
     "fabric-twice": "Two components would allocate the same devices of a pool's fast network.",
     "operator-nfd": "The GPU Operator waits for a node-feature-discovery that does not tolerate the taints of a pool.",
+    "operator-plugin": "The GPU Operator's device plugin is on or off on all of its nodes: DRA pools need it off.",
     "operator-driver": "The GPU Operator installs the driver on all of its nodes or none, for one operating system.",
     "operator-strays": "The GPU Operator would also manage nodes outside its pools.",
     "kube-refused": "The cluster rejects an object of the chart in a dry run.",

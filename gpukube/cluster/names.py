@@ -8,7 +8,14 @@ In scope: constants. Out of scope: chart values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+from gpukube.core.owners import ADVERTISER_LABEL, OPERANDS_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpukube.core.values import Ownership
 
 RUN_LABEL: Final = "gpukube.io/run"
 """Label of a release record: the gpukube run that wrote the revision."""
@@ -60,6 +67,16 @@ class ReleaseKind:
     def address(self) -> str:
         """Namespace and name of the release, as printed in messages."""
         return f"{NAMESPACE}/{self.name}"
+
+    def serves(self, ownership: Ownership) -> bool:
+        """Return whether the release serves a pool: as its advertiser, or as the operator beside the DRA driver."""
+        return ownership.operated if self.advertiser == "operator" else ownership.advertiser == self.advertiser
+
+    def carries(self, labels: Mapping[str, str]) -> bool:
+        """Return whether the labels of a live pool or node show that the release serves it, if it is installed."""
+        advertiser = labels.get(ADVERTISER_LABEL)
+        beside = self.advertiser == "operator" and advertiser == "dra" and labels.get(OPERANDS_LABEL) != "false"
+        return advertiser == self.advertiser or beside
 
 
 DEVICE_PLUGIN: Final = ReleaseKind(

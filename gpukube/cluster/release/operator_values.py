@@ -4,6 +4,8 @@ In scope: pools and live values -> chart values; pure. Out of scope: whether thi
 and what both charts share (shared_values).
 
 What the values ensure (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
+- The device plugin is off in the whole cluster if the operator serves pools of the DRA driver, for MIG or the driver:
+  labels that keep single operands off a node are removed until NFD has seen it (nodelabeling_controller.go).
 - Driver and toolkit are off unless the pools' owner is the operator (their ownership's own values): it installs both on
   all nodes that it serves or on none, so a release switches between the two only while it serves no node.
 - `mig.strategy` becomes an environment variable of plugin and feature discovery that overrides every config entry.
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.names import DRA_DRIVER, GPU_OPERATOR
 from gpukube.cluster.release.chart_settings import lay_over, requested_values
 from gpukube.cluster.release.mig_layouts import put_layouts
 from gpukube.cluster.release.shared_values import (
@@ -42,9 +44,10 @@ from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.cluster.kube.views import NodeView, Toleration
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release.shared_values import ReleaseContext
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed
@@ -64,13 +67,11 @@ nvidia.com/gpu for components that can run anywhere: a cluster may have no other
 _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     (("driver", "enabled"), False),
     (("toolkit", "enabled"), False),
-    (("devicePlugin", "enabled"), True),
     (("gfd", "enabled"), True),
     (("migManager", "enabled"), True),
     (("clusterPolicy", "deployCR"), True),
     (("gpuCluster", "deployCR"), False),
     (("sandboxWorkloads", "enabled"), False),
-    ((_NFD, "worker", "nodeSelector"), {ADVERTISER_LABEL: GPU_OPERATOR.advertiser}),
 )
 _OF_DRIVER: Final = (
     ("hostPaths", "driverInstallDir"),
@@ -107,18 +108,22 @@ _MOST_NAMED: Final = 3
 def operator_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[str, object]:
     """Merge what these pools need into the live values; deterministic, and independent of the pools' order."""
     values = copy.deepcopy(dict(context.live))
-    lay_over(values, requested_values(pools))
+    advertised = [pool for pool in pools if pool.ownership.advertiser == GPU_OPERATOR.advertiser]
+    lay_over(values, requested_values(advertised))
     for name in _BANNED:
         values.pop(name, None)
     if at(values, "toolkit", "enabled") is True:
         _forget_driver_values(values)
     for path, value in _FIXED:
         put(values, path, new=copy.deepcopy(value))
+    put(values, ("devicePlugin", "enabled"), new=not _is_claimed(pools))
+    advertiser = DRA_DRIVER.advertiser if _is_claimed(pools) else GPU_OPERATOR.advertiser
+    put(values, (_NFD, "worker", "nodeSelector"), new={ADVERTISER_LABEL: advertiser})
     config = {
         "create": True,
         "name": GPU_OPERATOR.config_map,
         "default": DEFAULT_KEY,
-        "data": merged_entries(pools, context, GPU_OPERATOR.entries),
+        "data": merged_entries(advertised, context, GPU_OPERATOR.entries),
     }
     put(values, ("devicePlugin", "config"), new=config)
     # "single" leaves whole GPUs unchanged where no MIG is configured.
@@ -131,9 +136,16 @@ def operator_values(pools: Sequence[Desired], context: ReleaseContext) -> dict[s
     moved_before = tree(context.live, "operator").get("upgradeCRD") is True
     put(values, ("operator", "upgradeCRD"), new=context.moves or moved_before)
     cover_taints(values, _TOLERATION_LISTS, pools, context)
-    for name, own in (item for pool in pools for item in pool.ownership.values.items()):
-        put(values, tuple(name.split(".")), new=own)
+    for pool in pools:
+        beside = pool.ownership.operator_values
+        for name, own in (pool.ownership.values if beside is None else beside).items():
+            put(values, tuple(name.split(".")), new=own)
     return values
+
+
+def _is_claimed(pools: Sequence[Desired]) -> bool:
+    """Return whether the operator serves pools of the DRA driver; the solver refuses others beside them."""
+    return any(pool.ownership.advertiser == DRA_DRIVER.advertiser for pool in pools)
 
 
 def _forget_driver_values(values: dict[str, object]) -> None:
@@ -149,7 +161,12 @@ def _forget_driver_values(values: dict[str, object]) -> None:
 
 
 def mig_strategies(pools: Sequence[Desired], context: ReleaseContext) -> frozenset[str]:
-    """Return the strategies of all pools with MIG: these, and those whose live entries other pools and nodes name."""
+    """Return the strategies of all pools with MIG: these, and those whose live entries other pools and nodes name.
+
+    A strategy says how a plugin names MIG devices, so pools of the DRA driver have none.
+    """
+    if _is_claimed(pools):
+        return frozenset()
     requested = {pool.target.sharing.mig.strategy for pool in pools if pool.target.sharing.mig}
     live = texts(context.live, *GPU_OPERATOR.entries)
     named = {_strategy_of(live[key]) for key in context.by_others if key in live}
@@ -169,6 +186,8 @@ def check_declared_strategies(pools: Sequence[Desired]) -> list[Finding]:
     Args:
         pools: Pools of one cluster that the operator serves.
     """
+    if _is_claimed(pools):
+        return []
     cut = [pool.target for pool in pools if pool.target.sharing.mig]
     found = []
     for target in cut[1:]:
@@ -221,7 +240,7 @@ def check_drivers(
     images = sorted({pool.target.image or "the default image" for pool in pools}) if brings else []
     found = [_one_system(where, images)] if len(images) > 1 else []
     release = seen.release_of(GPU_OPERATOR)
-    served = _served_names(seen, live_pools)
+    served = _served_names(seen, live_pools, GPU_OPERATOR.carries)
     if release and served and (at(release.values, "driver", "enabled") is True) != brings:
         does = "does not install the driver" if brings else "installs the driver"
         found.append(
@@ -237,6 +256,45 @@ def check_drivers(
     return found
 
 
+def check_plugin(
+    pools: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed], where: Where
+) -> list[Finding]:
+    """Report a live operator whose device plugin would be turned on or off while it serves nodes that it should not.
+
+    Args:
+        pools: Pools that the operator serves.
+        seen: The cluster.
+        live_pools: All pools of the cluster.
+        where: The cluster, for the messages.
+    """
+    release = seen.release_of(GPU_OPERATOR)
+    if release is None:
+        return []
+    off = _is_claimed(pools)
+    if off:
+        served = _served_names(seen, live_pools, lambda labels: labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser)
+        loses = "its nodes would advertise no GPUs"
+    else:
+        served = _served_names(
+            seen,
+            live_pools,
+            lambda labels: GPU_OPERATOR.carries(labels) and labels.get(ADVERTISER_LABEL) == DRA_DRIVER.advertiser,
+        )
+        loses = "NVIDIA's DRA driver publishes their GPUs already, and pods would get the same GPU twice"
+    if not served or off == (at(release.values, "devicePlugin", "enabled") is False):
+        return []
+    return [
+        Finding(
+            "operator-plugin",
+            where,
+            f"the device plugin of the cluster's GPU Operator would be turned {'off' if off else 'on'}, and it serves "
+            f"{_some(served)}",
+            why=f"the plugin is on or off on all of its nodes: {loses}",
+            fix="delete the pools that it serves first (gpukube pool delete), or use another cluster",
+        )
+    ]
+
+
 def _one_system(where: Where, images: Sequence[str]) -> Finding:
     return Finding(
         "operator-driver",
@@ -248,9 +306,11 @@ def _one_system(where: Where, images: Sequence[str]) -> Finding:
     )
 
 
-def _served_names(seen: Snapshot, live_pools: Sequence[Observed]) -> list[str]:
-    pools = [f"pool {item.name}" for item in live_pools if item.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser]
-    nodes = [f"node {item.name}" for item in seen.nodes if item.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser]
+def _served_names(
+    seen: Snapshot, live_pools: Sequence[Observed], is_served: Callable[[Mapping[str, str]], bool]
+) -> list[str]:
+    pools = [f"pool {item.name}" for item in live_pools if is_served(item.labels)]
+    nodes = [f"node {item.name}" for item in seen.nodes if is_served(item.labels)]
     return pools or nodes
 
 
@@ -280,11 +340,16 @@ def check_unserved_nodes(seen: Snapshot, where: Where, served: Sequence[Desired]
         served: Declared pools: their nodes are served, whichever release their labels still name.
     """
     served_marks = {(pool.target.owner, pool.target.pool) for pool in served}
+    claimed = _is_claimed(served)
     strays = [
         node
         for node in seen.nodes
-        if _is_unserved(node)
-        and (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in served_marks
+        if _is_unserved(node, DRA_DRIVER if claimed else GPU_OPERATOR)
+        # The release changes before labels of pools, and its plugin must not start on nodes of the DRA driver.
+        and (
+            (node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")) not in served_marks
+            or (node.labels.get(ADVERTISER_LABEL) == DRA_DRIVER.advertiser and not claimed)
+        )
     ]
     if not strays:
         return []
@@ -303,9 +368,9 @@ def check_unserved_nodes(seen: Snapshot, where: Where, served: Sequence[Desired]
     ]
 
 
-def _is_unserved(node: NodeView) -> bool:
+def _is_unserved(node: NodeView, kind: ReleaseKind) -> bool:
     return (
-        node.labels.get(ADVERTISER_LABEL) != GPU_OPERATOR.advertiser
+        node.labels.get(ADVERTISER_LABEL) != kind.advertiser
         and any(node.labels.get(key) == "true" for key in _SEEN_BY_NFD)
         and node.labels.get(_OPT_OUT) != "false"
     )

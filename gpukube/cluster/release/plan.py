@@ -28,6 +28,7 @@ from gpukube.cluster.release.migration import (
 from gpukube.cluster.release.operator_values import (
     check_declared_strategies,
     check_drivers,
+    check_plugin,
     check_strategies,
     check_unserved_nodes,
     operator_values,
@@ -38,7 +39,7 @@ from gpukube.cluster.release.shared_values import ReleaseContext, put, unneeded_
 from gpukube.cluster.state.nfd import find_nfd
 from gpukube.cluster.state.release_drift import describe_drift, find_drift, manifest_objects
 from gpukube.core.jsontree import texts, tree
-from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding, Where
 
@@ -135,10 +136,10 @@ def check_values(pools: Sequence[Desired]) -> list[Finding]:
     """Report values that pools of one cluster may not set on its release."""
     found: list[Finding] = []
     for kind in RELEASE_KINDS:
-        served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
+        served = [pool for pool in pools if kind.serves(pool.ownership)]
         if any(pool.target.chart_values for pool in served):
             found += check_own_values(served, _VALUES[kind](served, ReleaseContext()))
-    operated = [pool for pool in pools if pool.ownership.advertiser == GPU_OPERATOR.advertiser]
+    operated = [pool for pool in pools if GPU_OPERATOR.serves(pool.ownership)]
     return [*found, *check_declared_strategies(operated)]
 
 
@@ -184,6 +185,7 @@ _RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
     lambda case: check_unserved_nodes(case.seen, case.where, case.served) if case.is_operator else (),
     lambda case: check_strategies(case.served, case.context, case.where) if case.is_operator else (),
     lambda case: check_drivers(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
+    lambda case: check_plugin(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
     # The user's values must not break what the pools need.
     lambda case: check_own_values(case.served, case.values),
 )
@@ -205,7 +207,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     """Compare the release that these pools need with the live one.
 
     Args:
-        pools: Declared pools of one cluster; those whose advertiser is the chart or the operator are served.
+        pools: Declared pools of one cluster; the chart or the operator serves those that their ownership names.
         seen: The cluster.
         live_pools: All pools of the cluster, of all owners: their labels name entries, their taints need tolerations.
         retire: Drop gpukube's entries that no declared pool needs and no live pool or node names, even if no pool of
@@ -223,11 +225,10 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
         or would get both; if a migration or adoption would leave other owners' nodes without a plugin; if the operator
         would serve other owners' nodes, or cannot serve these pools together.
     """
-    needed = {pool.ownership.advertiser for pool in pools}
-    kinds_needed = [kind for kind in RELEASE_KINDS if kind.advertiser in needed]
+    kinds_needed = [kind for kind in RELEASE_KINDS if any(kind.serves(pool.ownership) for pool in pools)]
     kinds_there = [kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind))]
     kind = [*kinds_needed, *kinds_there, DEVICE_PLUGIN][0]
-    served = [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
+    served = [pool for pool in pools if kind.serves(pool.ownership)]
     live = seen.release_of(kind)
     live_values = live.values if live else {}
     as_it_is = partial(
@@ -240,7 +241,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     leaves = find_outgoing(kind, seen) if served else ()
     kept = [with_meaning(item) for item in adopt]
     former = live or next(iter(kept), None)
-    version = chart_version or requested_version(served)
+    version = chart_version or requested_version([one for one in served if one.ownership.advertiser == kind.advertiser])
     if not version:  # a newer gpukube's release is not downgraded
         version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
     context = ReleaseContext(
@@ -386,7 +387,7 @@ def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind:
     """Return the taints of other live pools; a declared pool counts with its declared taints, whatever it has now."""
     declared = {(pool.target.owner, pool.target.pool) for pool in pools}
     others = (pool for pool in live_pools if (pool.owner, pool.pool) not in declared)
-    served = (pool for pool in others if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser)
+    served = (pool for pool in others if kind.carries(pool.labels))
     return frozenset(taint for pool in served for taint in pool.effective_taints)
 
 

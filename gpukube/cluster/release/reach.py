@@ -112,7 +112,7 @@ def _diagnostics(pools: Iterable[Desired], daemonsets: Sequence[WorkloadView], p
     return [
         _finding(pool, found, plan)
         for pool in pools
-        if pool.ownership.advertiser == plan.kind.advertiser
+        if plan.kind.serves(pool.ownership)
         for found in unreached(pool, [_place(pool, bundled=features)], daemonsets)
     ]
 

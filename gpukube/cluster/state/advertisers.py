@@ -272,7 +272,7 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
 
 def _remove(row: _Row, pools: Sequence[Desired]) -> str:
     """Return the command that removes an operator: a label to keep it off these pools would block gpukube's too."""
-    operated = any(pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools)
+    operated = any(GPU_OPERATOR.serves(pool.ownership) for pool in pools)
     if operated and row is _OPERATOR_ROW:
         return "remove it (helm list --all-namespaces shows its release): a cluster has one GPU Operator"
     return row.remove

@@ -90,7 +90,7 @@ def nfd_warnings(nfd: ForeignNfd | None, pools: Sequence[Desired]) -> list[Findi
 def _out_of_reach(worker: WorkloadView, pool: Desired, taints: str) -> Finding:
     where, message = pool.target.where, f"{worker} does not tolerate {taints}"
     fix = f"add tolerations for {taints} to that DaemonSet's release"
-    if pool.ownership.advertiser == GPU_OPERATOR.advertiser:
+    if GPU_OPERATOR.serves(pool.ownership):
         why = "the GPU Operator serves only nodes that NFD has labeled: these would have no GPU"
         return Finding("operator-nfd", where, message, why=why, fix=fix)
     why = "feature labels come from that NFD, so these nodes get none (their GPUs are still advertised)"

@@ -126,7 +126,7 @@ def belongs_to_pool(node: NodeView, pool: Observed, pool_label: str = "") -> boo
 
 
 def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair]:
-    operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser
+    operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser or desired.ownership.operated
     return [
         NodeRepair(
             node=node.name, pool=desired.target.pool, kind="label", key=key, desired=expected, live=node.labels.get(key)

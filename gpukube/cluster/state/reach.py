@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.state.components import role_of, title_of
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.provider import in_cluster_facts
@@ -199,12 +199,12 @@ def needed_roles(pool: Desired) -> Mapping[Role, bool]:
     Returns:
         Role -> whether the promised devices depend on it; False if only labels do. Empty for pools that others serve.
     """
-    advertiser = pool.ownership.advertiser
+    advertiser, operated = pool.ownership.advertiser, pool.ownership.operated
     if advertiser == "cloud":
         return {"cloud-plugin": True}
     if advertiser not in ("chart", "operator"):
-        return {}
-    operated = advertiser == GPU_OPERATOR.advertiser
+        cut: dict[Role, bool] = {"mig-manager": True} if pool.target.sharing.mig else {}
+        return {"nfd-worker": True, **cut} if operated else {}
     shares = pool.target.sharing.slicing
     mps = shares is not None and shares.mode == "mps"
     needed: dict[Role, bool] = {"plugin": True, "gfd": mps, "nfd-worker": operated}

@@ -32,7 +32,7 @@ from gpukube.doctor.gpu_stack import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.cluster.state.scheduling import Misfit
@@ -85,8 +85,13 @@ def lost_labels(evidence: Evidence) -> tuple[Lost, ...]:
         for key, value in pool.labels.items()
         if key in _MARKS
         and node.labels.get(key) != value
-        and not (key == PRESENT_LABEL and pool.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser)
+        and not (key == PRESENT_LABEL and _is_operated(evidence, pool.labels))
     )
+
+
+def _is_operated(evidence: Evidence, labels: Mapping[str, str]) -> bool:
+    beside_dra = GPU_OPERATOR.carries(labels) and bool(evidence.seen.cluster_policies)
+    return labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser or beside_dra
 
 
 def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreached]:

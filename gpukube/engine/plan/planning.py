@@ -191,7 +191,7 @@ def forms(
 
 def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:
     """Check the cluster's version if the operator serves a pool."""
-    operated = any(expected.ownership.advertiser == GPU_OPERATOR.advertiser for expected in desired)
+    operated = any(GPU_OPERATOR.serves(expected.ownership) for expected in desired)
     return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
 from gpukube.cluster.release.operator_values import (
+    check_declared_strategies,
     check_drivers,
+    check_plugin,
     check_strategies,
     check_unserved_nodes,
     mig_strategies,
@@ -318,3 +320,59 @@ def test_values_when_the_owner_asks_for_more_then_they_are_there() -> None:
     runtime = {"operator.runtimeClass": "nvidia-container-runtime"}
     pool = replace(CUT, ownership=replace(CUT.ownership, values=runtime))
     assert at(operator_values([pool], ReleaseContext()), "operator", "runtimeClass") == "nvidia-container-runtime"
+
+
+# Beside the DRA driver
+
+CLAIMED = operated(plugin_owner="dra", sharing=SINGLE, pool="claimed")
+
+
+def test_values_when_the_operator_serves_pools_of_dra_then_its_plugin_is_off_and_nfd_finds_their_nodes() -> None:
+    made = operator_values([CLAIMED], ALONE)
+    assert at(made, "devicePlugin", "enabled") is False
+    assert at(made, "migManager", "enabled") is True
+    assert at(made, "node-feature-discovery", "worker", "nodeSelector") == {"gpukube.io/advertiser": "dra"}
+    assert entries(made).keys() == {DEFAULT_KEY}, "no plugin reads one"
+
+
+def test_values_when_each_chart_has_its_own_then_those_of_the_dra_driver_do_not_reach_the_operator() -> None:
+    ownership = replace(
+        CLAIMED.ownership, values={"nvidiaDriverRoot": "/opt"}, operator_values={"driver.enabled": True}
+    )
+    target = replace(CLAIMED.target, chart_values={"kubeletPlugin": {"priorityClassName": ""}})
+    made = operator_values([replace(CLAIMED, ownership=ownership, target=target)], ALONE)
+    assert at(made, "driver", "enabled") is True
+    assert not {"nvidiaDriverRoot", "kubeletPlugin"} & made.keys()
+
+
+def test_strategies_when_pools_are_of_dra_then_none() -> None:
+    other = operated(plugin_owner="dra", sharing=MIXED, pool="other")
+    assert mig_strategies([CLAIMED, other], ALONE) == frozenset()
+    assert check_declared_strategies([CLAIMED, other]) == []
+
+
+@pytest.mark.parametrize(("live", "desired", "turned"), [(CUT, CLAIMED, "turned off"), (CLAIMED, CUT, "turned on")])
+def test_plugin_when_it_would_be_switched_under_nodes_then_refused(
+    live: Desired, desired: Desired, turned: str
+) -> None:
+    seen = operating([live], operated_node(live))
+    (found,) = check_plugin([desired], seen, (), HERE)
+    assert (found.code, found.severity, found.where) == ("operator-plugin", "error", HERE)
+    assert turned in found.seen
+    assert "node-1" in found.seen
+    assert "; or " in found.fix or ", or " in found.fix
+    assert check_plugin([live], seen, (), HERE) == []
+    assert check_plugin([desired], operating([live]), (), HERE) == [], "it serves nothing"
+    assert check_plugin([desired], Snapshot(), (), HERE) == [], "it is new"
+
+
+def test_plugin_when_nodes_of_dra_are_kept_off_then_it_may_be_turned_on() -> None:
+    kept = operated_node(CLAIMED, **{"nvidia.com/gpu.deploy.operands": "false"})
+    assert check_plugin([CUT], operating([CLAIMED], kept), (), HERE) == []
+
+
+def test_strays_when_the_operator_serves_nodes_of_dra_then_only_without_its_plugin() -> None:
+    node = operated_node(CLAIMED)
+    assert check_unserved_nodes(Snapshot(nodes=(node,)), HERE, [CLAIMED]) == []
+    (found,) = check_unserved_nodes(Snapshot(nodes=(node,)), HERE, [CUT, replace(CUT, target=CLAIMED.target)])
+    assert (found.code, "node-1" in found.seen) == ("operator-strays", True)
