@@ -39,6 +39,7 @@ _CONTROLLERS = (
     "statefulset",
     "disruption",
     "resourcequota",
+    "resourceclaim-controller",
     "garbagecollector",
     "job",
     "root-ca-cert-publisher",
