@@ -35,12 +35,14 @@ VERSIONS = ("0.20.0", "0.19.3", "0.17.4", "0.15.0")
 OPERATOR = "gpu-operator"
 KUBERAY = "kuberay-operator"
 EFA = "aws-efa-k8s-device-plugin"
+DRA = "dra-driver-nvidia-gpu"
 
 _CHARTS: dict[str, tuple[str, ...]] = {
     CHART: VERSIONS,
     OPERATOR: ("v26.7.0",),
     KUBERAY: ("1.7.0",),
     EFA: ("v0.5.30",),
+    DRA: ("0.4.1",),
 }
 _BORROWED = "charts/node-feature-discovery"
 """Subchart of the plugin's chart that the operator's chart includes as well."""

@@ -18,7 +18,7 @@ import yaml
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
-from gpukube_sandbox.kube.repository import CHART, OPERATOR, VERSIONS, archive_name, chart_archive
+from gpukube_sandbox.kube.repository import CHART, DRA, OPERATOR, VERSIONS, archive_name, chart_archive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SWITCH = "GPUKUBE_REAL_CHARTS"
 _DIRECTORY = Path(os.environ[SWITCH]) if os.environ.get(SWITCH) else None
-_ALL = {CHART: VERSIONS, OPERATOR: ("v26.7.0",)}
+_ALL = {CHART: VERSIONS, OPERATOR: ("v26.7.0",), DRA: ("0.4.1",)}
 
 
 def missing_charts(*names: str) -> list[str]:

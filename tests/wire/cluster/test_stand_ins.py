@@ -1,4 +1,4 @@
-"""The sandbox's charts beside NVIDIA's own: what both render from gpukube's values, and from none.
+"""The sandbox's charts beside NVIDIA's own: what both render from gpukube's values, and from others.
 
 Each difference must be listed here with the reason why it decides nothing; the list is the answer to what the stand-ins
 leave out.
@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import ALL_KINDS, NAMESPACE
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
-from gpukube_sandbox.kube.repository import CHART, OPERATOR, archive_name, chart_archive
+from gpukube_sandbox.kube.repository import CHART, DRA, OPERATOR, archive_name, chart_archive
 from tests.unit.cluster.builders import MIXED, MPS, SINGLE, SLICED, VISION_TAINT, desire, operated
 from tests.wire.cluster.real_charts import SWITCH, missing_charts, real_archive
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     Objects = Mapping[str, object]
 
-VERSIONS = {CHART: ("0.20.0", "0.19.3", "0.17.4"), OPERATOR: ("v26.7.0",)}
-MISSING = missing_charts(*(archive_name(version, chart) for chart in VERSIONS for version in VERSIONS[chart]))
+VERSIONS = {CHART: ("0.20.0", "0.19.3", "0.17.4"), OPERATOR: ("v26.7.0",), DRA: ("0.4.1",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,12 @@ class Case:
     chart: str
     version: str
     values: Mapping[str, object]
+    namespace: str = NAMESPACE
 
     @property
     def release(self) -> str:
         """Name of the release."""
-        return (DEVICE_PLUGIN if self.chart == CHART else GPU_OPERATOR).name
+        return next(kind.name for kind in ALL_KINDS if kind.chart == self.chart)
 
 
 POOLS = {
@@ -57,6 +57,30 @@ POOLS = {
     "a taint": desire(taints=(VISION_TAINT,)),
 }
 OPERATED = {"sliced": operated(sharing=SLICED), "MIG mixed": operated(sharing=MIXED)}
+DRIVER: Mapping[str, object] = {"gpuResourcesEnabledOverride": True}
+ALONE: Mapping[str, object] = {**DRIVER, "resources": {"computeDomains": {"enabled": False}}}
+LABELLED = {"nodeSelector": {"gpukube.io/advertiser": "dra"}, "priorityClassName": ""}
+TOLERANT = {"tolerations": [{"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}]}
+UNPROBED = {"gpus": {"healthcheckPort": -1, "resources": {"limits": {"cpu": 1}}}}
+BARE = {"metrics": {"enabled": False}, "containers": UNPROBED}
+ADDED = {"containers": {"computeDomain": {"env": [{"name": "ADDITIONAL_NAMESPACES", "value": "ml, ops,ml"}]}}}
+DRIVERS: Mapping[str, Mapping[str, object]] = {
+    "GPUs and compute domains": DRIVER,
+    "GPUs": ALONE,
+    "compute domains": {"resources": {"gpus": {"enabled": False}}, "controller": {"affinity": None, **ADDED}},
+    "a pool's label and no priority": {**ALONE, "kubeletPlugin": LABELLED},
+    "a pool's taint": {**ALONE, "kubeletPlugin": TOLERANT},
+    "the operator's driver": {**ALONE, "nvidiaDriverRoot": "/run/nvidia/driver/"},
+    "GKE's driver": {**ALONE, "nvidiaDriverRoot": "/home/kubernetes/bin/nvidia", "kubeletPlugin": {"affinity": None}},
+    "gates": {**DRIVER, "featureGates": {"MPSSupport": True, "PassthroughSupport": True, "DynamicMIG": False}},
+    "an older API": {**ALONE, "resourceApiVersion": "resource.k8s.io/v1beta1"},
+    "names": {**DRIVER, "nameOverride": "nvidia-dra-driver-gpu", "fullnameOverride": "dra", "namespaceOverride": "x"},
+    "an account": {**ALONE, "serviceAccount": {"create": False, "name": "dra"}, "image": {"tag": "v1"}},
+    "secrets and paths": {
+        **DRIVER, "imagePullSecrets": [{"name": "a"}, {"name": "b"}], "altProcDevices": "/p", "nvidiaCDIHookPath": "/h",
+    },
+    "bare": {**ALONE, "kubeletPlugin": {**BARE, "podAnnotations": {"a": "b"}, "networkPolicy": {"enabled": True}}},
+}  # fmt: skip
 NONE: Mapping[str, object] = {}
 CASES = {
     **{
@@ -70,7 +94,14 @@ CASES = {
         for name, pool in OPERATED.items()
     },
     **{
-        f"{chart} {version}, no values": Case(chart, version, NONE) for chart in VERSIONS for version in VERSIONS[chart]
+        f"driver {version}, {name}": Case(DRA, version, values)
+        for version in VERSIONS[DRA]
+        for name, values in DRIVERS.items()
+    },
+    **{
+        f"{chart} {version}, no values": Case(chart, version, NONE)
+        for chart in (CHART, OPERATOR)
+        for version in VERSIONS[chart]
     },
 }
 
@@ -88,6 +119,7 @@ ALLOWED: dict[str, str] = {
     r"^Deployment gpu-operator .*\.env\[(DRIVER_MANAGER_IMAGE|VALIDATOR_IMAGE|WATCH_NAMESPACE)\]": (
         "read by the operator's own program, which the sandbox imitates without them"
     ),
+    r"^DaemonSet .*-kubelet-plugin .*\.args\[0\]$": "the real one masks a file of the host first, in shell",
     r"^ClusterPolicy .*\.(image|imagePullPolicy|repository|version)$": "images of operands, of which none is pulled",
     r"^ClusterPolicy cluster-policy \.metadata\.labels\.app\.kubernetes\.io/component$": "read by nobody",
     rf"^ClusterPolicy cluster-policy \.spec\.({_OPERANDS})\.": "operands that the sandbox's operator does not run",
@@ -112,18 +144,28 @@ for line in sys.stdin:
 
 
 def rendered(archive: bytes, case: Case) -> dict[str, Any]:
-    """Render a chart; objects by kind and name."""
-    asked = {
-        "archive": base64.b64encode(archive).decode(), "values": case.values, "name": case.release,
-        "namespace": NAMESPACE,
-    }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", RENDER], input=json.dumps(asked), capture_output=True, text=True, check=False
-    )
+    """Render a chart; objects by kind, name and namespace."""
+    done = _render(archive, case)
     assert done.returncode == 0, done.stderr
     texts = [text for path, text in json.loads(done.stdout).items() if not path.endswith("NOTES.txt")]
     found = [item for text in texts for item in yaml.safe_load_all(text) if item]
-    return {f"{item['kind']} {item['metadata']['name']}": item for item in found}
+    return {_title(item): item for item in found}
+
+
+def _title(item: Mapping[str, Any]) -> str:
+    """Name an object; a chart may make one of a name in several namespaces."""
+    place = item["metadata"].get("namespace", NAMESPACE)
+    return f"{item['kind']} {item['metadata']['name']}" + (f" in {place}" if place != NAMESPACE else "")
+
+
+def _render(archive: bytes, case: Case) -> subprocess.CompletedProcess[str]:
+    asked = {
+        "archive": base64.b64encode(archive).decode(), "values": case.values, "name": case.release,
+        "namespace": case.namespace,
+    }  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-c", RENDER], input=json.dumps(asked), capture_output=True, text=True, check=False
+    )
 
 
 def differences(real: Objects, own: Objects) -> list[str]:
@@ -161,14 +203,44 @@ def deciding(found: list[str]) -> list[str]:
     return [text for text in found if not any(re.search(pattern, text.partition(": ")[0]) for pattern in ALLOWED)]
 
 
+def real_chart(case: Case) -> bytes:
+    """Read the real archive of a case; skip the test where the switch names none."""
+    name = archive_name(case.version, case.chart)
+    if missing_charts(name):
+        pytest.skip(f"{SWITCH} names no directory with {name}")
+    return real_archive(case.chart, case.version)
+
+
 @pytest.mark.charts
-@pytest.mark.skipif(bool(MISSING), reason=f"{SWITCH} names no directory with {', '.join(MISSING)}")
 @pytest.mark.parametrize("name", CASES)
 def test_stand_in_when_rendered_then_as_the_real_chart_in_all_that_decides(name: str) -> None:
     case = CASES[name]
-    real = rendered(real_archive(case.chart, case.version), case)
+    real = rendered(real_chart(case), case)
     own = rendered(chart_archive(case.version, case.chart), case)
     assert deciding(differences(real, own)) == []
+
+
+TLS: Mapping[str, object] = {"enabled": True, "tls": {"mode": "secret"}}
+REFUSED = {
+    "no override": (Case(DRA, "0.4.1", NONE), "gpuResourcesEnabledOverride=true"),
+    "the default namespace": (Case(DRA, "0.4.1", ALONE, "default"), "allowDefaultNamespace=true"),
+    "a namespace in values": (Case(DRA, "0.4.1", {**ALONE, "namespace": "x"}), "Value 'namespace' set to x"),
+    "a toolkit": (Case(DRA, "0.4.1", {**ALONE, "nvidiaCtkPath": "/x"}), "nvidiaCtkPath is no longer supported"),
+    "a webhook without a certificate": (Case(DRA, "0.4.1", {**ALONE, "webhook": TLS}), "Secret name is required"),
+}
+
+
+def test_stand_in_of_the_dra_driver_when_refused_then_the_output_has_the_words_of_the_real_one() -> None:
+    archive = chart_archive("0.4.1", DRA)
+    accepted = {name for name, (case, words) in REFUSED.items() if words not in _render(archive, case).stderr}
+    assert accepted == set()
+
+
+@pytest.mark.charts
+@pytest.mark.parametrize("name", REFUSED)
+def test_real_chart_of_the_dra_driver_when_refused_then_with_these_words(name: str) -> None:
+    case, words = REFUSED[name]
+    assert words in _render(real_chart(case), case).stderr
 
 
 def test_differences_when_two_objects_differ_then_each_path_is_named() -> None:

@@ -98,6 +98,13 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False),
     Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", subresources=_STATUS),
     Kind("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+    Kind(
+        _ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False,
+        subresources=_STATUS,
+    ),
+    Kind(
+        _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+    ),
     Kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False),
     Kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False),
     Kind("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False),
@@ -122,8 +129,7 @@ CORE: dict[str, Kind] = {kind.plural: kind for kind in BUILT_IN}
 """Plural -> type; plurals of built-in types are unique."""
 
 NOT_EMULATED = frozenset({
-    ("", "podtemplates"), ("", "bindings"), (_ADMISSION, "validatingadmissionpolicies"),
-    (_ADMISSION, "validatingadmissionpolicybindings"), ("authentication.k8s.io", "tokenreviews"),
+    ("", "podtemplates"), ("", "bindings"), ("authentication.k8s.io", "tokenreviews"),
     ("authorization.k8s.io", "localsubjectaccessreviews"), ("events.k8s.io", "events"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"), ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
     ("networking.k8s.io", "ingressclasses"), ("networking.k8s.io", "ipaddresses"),
