@@ -18,10 +18,10 @@ from gpukube.engine.permissions.chart_roles import (
     PLUGIN_EVERYWHERE,
     PLUGIN_OURS,
 )
-from gpukube_sandbox.kube.repository import CHART, OPERATOR, chart_archive
+from gpukube_sandbox.kube.repository import CHART, OPERATOR, archive_name, chart_archive
 from tests.unit.cluster.builders import SLICED, desire, operated
-from tests.wire.cluster.real_charts import real_archive
-from tests.wire.cluster.test_stand_ins import MISSING, Case, rendered
+from tests.wire.cluster.real_charts import missing_charts, real_archive
+from tests.wire.cluster.test_stand_ins import Case, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,7 +63,8 @@ def held(rules: Iterable[RoleRule]) -> set[Right]:
 @pytest.mark.parametrize("name", CASES)
 def test_roles_when_a_chart_is_rendered_then_the_printed_policies_hold_what_it_hands_out(name: str) -> None:
     case, everywhere, ours = CASES[name]
-    archive = chart_archive(case.version, case.chart) if MISSING else real_archive(case.chart, case.version)
+    is_missing = missing_charts(archive_name(case.version, case.chart))
+    archive = chart_archive(case.version, case.chart) if is_missing else real_archive(case.chart, case.version)
     objects = rendered(archive, case).values()
     assert set(rights(one for one in objects if one["kind"] == "ClusterRole")) == held(everywhere)
     assert set(rights(one for one in objects if one["kind"] == "Role")) == held(ours)
