@@ -1,10 +1,11 @@
-"""Finds other programs that register nvidia.com/* in a cluster, and whether they could run on gpukube's nodes.
+"""Finds other programs that advertise GPUs in a cluster, and whether they could run on gpukube's nodes.
 
 In scope: recognizing foreign advertisers in a snapshot, as a table, and the findings that follow. Out of scope: I/O,
 and who should advertise (core.owners).
 
 With two plugins on one node, the kubelet keeps the last registration of a resource name, and removing either plugin
-leaves 0 until the other restarts (NVIDIA/k8s-device-plugin#255, #455).
+leaves 0 until the other restarts (NVIDIA/k8s-device-plugin#255, #455). A plugin and the DRA driver do not know of each
+other: both give away the same GPU (docs: eks/device-management-nvidia-dra-device-plugin).
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.components import is_plugin_image
+from gpukube.cluster.state.dra_drivers import chart_of, is_operated, publishes_gpus
 from gpukube.cluster.state.reach import FEATURE_LABELS, coming_place, may_appear
 from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.core.owners import ADVERTISER_LABEL, OPERANDS_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding
+from gpukube.gpu.claims import DRIVER
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
@@ -30,8 +34,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 _PLUGIN_CHART: Final = "nvidia-device-plugin"
-_DRA_CHARTS: Final = ("dra-driver-nvidia-gpu-", "nvidia-dra-driver-gpu-")
-_DRA_DRIVER: Final = "gpu.nvidia.com"
 _OPERATOR_DAEMONSET: Final = "nvidia-device-plugin-daemonset"
 _NOT_PLUGINS: Final = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 _DEPLOYS_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"
@@ -41,23 +43,31 @@ _TWO_PLUGINS: Final = (
     "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count drops to 0 "
     "when either restarts"
 )
+_PLUGIN_AND_DRIVER: Final = "a device plugin and the DRA driver would give the same GPU to two pods"
+_TWO_DRIVERS: Final = (
+    "a cluster has one DRA driver for GPUs: its DeviceClasses belong to one release, and on a node two drivers delete "
+    "each other's ResourceSlices"
+)
 _EKSCTL: Final = " (eksctl reinstalls it unless --install-nvidia-plugin=false is set)"
 """Note on the static manifest where eksctl applies it; AKS's guide uses another namespace."""
+_DRA_KIND: Final = "dra-driver"
+_LET_DRA: Final = "let it publish these GPUs: write devicePlugin.owner: none for these pools"
 _OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
 """Domains of labels that a foreign NFD or GPU Operator may set on a node that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignAdvertiser:
-    """A program outside gpukube's releases that registers nvidia.com/*.
+    """A program outside gpukube's releases that advertises GPUs, as nvidia.com/* or in ResourceSlices.
 
     Attributes:
         name, namespace: Of the object; namespace is "" for what belongs to nodes or to the cluster.
         kind: Its kind in one word: plugin-release, gpu-operator, ..., or a cloud's own word.
         form: "DaemonSet", "service on the node", "DRA driver", ...
         evidence: What identified it.
-        consequence: What would happen next to gpukube's plugin.
+        consequence: What would happen next to gpukube's device plugin.
         fixes: Two ways to end up with one advertiser.
+        beside_dra: The second way where gpukube's advertiser is the DRA driver; "" if it is the same.
         lands_on: Names of the given pools whose nodes it could run on.
         is_clouds_own: Whether a cloud installs it on its own nodes.
     """
@@ -71,11 +81,19 @@ class ForeignAdvertiser:
     fixes: tuple[str, str]
     lands_on: tuple[str, ...]
     is_clouds_own: bool = False
+    beside_dra: str = ""
 
     @property
     def title(self) -> str:
         """Human-readable name."""
         return f"{self.form} {self.namespace}/{self.name}" if self.namespace else f"{self.form} {self.name}"
+
+    def explain(self, pool: Desired) -> tuple[str, str]:
+        """Return the consequence for a pool, and the fix."""
+        if pool.ownership.advertiser != "dra":
+            return self.consequence, "; or ".join(self.fixes)
+        consequence = _TWO_DRIVERS if self.kind == _DRA_KIND else _PLUGIN_AND_DRIVER
+        return consequence, f"{self.fixes[0]}; or {self.beside_dra or self.fixes[1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,7 @@ class _Row:
     keep: str
     remove: str
     is_clouds_own: bool = False
+    beside_dra: str = ""
 
 
 def _plugin_release(daemonset: WorkloadView) -> str:
@@ -121,6 +140,8 @@ _OPERATOR_ROW: Final = _Row(
     _operator,
     keep="let the operator advertise: write devicePlugin.owner: none for these pools",
     remove='exclude these pools: add the label nvidia.com/gpu.deploy.device-plugin: "false" to these pools',
+    # The operator rewrites its label of the device plugin on nodes that NFD has not seen; this one it leaves alone.
+    beside_dra=f'exclude these pools: add the label {OPERANDS_LABEL}: "false" to these pools',
 )
 _OTHER_ROWS: Final[tuple[_Row, ...]] = (
     _Row(
@@ -128,6 +149,7 @@ _OTHER_ROWS: Final[tuple[_Row, ...]] = (
         _plugin_release,
         keep="let it advertise: write devicePlugin.owner: none for these pools",
         remove="take it over: --adopt-release; or remove it: helm uninstall {instance} --namespace {namespace}",
+        beside_dra="remove it: helm uninstall {instance} --namespace {namespace}",
     ),
     _Row(
         "static-manifest",
@@ -190,12 +212,13 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
             "foreign-advertiser",
             by_name[name].target.where,
             f"{item.title} could advertise GPUs on these nodes too ({item.evidence})",
-            why=item.consequence,
-            fix=f"{item.fixes[0]}; or {item.fixes[1]}",
+            why=consequence,
+            fix=fix,
         )
         for item in found
         for name in item.lands_on
         if name in by_name
+        for consequence, fix in (item.explain(by_name[name]),)
     ]
 
 
@@ -263,9 +286,10 @@ def _daemonset(daemonset: WorkloadView, pools: Sequence[Desired]) -> list[Foreig
             tuple(
                 _name(pool)
                 for pool in (_without_served(pools) if row.is_clouds_own else list(pools))
-                if _could_run(daemonset, pool)
+                if _could_run(daemonset, pool) and not (row is _OPERATOR_ROW and _is_opted_out(pool))
             ),
             row.is_clouds_own,
+            row.beside_dra.format(**words),
         )
     ]
 
@@ -284,6 +308,11 @@ def _is_companion(daemonset: WorkloadView) -> bool:
     return daemonset.name.endswith(_NOT_PLUGINS) or (
         bool(first_words) and all(word.rsplit("/")[-1] in _NOT_PLUGINS for word in first_words)
     )
+
+
+def _is_opted_out(pool: Desired) -> bool:
+    """Return whether a label excludes a pool from all operands of a GPU Operator."""
+    return pool.labels.get(OPERANDS_LABEL) == "false"
 
 
 def _without_served(pools: Sequence[Desired]) -> list[Desired]:
@@ -317,7 +346,12 @@ def _cluster_policies(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignA
             f"ClusterPolicy {name} exists; its device plugin starts with the first GPU node",
             _TWO_PLUGINS,
             (_OPERATOR_ROW.keep, _remove(_OPERATOR_ROW, pools)),
-            tuple(_name(pool) for pool in pools if pool.labels.get(_DEPLOYS_PLUGIN, "true") == "true"),
+            tuple(
+                _name(pool)
+                for pool in pools
+                if pool.labels.get(_DEPLOYS_PLUGIN, "true") == "true" and not _is_opted_out(pool)
+            ),
+            beside_dra=_OPERATOR_ROW.beside_dra,
         )
         for name in seen.cluster_policies
         if name not in own
@@ -366,35 +400,58 @@ def _is_of(node: NodeView, pool: Desired) -> bool:
 
 
 def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
-    drivers = [
-        item
-        for item in seen.daemonsets
-        if item.labels.get("helm.sh/chart", "").startswith(_DRA_CHARTS) and not is_ours(item, seen)
-    ]
-    sliced = seen.sliced_by(_DRA_DRIVER)
-    if _DRA_DRIVER not in seen.device_classes and not sliced:
-        return []
-    on_nodes = [node for node in seen.nodes if node.name in sliced]
-    lands = [
-        _name(pool)
-        for pool in pools
-        if any(_could_run(driver, pool) for driver in drivers)
-        or (pool.ownership.advertiser != "dra" and any(_is_of(node, pool) for node in on_nodes))
-    ]
-    evidence = f"ResourceSlices of {len(sliced)} nodes" if sliced else f"DeviceClass {_DRA_DRIVER}"
-    first = drivers[0] if drivers else None
-    return [
-        ForeignAdvertiser(
-            first.name if first else _DRA_DRIVER,
-            first.namespace if first else "",
-            "dra-driver",
-            "DaemonSet" if first else "DRA driver",
-            evidence,
-            "it and gpukube's release would allocate the same GPU to two pods",
-            (
-                "let DRA allocate these GPUs: write devicePlugin.owner: none for these pools",
-                "turn its GPUs off: helm upgrade of dra-driver-nvidia-gpu with resources.gpus.enabled=false",
-            ),
-            tuple(lands),
+    """Report DRA drivers that publish GPUs; those that serve only ComputeDomains advertise none."""
+    drivers = [item for item in seen.daemonsets if publishes_gpus(item) and not is_ours(item, seen)]
+    # Nodes of gpukube's DRA pools have slices of its own release, or of one that was just removed.
+    others = [node for node in seen.nodes if node.labels.get(ADVERTISER_LABEL) != DRA_DRIVER.advertiser]
+    theirs = [node for node in others if node.name in seen.sliced_by(DRIVER)]
+    found = [_dra_daemonset(item, theirs, pools) for item in drivers]
+    hidden = [node for node in theirs if not any(_runs_on(item, node) for item in drivers)]
+    if hidden:
+        plugin_pools = [pool for pool in pools if pool.ownership.advertiser != "dra"]
+        found.append(
+            ForeignAdvertiser(
+                DRIVER,
+                "",
+                _DRA_KIND,
+                "DRA driver",
+                f"ResourceSlices of {hidden[0].name}" + (f" and {len(hidden) - 1} more nodes" if hidden[1:] else ""),
+                _PLUGIN_AND_DRIVER,
+                (_LET_DRA, "turn it off where its cloud, or who created these nodes, turned it on"),
+                tuple(_name(pool) for pool in plugin_pools if any(_is_of(node, pool) for node in hidden)),
+            )
         )
-    ]
+    return found
+
+
+def _dra_daemonset(driver: WorkloadView, sliced: Sequence[NodeView], pools: Sequence[Desired]) -> ForeignAdvertiser:
+    chart, version = chart_of(driver)
+    place = f"--namespace {driver.namespace}"
+    release = driver.labels.get("app.kubernetes.io/instance", driver.name)
+    origin = f"of chart {chart} {version}" if chart else "of a GPUCluster" if is_operated(driver) else ""
+    removal = (
+        f"remove it: helm uninstall {release} {place}"
+        if chart
+        else "remove it (helm list --all-namespaces shows its release)"
+    )
+    without_gpus = (
+        f"turn its GPUs off: helm upgrade {release} {chart} --repo {GPU_OPERATOR.repository} --version {version} "
+        f"{place} --reuse-values --set resources.gpus.enabled=false"
+    )
+    published = sum(_runs_on(driver, node) for node in sliced)
+    return ForeignAdvertiser(
+        driver.name,
+        driver.namespace,
+        _DRA_KIND,
+        "DaemonSet",
+        " ".join(filter(None, ("container gpus", origin))) + f", ResourceSlices of {published} nodes",
+        _PLUGIN_AND_DRIVER,
+        (_LET_DRA, without_gpus if chart else removal),
+        # Its DeviceClasses are in the way of gpukube's, wherever its pods run.
+        tuple(_name(pool) for pool in pools if pool.ownership.advertiser == "dra" or _could_run(driver, pool)),
+        beside_dra=removal,
+    )
+
+
+def _runs_on(driver: WorkloadView, node: NodeView) -> bool:
+    return not daemon_misfits(driver.placement, node.labels, node.taints, name=node.name)

@@ -9,6 +9,7 @@ import pytest
 
 from gpukube.cluster.kube.slices import SliceView
 from gpukube.cluster.kube.views import placement_of
+from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
@@ -260,31 +261,137 @@ def test_find_when_bottlerocket_has_no_gpus_then_nothing() -> None:
     assert find_advertisers(Snapshot(nodes=(node,)), [POOL]) == ()
 
 
-DRA = daemonset(
-    "dra-driver-nvidia-gpu-kubelet-plugin",
-    "dra",
-    labels={"helm.sh/chart": "dra-driver-nvidia-gpu-0.4.1"},
-    placement=GPU_TOLERATED,
+# NVIDIA's DRA driver
+
+DRA_IMAGE = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1"
+GPUS = (container(DRA_IMAGE, "bash", name="gpus"),)
+DOMAINS = (container(DRA_IMAGE, "bash", name="compute-domains"),)
+DRA_POOL = desire(plugin_owner="dra", pool="claimed")
+THERE = DRA_POOL.target.where.source
+
+
+def dra_release(chart: str = "dra-driver-nvidia-gpu-0.4.1", **changes: object) -> WorkloadView:
+    """Make the DaemonSet of somebody's release of the DRA driver."""
+    made = daemonset(
+        "dra-driver-nvidia-gpu-kubelet-plugin",
+        "dra",
+        labels={"helm.sh/chart": chart, "app.kubernetes.io/instance": "mydra"},
+        placement=GPU_TOLERATED,
+        containers=GPUS,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+GPU_CLUSTER = daemonset(
+    "nvidia-dra-driver-kubelet-plugin",
+    "gpu-operator",
+    labels={"app": "nvidia-dra-driver-kubelet-plugin"},
+    placement=replace(GPU_TOLERATED, node_selector={"nvidia.com/gpu.deploy.dra-driver": "true"}),
+    containers=(container("mirror/dra:1", "bash", name="gpus"),),
 )
+UPGRADE = (
+    "turn its GPUs off: helm upgrade mydra {chart} --repo https://helm.ngc.nvidia.com/nvidia --version {version} "
+    "--namespace dra --reuse-values --set resources.gpus.enabled=false"
+)
+BY_HELM = "remove it (helm list --all-namespaces shows its release)"
+DRIVERS: dict[str, tuple[WorkloadView, str, str]] = {
+    "the chart": (
+        dra_release(),
+        UPGRADE.format(chart="dra-driver-nvidia-gpu", version="0.4.1"),
+        "remove it: helm uninstall mydra --namespace dra",
+    ),
+    "the chart under its former name": (
+        dra_release("nvidia-dra-driver-gpu-25.12.0"),
+        UPGRADE.format(chart="nvidia-dra-driver-gpu", version="25.12.0"),
+        "remove it: helm uninstall mydra --namespace dra",
+    ),
+    "a GPUCluster": (GPU_CLUSTER, BY_HELM, BY_HELM),
+}
 
 
-def test_find_when_the_dra_driver_hands_out_gpus_then_refused() -> None:
-    (found,) = find_advertisers(Snapshot(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), [POOL])
-    assert (found.kind, found.name, found.lands_on) == ("dra-driver", DRA.name, (HERE,))
+@pytest.mark.parametrize("case", DRIVERS)
+def test_find_when_another_dra_driver_publishes_gpus_then_each_pool_gets_its_fix(case: str) -> None:
+    driver, beside_a_plugin, beside_a_driver = DRIVERS[case]
+    found = find_advertisers(Snapshot(daemonsets=(driver,)), [POOL, DRA_POOL])
+    assert [(item.kind, item.name, set(item.lands_on)) for item in found] == [
+        ("dra-driver", driver.name, {HERE, THERE})
+    ]
+    of_plugin, of_driver = check_advertisers(found, [POOL, DRA_POOL])
+    assert (of_plugin.where.source, of_driver.where.source) == (HERE, THERE)
+    assert of_plugin.fix.endswith(f"; or {beside_a_plugin}")
+    assert of_driver.fix.endswith(f"; or {beside_a_driver}")
+    assert of_plugin.why == "a device plugin and the DRA driver would give the same GPU to two pods"
+    assert "one DRA driver for GPUs" in of_driver.why
+
+
+@pytest.mark.parametrize("name", ["dra-driver-nvidia-gpu-0.4.1", "nvidia-dra-driver-gpu-25.8.1"])
+def test_find_when_a_dra_driver_serves_only_compute_domains_then_it_advertises_nothing(name: str) -> None:
+    driver = dra_release(name, containers=DOMAINS)
+    seen = Snapshot(daemonsets=(driver,), device_classes=("compute-domain-daemon.nvidia.com", "gpu.nvidia.com"))
+    assert find_advertisers(seen, [POOL, DRA_POOL]) == ()
+
+
+def test_find_when_the_dra_driver_is_ours_then_it_is_not_foreign() -> None:
+    marks = {"helm.sh/chart": "dra-driver-nvidia-gpu-0.4.1", "app.kubernetes.io/instance": DRA_DRIVER.name}
+    ours = dra_release(namespace=NAMESPACE, labels=marks)
+    there = SliceView("s", "gpu.nvidia.com", "node-1", "node-1")
+    seen = Snapshot(nodes=(node_of(DRA_POOL),), daemonsets=(ours,), slices=(there,))
+    assert find_advertisers(seen, [DRA_POOL]) == ()
+    # A surge to a plugin: the pool's old nodes still have the slices of gpukube's release.
+    leaving = replace(POOL, target=DRA_POOL.target)
+    assert find_advertisers(seen, [leaving]) == ()
+
+
+def test_find_when_another_dra_driver_runs_elsewhere_then_only_its_classes_are_in_the_way() -> None:
+    elsewhere = dra_release(placement=replace(GPU_TOLERATED, node_selector={"team": "other"}))
+    (found,) = find_advertisers(Snapshot(daemonsets=(elsewhere,)), [POOL, DRA_POOL])
+    assert found.lands_on == (THERE,)
 
 
 def test_find_when_slices_exist_for_our_nodes_then_refused() -> None:
     seen = Snapshot(nodes=(node_of(POOL),), slices=(SliceView("s", "gpu.nvidia.com", "node-1", "node-1"),))
-    assert find_advertisers(seen, [POOL])[0].lands_on == (HERE,)
+    (found,) = find_advertisers(seen, [POOL])
+    assert (found.lands_on, found.evidence) == ((HERE,), "ResourceSlices of node-1")
 
 
-def test_find_when_only_its_device_class_is_left_then_not_refused() -> None:
-    assert [i.lands_on for i in find_advertisers(Snapshot(device_classes=("gpu.nvidia.com",)), [POOL])] == [()]
+def test_find_when_the_pool_is_left_to_others_then_their_dra_driver_is_welcome() -> None:
+    pool = replace(POOL, ownership=Ownership("cloud", "none", "", {}, "test"))
+    seen = Snapshot(
+        nodes=(node_of(pool),), daemonsets=(dra_release(),), slices=(SliceView("s", "gpu.nvidia.com", "node-1", "x"),)
+    )
+    assert [item.lands_on for item in find_advertisers(seen, [pool])] == [()]
 
 
-@pytest.mark.parametrize("classes", [(), ("compute-domain.nvidia.com",)])
-def test_find_when_dra_does_not_hand_out_gpus_then_nothing(classes: tuple[str, ...]) -> None:
-    assert find_advertisers(Snapshot(daemonsets=(DRA,), device_classes=classes), [POOL]) == ()
+def test_find_when_only_its_device_class_is_left_then_nothing_advertises() -> None:
+    assert find_advertisers(Snapshot(device_classes=("gpu.nvidia.com",)), [POOL]) == ()
+
+
+@pytest.mark.parametrize(
+    ("case", "way_out"),
+    [
+        ("another release of the chart", "remove it: helm uninstall nvdp --namespace nvidia-device-plugin"),
+        ("gpu operator", 'add the label nvidia.com/gpu.deploy.operands: "false" to these pools'),
+        ("static manifest, eksctl, guide of AKS", "kubectl delete daemonset nvidia-device-plugin-daemonset"),
+    ],
+)
+def test_check_when_a_plugin_could_run_beside_our_dra_driver_then_the_gpu_would_be_given_twice(
+    case: str, way_out: str
+) -> None:
+    found = find_advertisers(Snapshot(daemonsets=(FOREIGN[case][0],)), [DRA_POOL])
+    (diagnostic,) = check_advertisers(found, [DRA_POOL])
+    assert diagnostic.why == "a device plugin and the DRA driver would give the same GPU to two pods"
+    assert way_out in diagnostic.fix
+    assert "--adopt-release" not in diagnostic.fix
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [Snapshot(daemonsets=(OPERATOR,)), Snapshot(cluster_policies=("cluster-policy",))],
+    ids=["operand", "policy"],
+)
+def test_find_when_a_label_excludes_the_operator_then_it_does_not_land(seen: Snapshot) -> None:
+    pool = replace(DRA_POOL, labels={**DRA_POOL.labels, "nvidia.com/gpu.deploy.operands": "false"})
+    assert [item.lands_on for item in find_advertisers(seen, [pool])] == [()]
 
 
 # The GPU Operator, ours and others'

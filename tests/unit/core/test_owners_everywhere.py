@@ -26,7 +26,7 @@ from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import load_provider
 from tests.builders import make_target
 from tests.unit.cluster.builders import desire, installed, operated, operating
-from tests.unit.cluster.test_advertisers import DRA, GKE, OPERATOR, OWN_BUILD, STATIC, chart_release
+from tests.unit.cluster.test_advertisers import GKE, OPERATOR, OWN_BUILD, STATIC, chart_release, dra_release
 from tests.unit.gpukube_eks.samples import eks_target
 from tests.unit.gpukube_gke.targets import gke_target
 
@@ -73,8 +73,8 @@ PRESENT: dict[str, tuple[Snapshot, str]] = {
     "our operator": (operating([operated(pool="other", sharing=SHARINGS["mig single"])]), OWNED),
     "another release of the chart": (Snapshot(daemonsets=(chart_release(),)), "everywhere"),
     "a static manifest": (Snapshot(daemonsets=(STATIC,)), "everywhere"),
-    "another operator": (Snapshot(daemonsets=(OPERATOR,)), "everywhere"),
-    "another operator without nodes yet": (Snapshot(cluster_policies=("cluster-policy",)), "everywhere"),
+    "another operator": (Snapshot(daemonsets=(OPERATOR,)), "operator"),
+    "another operator without nodes yet": (Snapshot(cluster_policies=("cluster-policy",)), "operator"),
     "somebody's own build": (Snapshot(daemonsets=(OWN_BUILD,)), "everywhere"),
     "gke's plugin": (Snapshot(daemonsets=(GKE,)), "gke"),
     "bottlerocket's plugin on the pool's nodes": (
@@ -85,7 +85,7 @@ PRESENT: dict[str, tuple[Snapshot, str]] = {
         Snapshot(nodes=(node("node-1", conditions={"Ready": "True", "UnhealthyNvidiaDevicePlugin": "False"}),)),
         "aks",
     ),
-    "the driver of dra": (Snapshot(daemonsets=(DRA,), device_classes=("gpu.nvidia.com",)), "everywhere"),
+    "the driver of dra": (Snapshot(daemonsets=(dra_release(),), device_classes=("gpu.nvidia.com",)), "everywhere"),
 }
 """What is there, and on whose nodes it runs besides ours."""
 
@@ -128,7 +128,8 @@ def advertisers(desired: Desired, seen: Snapshot, strangers: str, release: str) 
     if operator and desired.labels.get("nvidia.com/gpu.deploy.operands") != "false":
         yield "operator"  # it goes to every NVIDIA node that is not labeled so
     on_nodes = strangers in ("bottlerocket", "aks") and not runs_by_itself(desired)
-    if strangers == "everywhere" or on_nodes:
+    by_label = strangers == "operator" and desired.labels.get("nvidia.com/gpu.deploy.operands") != "false"
+    if strangers == "everywhere" or on_nodes or by_label:
         yield "stranger"
 
 
