@@ -101,6 +101,8 @@ POOLS: Final[dict[str, tuple[str, str]]] = {
     "shares-add": ("GPK316", "A pod that requests 2 may get two shares of one GPU."),
     "sharing-isolation": ("GPK322", "Pods that share a GPU by time-slicing or MPS are not isolated from each other."),
     "costly": ("GPK317", "Expensive machines always run."),
+    "dra-kubernetes": ("GPK327", "The Kubernetes version is too old for NVIDIA's DRA driver."),
+    "dra-maturity": ("GPK328", "NVIDIA's DRA driver publishes the GPUs, and NVIDIA's pages differ about its maturity."),
     "nvlink-domain": ("GPK326", "The NVLink between nodes of GB200 and GB300 machines is not set up."),
     "chart-not-ours": (
         "GPK309",

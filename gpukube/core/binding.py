@@ -171,6 +171,22 @@ def adjust_taints(change: Change, row: UpdateRow) -> UpdateRow:
     return row
 
 
+def claims_move(change: Change, row: UpdateRow) -> UpdateRow | None:
+    """Return the row of a change of the advertiser from or to the DRA driver, which renews the nodes; else None.
+
+    The two count devices without each other: with running pods on the nodes, a new pod would get a GPU that is in use
+    (docs: eks/device-management-nvidia-dra-device-plugin).
+    """
+    if "dra" not in (change.old, change.new):
+        return None
+    sentence = (
+        "the DRA driver and a device plugin do not know each other's pods and would allocate a GPU twice, so the nodes "
+        "are new; if somebody changed the label of this pool by hand, change it back there"
+    )
+    source = "docs: eks/device-management-nvidia-dra-device-plugin"
+    return replace(row, kind="replace", sentence=sentence, call="", source=source)
+
+
 def unknown_word(live: object, row: UpdateRow) -> UpdateRow:
     """Refuse to change a live value that gpukube does not know: the consequences are unknown."""
     sentence = f'the live value "{live}" is unknown to this version of gpukube: change it with the cloud\'s own tool'

@@ -335,14 +335,14 @@ class Driver(SpecModel):
 
 
 class DevicePlugin(SpecModel):
-    """Who advertises nvidia.com/* on the nodes."""
+    """Who advertises nvidia.com/* on the nodes, or publishes their GPUs for claims."""
 
     owner: Literal["auto", "helm", "operator", "cloud", "dra", "none"] = Field(
         default="auto",
         description=(
             "auto chooses by cloud, image, and sharing; helm: gpukube's release of the device-plugin chart; operator: "
-            "its release of the GPU Operator; cloud: the cloud's own plugin; none: you run your own; dra "
-            "is not supported yet (GPK304)."
+            "its release of the GPU Operator; cloud: the cloud's own plugin; dra: gpukube's release of NVIDIA's DRA "
+            "driver, and pods claim GPUs; none: you run your own."
         ),
     )
     version: Text | None = Field(

@@ -178,7 +178,8 @@ def _bottlerocket_labels(view: CloudView, pool: Observed) -> Fault | None:
 )
 def _accelerator_label(view: CloudView, pool: Observed) -> Fault | None:
     machine = live_machine("eks", pool)
-    if machine is None or MOST not in pool.fields or pool.labels.get(ACCELERATOR_LABEL):
+    claimed = pool.labels.get(ADVERTISER_LABEL) == "dra"  # without nvidia.com/gpu the label makes nodes unready
+    if machine is None or claimed or MOST not in pool.fields or pool.labels.get(ACCELERATOR_LABEL):
         return None
     label = f"{ACCELERATOR_LABEL}={accelerator_name(machine)}"
     return fault(

@@ -40,11 +40,14 @@ if TYPE_CHECKING:
 _AL2023: Final = "docs: eks/ml-eks-optimized-ami: driver and container toolkit, no device plugin"
 _BOTTLEROCKET: Final = "docs: eks/ml-eks-optimized-ami: driver, device plugin and MIG manager"
 _FIELDS: Final = ("nodegroup.amiType",)
+_RACK_SCALE: Final = "p6e-"
+"""Instance types whose NVLink connects nodes (docs: eks/ml-eks-nvidia-ultraserver)."""
 _DRA_VALUES: Final = {"nvidiaDriverRoot": "/"}
 """docs: eks/ml-eks-optimized-ami: the driver is part of the image."""
 
 
 def _al2023(target: Target) -> NodeStack:
+    rack = target.machine.name.startswith(_RACK_SCALE)
     return NodeStack(
         driver="cloud",
         advertiser="none",
@@ -53,6 +56,8 @@ def _al2023(target: Target) -> NodeStack:
         image="EKS AL2023",
         no_driver="there is no driver container for Amazon Linux",
         fields=_FIELDS,
+        no_dra="AWS documents the device plugin for their GPUs, and DRA for NVLink only" if rack else "",
+        with_dra="choose another instance type",
         dra_values=_DRA_VALUES,
     )
 

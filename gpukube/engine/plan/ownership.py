@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.core.advice import advise
 from gpukube.core.autoscaler_template import check_template
+from gpukube.core.claims import check_claims
 from gpukube.core.owners import (
     ADVERTISER_LABEL,
     ReleaseChoice,
@@ -200,7 +201,7 @@ def explain_owners(specs: Sequence[LoadedSpec], pool: str, *, operator_live: Seq
 
 
 def _check(target: Target, provider: Provider) -> list[Finding]:
-    problems = provider.check(target)
+    problems = [*provider.check(target), *check_claims(target)]
     wrong = {problem.where for problem in _errors(problems)}  # a cloud's rule for the same place is more specific
     found = check_fidelity(target, abilities_for(target, provider))
     return problems + [one for one in found if one.where not in wrong]

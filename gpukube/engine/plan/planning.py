@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.core.claims import check_claims_cluster
 from gpukube.core.marks import has_lost_marks
 from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal
@@ -190,9 +191,13 @@ def forms(
 
 
 def _unsupported(outside: ClusterPlan, desired: Sequence[Desired]) -> list[Finding]:
-    """Check the cluster's version if the operator serves a pool."""
+    """Check the cluster's version if the operator or the DRA driver serves a pool."""
+    if outside.facts is None:
+        return []
+    version = outside.facts.kubernetes_version
     operated = any(GPU_OPERATOR.serves(expected.ownership) for expected in desired)
-    return check_kubernetes(outside.cluster, outside.facts.kubernetes_version) if operated and outside.facts else []
+    found = check_kubernetes(outside.cluster, version) if operated else []
+    return [*found, *check_claims_cluster(outside.cluster, version, desired)]
 
 
 def _undeclared(prepared: Prepared, desired: Sequence[Desired], live: Sequence[Observed]) -> tuple[Observed, ...]:

@@ -334,8 +334,9 @@ _OWNER_ROWS: Final = (
     ),
     _OwnerRow(
         None, "dra", with_replicas=True,
-        why="the DRA driver advertises no replicas",
-        fix="write devicePlugin.owner: auto, or remove {sharing}",
+        why="the DRA driver advertises no replicas: pods that name one ResourceClaim share its GPU",
+        fix="remove {sharing}, and let the pods name one ResourceClaim in resourceClaimName; or write "
+        "devicePlugin.owner: auto",
     ),
 )  # fmt: skip
 

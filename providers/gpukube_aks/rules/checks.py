@@ -186,7 +186,16 @@ def _autoscaling(target: Target) -> Iterator[Finding]:
     if not target.nodes.autoscaled or target.nodes.minimum > 0:
         return
     where, cut, slicing = target.locator.at("nodes.autoscaling.min"), target.sharing.mig, target.sharing.slicing
-    if cut is not None and cut.strategy == "mixed":
+    if target.plugin_owner == "dra":
+        yield Finding(
+            "aks-dra-from-zero",
+            where,
+            "nodes.autoscaling.min is 0 with devicePlugin.owner: dra: the pool would never scale up from zero",
+            fix="write min: 1 or more, or devicePlugin.owner: auto",
+            why="at zero nodes the autoscaler knows no ResourceSlices, so pods with claims do not trigger it "
+            "(kubernetes/autoscaler, cloudprovider/azure)",
+        )
+    elif cut is not None and cut.strategy == "mixed":
         yield Finding(
             "aks-mixed-from-zero",
             where,
@@ -221,8 +230,10 @@ def _unready(target: Target) -> Iterator[Finding]:
         return
     cut, slicing = target.sharing.mig, target.sharing.slicing
     mixed, renamed = cut is not None and cut.strategy == "mixed", slicing is not None and slicing.rename
-    if mixed or renamed:
-        other = " and ".join(["strategy: single"] * mixed + ["renameByDefault: false"] * renamed)
+    claimed = target.plugin_owner == "dra"
+    if mixed or renamed or claimed:
+        ways = ["strategy: single"] * mixed + ["renameByDefault: false"] * renamed
+        other = "devicePlugin.owner: auto" if claimed else " and ".join(ways)
         yield Finding(
             "aks-autoscaler-unready",
             target.locator.at("nodes.autoscaling"),
@@ -312,6 +323,33 @@ def _managed(target: Target) -> Iterator[Finding]:
     )
 
 
+def _claims(target: Target) -> Iterator[Finding]:
+    """Report pools of the DRA driver for which no source confirms that it works."""
+    if target.plugin_owner != "dra":
+        return
+    if target.sharing.mig is not None and not cut_by_operator(target):
+        yield Finding(
+            "aks-dra-mig",
+            target.locator.at("sharing.mig"),
+            "whether NVIDIA's DRA driver publishes the MIG instances of gpuInstanceProfile is unconfirmed",
+            fix="check the first node with gpukube pool verify, or write driver.owner: operator, whose MIG manager is "
+            "documented",
+            why="AKS makes them when a node boots, before the driver starts (Azure/AgentBaker mig-partition.sh); its "
+            "blog uses the GPU Operator (Azure/AKS blog 2026-03-03)",
+            severity="warning",
+        )
+    if target.machine.name.endswith("_A10_v5"):
+        yield Finding(
+            "aks-dra-vgpu",
+            target.locator.at("devicePlugin.owner"),
+            f"{target.machine.name} has a GRID driver that is older than NVIDIA's DRA driver requires",
+            fix="check the first node with gpukube pool verify, or write devicePlugin.owner: auto",
+            why="AKS installs driver 550, and NVIDIA requires 565 for GPUs; AKS's blog runs it there without "
+            "ComputeDomains (Azure/AKS blog 2026-03-06)",
+            severity="warning",
+        )
+
+
 _CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     _name,
     _nodes,
@@ -333,6 +371,7 @@ _CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     check_tags,
     _driver,
     _managed,
+    _claims,
     check_fabric,
     check_placement,
     check_local_storage,

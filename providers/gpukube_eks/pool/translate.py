@@ -63,8 +63,10 @@ _AUTOSCALER_NAMES: Final[Mapping[str, str]] = {
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
     """Translate a checked target; the creation sets gpukube's labels, and fails if the group already exists."""
+    # To the autoscaler, a node with this label and without nvidia.com/gpu is not ready (gpu_processor.go).
+    accelerator = {} if target.plugin_owner == "dra" else {ACCELERATOR_LABEL: accelerator_name(target.machine)}
     labels = {
-        ACCELERATOR_LABEL: accelerator_name(target.machine),
+        **accelerator,
         **target.labels,
         **ownership.labels,
         OWNER_LABEL: target.owner,
@@ -168,7 +170,12 @@ def accelerator_name(machine: Machine) -> str:
 
 
 def resource_tags(target: Target, promise: Promise) -> dict[str, str]:
-    """Return tags for devices that the autoscaler cannot derive from the instance type; it counts a fraction as 0."""
+    """Return tags for devices that the autoscaler cannot derive from the instance type; it counts a fraction as 0.
+
+    No tag describes devices of the DRA driver.
+    """
+    if target.plugin_owner == "dra":
+        return {}
     known = {_GPU: 0 if target.machine.is_fractional else target.machine.devices}
     return {
         f"{RESOURCE_TAG}{name}": str(count)

@@ -260,8 +260,9 @@ def _driver(target: Target) -> Iterator[Finding]:
         yield Finding(
             "gke-driverless",
             where,
-            "driver.owner is cloud, but devicePlugin.owner none excludes the plugin that finishes the installation",
-            fix="write driver.owner: none and install the driver, or remove devicePlugin.owner: none",
+            f"driver.owner is cloud, but devicePlugin.owner {target.plugin_owner} excludes the plugin that finishes "
+            "the installation",
+            fix=f"write driver.owner: none and install the driver, or remove devicePlugin.owner: {target.plugin_owner}",
             why="the managed installation is an init container of GKE's plugin (NVIDIA/aicr#2047)",
         )
     elif target.driver_owner == "none" or runs_own_plugin(target):
@@ -269,7 +270,8 @@ def _driver(target: Target) -> Iterator[Finding]:
             "gke-own-driver",
             where,
             "neither GKE nor gpukube installs a driver on these nodes",
-            fix="install it with Google's DaemonSet nvidia-driver-installer, or write owner: auto",
+            fix="install it with Google's DaemonSet nvidia-driver-installer, or write "
+            f"{'devicePlugin.' if target.plugin_owner == 'dra' else ''}owner: auto",
             severity="warning",
         )
 

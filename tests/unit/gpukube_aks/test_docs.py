@@ -26,6 +26,7 @@ SHADES: tuple[tuple[str, Change], ...] = (
     ("nodes.autoscaling instead of a count", Change(COUNT, 1, None)),
     ("taints, a new one with NoExecute", Change(TAINTS, (), ("a=b:NoExecute",))),
     ("labels[gpukube.io/advertiser], another or none", Change(label("gpukube.io/advertiser"), "chart", None)),
+    ("labels[gpukube.io/advertiser], from or to dra", Change(label("gpukube.io/advertiser"), "chart", "dra")),
     ("image, from or to Windows", Change(IMAGE, "Windows2022", "Ubuntu")),
     ("kubernetesVersion, older", Change(KUBERNETES_VERSION, "1.34.2", "1.33.5")),
 )

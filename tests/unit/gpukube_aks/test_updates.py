@@ -36,6 +36,8 @@ CASES = [
     ("labels[gpukube.io/advertiser]", None, "chart", "in-place"),
     ("labels[gpukube.io/advertiser]", "chart", None, "disruptive"),
     ("labels[gpukube.io/advertiser]", "chart", "operator", "disruptive"),
+    ("labels[gpukube.io/advertiser]", "chart", "dra", "replace"),
+    ("labels[gpukube.io/advertiser]", "dra", None, "replace"),
     ("labels[gpukube.io/owner]", None, "me", "in-place"),
     ("taints", (), ("a=b:NoSchedule",), "in-place"),
     ("taints", (), ("a=b:NoExecute",), "disruptive"),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MOST, SCOPE, TAINTS, ZONES
+from gpukube.core.fields import COUNT, INSTANCE_TYPE, LEAST, MOST, SCOPE, TAINTS, ZONES, label
+from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import Change
 from gpukube_gke.pool.fields import BINDINGS
 from gpukube_gke.pool.native import REFUSED
@@ -28,6 +29,7 @@ SHADES: tuple[tuple[str, Change], ...] = (
     ("nodes.autoscaling.min, no longer", Change(LEAST, 1, None)),
     ("nodes.autoscaling.max, no longer", Change(MOST, 1, None)),
     ("nodes.autoscaling.scope, no longer", Change(SCOPE, "pool", None)),
+    ("labels[gpukube.io/advertiser], from or to dra", Change(label(ADVERTISER_LABEL), None, "dra")),
     ("taints, a new one with NoExecute", Change(TAINTS, (), ("a=b:NoExecute",))),
     ("zones, one more", Change(ZONES, ("a",), ("a", "b"))),
 )
@@ -46,7 +48,8 @@ def test_page_when_compared_with_the_tables_says_the_same(request: pytest.Fixtur
 
 
 def test_page_when_the_value_decides_says_that_too() -> None:
-    assert {change.field for _, change in SHADES} == {row.path for row in BINDINGS if row.adjust}
+    adjusted = {row.path for row in BINDINGS if row.adjust}
+    assert {change.field for _, change in SHADES} == {*adjusted, label(ADVERTISER_LABEL)}
 
 
 @pytest.mark.parametrize("name", [name for name, _ in rows()])
