@@ -16,6 +16,7 @@ from gpukube_sandbox.kube.autoscaler.scaler import Autoscaler
 from gpukube_sandbox.kube.controllers.claims import VolumeClaims
 from gpukube_sandbox.kube.controllers.daemonsets import DaemonSets
 from gpukube_sandbox.kube.controllers.deployments import Deployments
+from gpukube_sandbox.kube.controllers.deviceclaims import DeviceClaims
 from gpukube_sandbox.kube.controllers.disruptions import Disruptions
 from gpukube_sandbox.kube.controllers.jobs import Jobs
 from gpukube_sandbox.kube.controllers.loops import run_loop
@@ -58,7 +59,7 @@ REBOOT_S = 90.0
 _LOG = logging.getLogger(__name__)
 _CONTROLLERS = (
     DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, Jobs, Disruptions, NodeLife,
-    VolumeClaims,
+    VolumeClaims, DeviceClaims,
 )  # fmt: skip
 
 

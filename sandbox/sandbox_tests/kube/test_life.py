@@ -37,9 +37,9 @@ sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: nvi
 class Bench:
     """A cluster on a manual clock, with short ways to put things in and look at them."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = "1.34.2") -> None:
         self.clock = ManualClock()
-        self.cluster = KubeCluster("train", self.clock, "token")
+        self.cluster = KubeCluster("train", self.clock, "token", version)
 
     def put(self, plural: str, obj: JsonObject) -> JsonObject:
         obj["metadata"].setdefault("namespace", "default")
@@ -70,9 +70,9 @@ class Bench:
         await self.clock.advance(seconds)
 
 
-def life(story: Callable[[Bench], Awaitable[None]]) -> None:
+def life(story: Callable[[Bench], Awaitable[None]], version: str = "1.34.2") -> None:
     async def main() -> None:
-        bench = Bench()
+        bench = Bench(version)
         await bench.cluster.start()
         try:
             await story(bench)

@@ -1,10 +1,10 @@
-"""Volume claims and device claims of pods; the sandbox has no driver that allocates device claims.
+"""Volume claims of pods.
 
 In scope: binding PersistentVolumeClaims, creating those of ephemeral volumes, claims that keep a pod unscheduled.
-Out of scope: node filters (`kube.scheduler`), mounting.
+Out of scope: claims of devices (`deviceclaims`), node filters (`kube.scheduler`), mounting.
 
-Source: kubernetes pkg/scheduler/framework/plugins/{volumebinding,dynamicresources}, pkg/controller/volume; messages of
-kube-scheduler 1.36.2.
+Source: kubernetes pkg/scheduler/framework/plugins/volumebinding, pkg/controller/volume; messages of kube-scheduler
+1.36.2.
 """
 
 from __future__ import annotations
@@ -103,31 +103,4 @@ async def unbound_volume(api: ObjectApi, pod: JsonObject) -> str:
             return f'persistentvolumeclaim "{name}" is being deleted'
         if status(claim).get("phase") != "Bound":
             return "pod has unbound immediate PersistentVolumeClaims"
-    return ""
-
-
-async def has_missing_claim(api: ObjectApi, pod: JsonObject) -> bool:
-    """Return whether a device claim is missing: the scheduler skips such a pod without an event."""
-    for item in spec(pod).get("resourceClaims") or ():
-        plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
-        name = item.get("resourceClaimName") or item.get("resourceClaimTemplateName")
-        if not name or await api.get(plural, name, namespace_of(pod)) is None:
-            return True
-    return False
-
-
-async def unallocated_reason(api: ObjectApi, pod: JsonObject) -> str:
-    """Return the problem with a pod's device claims: a missing class, or "all" if no driver offers devices."""
-    for item in spec(pod).get("resourceClaims") or ():
-        plural = "resourceclaims" if item.get("resourceClaimName") else "resourceclaimtemplates"
-        name = item.get("resourceClaimName") or item.get("resourceClaimTemplateName")
-        found = await api.get(plural, name, namespace_of(pod)) or {}
-        if status(found).get("allocation"):
-            continue
-        desired = (spec(found).get("spec") or {}) if plural == "resourceclaimtemplates" else spec(found)
-        for request in (desired.get("devices") or {}).get("requests") or ():
-            kind = (request.get("exactly") or {}).get("deviceClassName")
-            if kind and await api.get("deviceclasses", kind) is None:
-                return f"request {request['name']}: device class {kind} does not exist"
-        return "all"
     return ""

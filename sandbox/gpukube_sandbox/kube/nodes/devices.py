@@ -17,6 +17,8 @@ from gpukube_sandbox.kube.nodes.plugin import devices_of
 from gpukube_sandbox.kube.store.quantities import is_extended, parse_quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gpukube_sandbox.kube.nodes.machines import Machine
     from gpukube_sandbox.kube.nodes.podruns import Device, PodRun
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -28,15 +30,22 @@ _FAILED = "Allocate failed due to "
 _UNEXPECTED = ", which is unexpected"
 
 
-def allocate(machine: Machine, run: PodRun) -> None:
+def allocate(machine: Machine, run: PodRun, by_claim: Collection[str] = ()) -> None:
     """Allocate a pod's devices, or record why the kubelet rejects the pod.
 
     Containers reuse the devices of init containers that have finished; a sidecar keeps its own.
+
+    Args:
+        machine: The pod's machine.
+        run: The pod.
+        by_claim: Extended resources that the pod gets by a claim instead.
     """
     taken = in_use(machine)
     passed_on: dict[str, int] = {}
     for item in [*run.inits, *run.mains]:
         for name, count in requested_devices(item.body).items():
+            if name in by_claim:
+                continue
             missing = max(0, count - passed_on.get(name, 0))
             refusal = _refusal(machine, name, count, missing, taken.get(name, Counter()).total())
             if refusal:

@@ -15,6 +15,7 @@ from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import config_maps
 from gpukube_sandbox.kube.nodes.devices import allocate
+from gpukube_sandbox.kube.nodes.dra import preparation_problem, served_by_claim
 from gpukube_sandbox.kube.nodes.dranet import publish_slices
 from gpukube_sandbox.kube.nodes.gkenetworks import NETWORKS, PARAMETERS, register_networks
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
@@ -103,7 +104,7 @@ class Kubelets:
             if is_terminal(pod) and not meta(pod).get("deletionTimestamp"):
                 return []
             machine.pods[uid] = start_run(pod, now)
-            allocate(machine, machine.pods[uid])
+            allocate(machine, machine.pods[uid], served_by_claim(pod))
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
             await record_events(self.events, run, pod, None)
@@ -155,7 +156,7 @@ class Kubelets:
         for name in config_maps(pod):
             if not await self._api.get("configmaps", name, namespace_of(pod)):
                 return no_volume(pod, name)
-        return None
+        return await preparation_problem(self._api, machine, pod)
 
     def _process(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun, item: ContainerRun) -> Process:
         log = self._logs.setdefault((run.uid, item.name), [])

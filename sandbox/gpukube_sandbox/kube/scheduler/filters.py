@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube_sandbox.kube.matching import matches_node, pod_requests, tolerates, untolerated
+from gpukube_sandbox.kube.scheduler.claims import PodClaims
 from gpukube_sandbox.kube.scheduler.topology import Affinity, Spread
 from gpukube_sandbox.kube.store.objects import spec
 
@@ -45,6 +46,9 @@ class NodeFilters:
         pod: An unbound pod.
         snapshot: The cluster.
         version: Minor version of Kubernetes, (1, 34).
+
+    Attributes:
+        claims: The pod's claims, and what it gets on the nodes that were checked.
     """
 
     def __init__(self, pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> None:
@@ -54,10 +58,19 @@ class NodeFilters:
         self._ports = set(_host_ports(pod))
         self._spread = Spread(pod, snapshot)
         self._affinity = Affinity(pod, snapshot)
+        self.claims = PodClaims(pod, snapshot.devices, version)
 
     def check(self, view: NodeView) -> Verdict | None:
-        """Return why the pod does not fit a node, by the first filter that rejects it; None if it fits."""
-        return self._check_node(view) or self._check_resources(view) or self._check_topology(view)
+        """Return why the pod does not fit a node, by the first filter that rejects it; None if it fits.
+
+        Raises:
+            AllocationError: The pod's claims allow no decision on any node.
+        """
+        found = self._check_node(view) or self._check_resources(view) or self._check_topology(view)
+        if found:
+            return found
+        reason = self.claims.refuses(view)
+        return Verdict((reason,)) if reason else None
 
     def _check_node(self, view: NodeView) -> Verdict | None:
         desired = spec(self._pod)
@@ -75,7 +88,11 @@ class NodeFilters:
         if self._ports and _conflicts(self._ports, {port for pod in view.pods for port in _host_ports(pod)}):
             return Verdict(("node(s) didn't have free ports for the requested pod ports",), is_final=False)
         free = {name: view.room[name] - view.used[name] for name in self._requested}
-        lacking = [name for name, amount in self._requested.items() if amount and amount > free[name]]
+        lacking = [
+            name
+            for name, amount in self._requested.items()
+            if amount > free[name] and amount and not self.claims.serves(name, view)
+        ]
         if not lacking:
             return None
         reasons = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)

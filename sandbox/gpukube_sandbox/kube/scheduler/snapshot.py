@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.matching import allocatable_of, is_terminal, pod_requests
+from gpukube_sandbox.kube.scheduler.devices import DeviceState
 from gpukube_sandbox.kube.store.objects import labels, name_of, spec
 
 if TYPE_CHECKING:
@@ -66,23 +67,28 @@ class Snapshot:
     Attributes:
         nodes: Name -> node.
         namespaces: Name -> labels, for affinity terms that select namespaces.
+        devices: Slices, classes and claims of dynamic resource allocation.
     """
 
     nodes: dict[str, NodeView]
     namespaces: dict[str, dict[str, str]]
+    devices: DeviceState = field(default_factory=DeviceState)
 
     def replaced(self, view: NodeView) -> Snapshot:
         """Return the snapshot with one node replaced."""
-        return Snapshot({**self.nodes, view.name: view}, self.namespaces)
+        return Snapshot({**self.nodes, view.name: view}, self.namespaces, self.devices)
 
 
 def take_snapshot(
-    nodes: Iterable[JsonObject], pods: Iterable[JsonObject], namespaces: Iterable[JsonObject]
+    nodes: Iterable[JsonObject],
+    pods: Iterable[JsonObject],
+    namespaces: Iterable[JsonObject],
+    devices: DeviceState | None = None,
 ) -> Snapshot:
-    """Return a snapshot of nodes and pods."""
+    """Return a snapshot of nodes, pods and devices."""
     views = {name_of(node): NodeView(node, room=allocatable_of(node)) for node in nodes}
     for pod in pods:
         view = views.get(spec(pod).get("nodeName") or "")
         if view and not is_terminal(pod):
             view.take(pod)
-    return Snapshot(views, {name_of(item): labels(item) for item in namespaces})
+    return Snapshot(views, {name_of(item): labels(item) for item in namespaces}, devices or DeviceState())

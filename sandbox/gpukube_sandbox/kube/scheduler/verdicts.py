@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.matching import tolerates
+from gpukube_sandbox.kube.scheduler.allocation import AllocationError
 from gpukube_sandbox.kube.scheduler.filters import NodeFilters, Verdict
 from gpukube_sandbox.kube.store.objects import meta, spec
 from gpukube_sandbox.kube.store.selectors import matches_term
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from gpukube_sandbox.kube.scheduler.claims import Grant, PodClaims
     from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -39,12 +41,18 @@ class Placing:
         message: Why it fits none.
         makes_room: Node that would have room without `victims`; "" for none.
         victims: Lower-priority pods to remove from that node.
+        grants: What the pod's claims get on each of the nodes.
+        frees: Claim that no pod uses, to deallocate because its devices keep the pod off all nodes.
+        is_error: The scheduler could not decide, because of a claim or a class.
     """
 
     nodes: tuple[str, ...] = ()
     message: str = ""
     makes_room: str = ""
     victims: tuple[JsonObject, ...] = field(default=())
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    frees: JsonObject | None = None
+    is_error: bool = False
 
 
 def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Placing:
@@ -61,18 +69,27 @@ def place(pod: JsonObject, snapshot: Snapshot, version: tuple[int, int]) -> Plac
     if named is not None and not named:
         return _refused(pod, snapshot, version, {}, before="pod affinity terms conflict")
     filters = NodeFilters(pod, snapshot, version)
+    if blocked := filters.claims.blocked:
+        return _refused(pod, snapshot, version, {}, before=blocked)
     verdicts: dict[str, Verdict] = {}
     free: list[NodeView] = []
     for name, view in snapshot.nodes.items():
         if named is not None and name not in named:
             verdicts[name] = Verdict(("node(s) didn't satisfy plugin(s) [NodeAffinity]",))
-        elif found := filters.check(view):
+            continue
+        try:
+            found = filters.check(view)
+        except AllocationError as problem:
+            return Placing(message=f'running "DynamicResources" filter plugin: {problem}', is_error=True)
+        if found:
             verdicts[name] = found
         else:
             free.append(view)
-    if free:
-        return Placing(tuple(view.name for view in sorted(free, key=lambda view: _rank(pod, view))))
-    return _refused(pod, snapshot, version, verdicts)
+    if not free:
+        return _refused(pod, snapshot, version, verdicts, claims=filters.claims)
+    grants = filters.claims.grants
+    best = sorted(free, key=lambda view: _rank(pod, view, grants.get(view.name)))
+    return Placing(tuple(view.name for view in best), grants=grants)
 
 
 def _named_nodes(pod: JsonObject) -> set[str] | None:
@@ -95,25 +112,34 @@ def _node_affinity(pod: JsonObject) -> JsonObject:
     return (spec(pod).get("affinity") or {}).get("nodeAffinity") or {}
 
 
-def _rank(pod: JsonObject, view: NodeView) -> tuple[int, int, int, str]:
-    """Sort key: fewest soft taints, then the pod's preference, then fewest pods."""
+def _rank(pod: JsonObject, view: NodeView, grant: Grant | None) -> tuple[int, int, int, int, str]:
+    """Sort key: fewest soft taints, then the pod's preference, then that of its claims, then fewest pods."""
     taints = spec(view.node).get("taints") or ()
     soft = sum(item.get("effect") == "PreferNoSchedule" and not tolerates(spec(pod), item) for item in taints)
     preferred = _node_affinity(pod).get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     preference = sum(
         int(item["weight"]) for item in preferred if matches_term(item["preference"], view.marks, view.name)
     )
-    return soft, -preference, len(view.pods), view.name
+    return soft, -preference, -grant.rank if grant else 0, len(view.pods), view.name
 
 
-def _refused(
-    pod: JsonObject, snapshot: Snapshot, version: tuple[int, int], verdicts: dict[str, Verdict], before: str = ""
+def _refused(  # noqa: PLR0913 -- what the message depends on, by name
+    pod: JsonObject,
+    snapshot: Snapshot,
+    version: tuple[int, int],
+    verdicts: dict[str, Verdict],
+    *,
+    before: str = "",
+    claims: PodClaims | None = None,
 ) -> Placing:
     """Return the message about a pod that fits no node, as in `kubectl describe pod`, or the victims to preempt."""
     total = len(snapshot.nodes)
     refusal = before or _counted(reason for verdict in verdicts.values() for reason in verdict.reasons)
     message = f"0/{total} nodes are available: {refusal}."
     after = "no new claims to deallocate, " if version >= CLAIMS else ""
+    frees = claims.idle if claims else None
+    if claims and not claims.is_empty:
+        after = f"{'deallocation of ResourceClaim completed' if frees else 'still not schedulable'}, "
     if spec(pod).get("preemptionPolicy") == "Never":
         return Placing(message=f"{message} {after}preemption: not eligible due to preemptionPolicy=Never.")
     found: list[tuple[NodeView, list[JsonObject]]] = []
@@ -131,7 +157,8 @@ def _refused(
     if found:
         view, victims = min(found, key=lambda item: (*_cost(item[1]), item[0].name))
         return Placing(message=message, makes_room=view.name, victims=tuple(victims))
-    return Placing(message=f"{message} {after}preemption: 0/{total} nodes are available: {_counted(reasons)}.")
+    message += f" {after}preemption: 0/{total} nodes are available: {_counted(reasons)}."
+    return Placing(message=message, frees=frees)
 
 
 def _counted(reasons: Iterable[str]) -> str:
@@ -160,7 +187,10 @@ def _without(
     pod: JsonObject, view: NodeView, gone: Collection[JsonObject], snapshot: Snapshot, version: tuple[int, int]
 ) -> Verdict | None:
     left = view.without(gone)
-    return NodeFilters(pod, snapshot.replaced(left), version).check(left)
+    try:
+        return NodeFilters(pod, snapshot.replaced(left), version).check(left)
+    except AllocationError as problem:
+        return Verdict((str(problem),))
 
 
 def priority(pod: JsonObject) -> int:

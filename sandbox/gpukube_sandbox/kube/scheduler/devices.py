@@ -1,0 +1,72 @@
+"""Devices, classes and claims of a cluster at one moment.
+
+In scope: the scheduler's view of them, and what pods have taken since. Out of scope: pools (`pools`), choosing devices
+(`allocation`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gpukube_sandbox.kube.scheduler.pools import DeviceId
+    from gpukube_sandbox.kube.store.objects import JsonObject
+
+_IMPLICIT = "deviceclass.resource.kubernetes.io/"
+"""Every class has this extended resource name, with its own name after it."""
+
+
+@dataclass(slots=True)
+class DeviceState:
+    """What dynamic resource allocation works with.
+
+    Attributes:
+        slices: All ResourceSlices.
+        classes: DeviceClasses by name.
+        claims: ResourceClaims by namespace and name.
+    """
+
+    slices: list[JsonObject] = field(default_factory=list)
+    classes: dict[str, JsonObject] = field(default_factory=dict)
+    claims: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
+
+    def put(self, claim: JsonObject) -> None:
+        """Add or replace a claim."""
+        self.claims[namespace_of(claim), name_of(claim)] = claim
+
+    def in_use(self) -> set[DeviceId]:
+        """Return the devices that are allocated to a claim; administrative access takes none."""
+        return {
+            (result["driver"], result["pool"], result["device"])
+            for claim in self.claims.values()
+            for result in results_of(claim)
+            if not result.get("adminAccess")
+        }
+
+    def class_for(self, resource: str) -> str:
+        """Return the class that serves an extended resource, of two the newest, then the first by name; "" for none."""
+        if resource.startswith(_IMPLICIT):
+            name = resource.removeprefix(_IMPLICIT)
+            return name if name in self.classes else ""
+        found = sorted(name for name, one in self.classes.items() if spec(one).get("extendedResourceName") == resource)
+        return max(found, key=lambda name: str(meta(self.classes[name]).get("creationTimestamp", "")), default="")
+
+
+def take_devices(
+    slices: Iterable[JsonObject], classes: Iterable[JsonObject], claims: Iterable[JsonObject]
+) -> DeviceState:
+    """Return the state of devices in a cluster."""
+    state = DeviceState(list(slices), {name_of(item): item for item in classes})
+    for claim in claims:
+        state.put(claim)
+    return state
+
+
+def results_of(claim: JsonObject) -> Iterator[JsonObject]:
+    """Yield the devices that are allocated to a claim."""
+    yield from ((status(claim).get("allocation") or {}).get("devices") or {}).get("results") or ()
