@@ -299,7 +299,7 @@ def importing_sdk(distributions: str, modules: tuple[str, ...], extra: str, wher
     """Raise what to install if the body's import of a provider's SDK fails; other errors pass through.
 
     Args:
-        distributions: Human-readable name of the SDK: "botocore".
+        distributions: Human-readable name of the SDK: "boto3".
         modules: Prefixes of its modules.
         extra: gpukube's extra that installs it.
         where: The cluster that needs it.

@@ -52,13 +52,13 @@ def _disks(machine: Machine) -> Disks | None:
 
 
 def _fetch(inquiry: Inquiry) -> Findings:
-    with importing_sdk("botocore", ("botocore",), "eks", inquiry.where):
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", inquiry.where):
         from gpukube_eks.live.market import fetch  # noqa: PLC0415 - only this needs the SDK
     return fetch(inquiry)
 
 
 def _prices(requested: PriceInquiry) -> LivePrices:
-    with importing_sdk("botocore", ("botocore",), "eks", requested.inquiry.where):
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", requested.inquiry.where):
         from gpukube_eks.live.market import fetch_prices  # noqa: PLC0415 - only this needs the SDK
     return fetch_prices(requested)
 

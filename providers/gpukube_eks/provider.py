@@ -144,7 +144,7 @@ class EksProvider:
             MissingExtra: AWS's SDK is not installed.
             AccessError: Credentials must not be sent to this endpoint.
         """
-        with importing_sdk("botocore", ("botocore",), "eks", cluster.key):
+        with importing_sdk("boto3", ("boto3", "botocore"), "eks", cluster.key):
             from gpukube_eks.live.client import connect_cluster  # the SDK costs 150 ms, planning needs none
         return connect_cluster(cluster, settings)
 

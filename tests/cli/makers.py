@@ -64,7 +64,7 @@ def _sorted(items: object) -> list[str]:
 
 
 class EksMaker:
-    """Groups and launch templates by botocore.
+    """Groups and launch templates by boto3.
 
     Args:
         info: The running sandbox, in which the cluster is made.
@@ -140,7 +140,7 @@ class EksMaker:
         return dict(_leaves({"group": kept, "template": shaped}, ""))
 
     def close(self) -> None:
-        """Do nothing: botocore keeps its sessions."""
+        """Do nothing: boto3 keeps its sessions."""
 
     def _named(self, data: list[Json]) -> list[Json]:
         text = json.dumps(data)

@@ -305,7 +305,7 @@ def test_refresh_when_an_sdk_is_missing_then_its_extra_is_named_and_the_others_a
     sandbox: SandboxInfo, without: Callable[..., str], tmp_path: Path
 ) -> None:
     clouds = ("--provider", "eks", "--provider", "aks")
-    path = without("botocore")
+    path = without("boto3", "botocore")
     done = run_process(sandbox, "catalog", "refresh", *clouds, *AZURE, PYTHONPATH=path, GPUKUBE_CACHE_DIR=str(tmp_path))
     assert done.code == 3, done.out + done.err
     assert "error[missing-extra]" in done.out

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.daemon import SandboxInfo
 
-LIBRARIES = {"eks": ("botocore",), "aks": ("azure",), "gke": ("google", "grpc")}
+LIBRARIES = {"eks": ("boto3", "botocore"), "aks": ("azure",), "gke": ("google", "grpc")}
 SPECS = {"eks": "eks-timeslicing", "aks": "aks-timeslicing", "gke": "gke-t4-n1"}
 
 

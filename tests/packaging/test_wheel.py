@@ -132,7 +132,7 @@ def requirements(metadata: Message, extra: str) -> set[str]:
     return found
 
 
-SDKS = frozenset({"azure-mgmt-containerservice", "azure-identity", "botocore", "google-cloud-container"})
+SDKS = frozenset({"azure-mgmt-containerservice", "azure-identity", "boto3", "google-cloud-container"})
 EXTRAS: dict[str, tuple[set[str], frozenset[str]]] = {
     # extra: (what it brings at least, what it must not bring); "" is what is always there
     "": (
@@ -141,7 +141,7 @@ EXTRAS: dict[str, tuple[set[str], frozenset[str]]] = {
     ),
     "aks": (
         {"azure-mgmt-containerservice", "azure-identity", "azure-core"},
-        frozenset({"botocore", "google-cloud-container", "uvicorn", "helm-python-sdk"}),
+        frozenset({"boto3", "google-cloud-container", "uvicorn", "helm-python-sdk"}),
     ),
     "helm": ({"helm-python-sdk"}, SDKS | {"uvicorn"}),
     "sandbox": ({"gpukube-sandbox"}, SDKS),

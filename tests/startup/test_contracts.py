@@ -82,7 +82,7 @@ PLANTS = {
     # and one of each other kind
     "an SDK in the core": imports("gpukube.core.replacing", "azure.core", PURE, "Azure's SDK"),
     "an SDK in a provider's pure half": imports("gpukube_aks.rules.checks", "azure.core", PURE, "Azure's SDK"),
-    "an SDK of another cloud": in_function(imports("gpukube_aks.live.client", "botocore", "AWS's SDK")),
+    "an SDK of another cloud": in_function(imports("gpukube_aks.live.client", "boto3", "AWS's SDK")),
     "Google's SDK in the engine": imports("gpukube.engine.run.wait", "google.auth", "Google's SDK"),
     "a provider in the engine": imports("gpukube.engine.run.wait", "gpukube_aks.pool.limits", CORE),
     "a provider's pure module that is new": imports("gpukube_aks.planted", "socket", PURE),

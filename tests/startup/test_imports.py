@@ -161,13 +161,13 @@ def test_completion_when_it_reads_the_spec_then_yaml_alone_is_loaded(name: str, 
 
 def test_field_when_explained_then_rules_of_clouds_but_no_sdk_no_cluster_client(loaded: Loader) -> None:
     modules = loaded("explain", "pools.sharing.mig")
-    assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "botocore", "google"} | SERVERS)
+    assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
     assert of(modules, "gpukube_gke")
 
 
 def test_validate_when_run_then_no_sdk_no_cluster_client_no_server(loaded: Loader) -> None:
     modules = loaded("validate", "-f", str(EXAMPLE), "-o", "json")
-    assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "botocore", "google"} | SERVERS)
+    assert not packages(modules) & ({"azure", "lightkube", "httpx2", "helm_python", "boto3", "google"} | SERVERS)
     assert not of(modules, "gpukube_sandbox")
     assert of(modules, "gpukube_aks")  # the pure half has spoken
     assert not of(modules, "gpukube.doctor")
@@ -297,7 +297,7 @@ def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:
     assert not packages(loaded("pool", "creat", exit_code=4)) & HEAVY
 
 
-SDKS = {"eks": {"botocore"}, "aks": {"azure"}, "gke": {"google", "grpc"}}
+SDKS = {"eks": {"boto3", "botocore"}, "aks": {"azure"}, "gke": {"google", "grpc"}}
 SPECS = {"eks": "eks-timeslicing", "aks": "aks-mig-single", "gke": "gke-t4-n1"}
 ENDPOINTS = {f"GPUKUBE_{cloud.upper()}_ENDPOINT": "http://127.0.0.1:9" for cloud in SDKS}
 
@@ -330,6 +330,6 @@ def test_plan_when_run_then_the_sdk_of_its_cloud_alone_and_no_server(cloud: str,
     modules = loaded("pool", "plan", "-f", spec, "--skip-cluster", exit_code=1, environ=ENDPOINTS)
     assert of_clouds(modules) == {other: other == cloud for other in SDKS}
     assert rules_of_clouds(modules) == {other: other == cloud for other in SDKS}
-    assert not packages(modules) & {"helm_python", "starlette", "uvicorn", "boto3"}
+    assert not packages(modules) & {"helm_python", "starlette", "uvicorn"}
     assert not modules & {"azure.identity", "msal"}  # nobody signs in to an emulated Azure
     assert not of(modules, "gpukube_sandbox") | of(modules, "gpukube.doctor")

@@ -18,6 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+import boto3
 import msgspec
 from botocore.config import Config
 from botocore.credentials import (
@@ -122,6 +123,7 @@ class AwsClients:
         self._region = region
         self._endpoint = endpoint
         self._config = _config(settings, emulated=bool(identity.dummy))
+        self._boto: Any = None  # untyped: its overloads accept only literal service names
         self._clients: dict[str, object] = {}
         self._lock = threading.Lock()
 
@@ -206,10 +208,9 @@ class AwsClients:
         with self._lock:
             if service not in self._clients:
                 with _MAKING:
-                    # untyped: by the stubs, handlers of events return nothing
-                    client: Any = self._session().create_client(
-                        service, self._region, endpoint_url=self._endpoint or None, config=self._config
-                    )
+                    if self._boto is None:
+                        self._boto = boto3.Session(botocore_session=self._session(), region_name=self._region)
+                    client = self._boto.client(service, endpoint_url=self._endpoint or None, config=self._config)
                     client.meta.events.register("before-send", raise_if_cancelled)  # before each attempt
                     client.meta.events.register("needs-retry", partial(_renewed, self._session()))
                     self._clients[service] = client
