@@ -26,3 +26,8 @@ def mig_devices(profile: str) -> str:
     Devices have no resource names; a class and a profile tell them apart.
     """
     return f"{MIG_CLASS}/{profile}"
+
+
+def is_claimable(name: str) -> bool:
+    """Return whether a name counts devices of the DRA driver, which pods claim, and not an extended resource."""
+    return name == GPU_CLASS or name.startswith(f"{MIG_CLASS}/")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 RESOURCE_PREFIX: Final = "nvidia.com/mig-"
+_PROFILE: Final = re.compile(r"(?P<slices>\d+g)\.(?P<gib>\d+)gb(?P<extra>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,15 @@ def resource_name(profile: MigProfile | str) -> str:
     """
     name = profile if isinstance(profile, str) else profile.name
     return RESOURCE_PREFIX + name.replace("+", ".")
+
+
+def is_same_profile(first: str, second: str) -> bool:
+    """Compare two names; the memory in a name may differ by one between boards and drivers (NVIDIA/mig-parted#31)."""
+    one, other = _PROFILE.fullmatch(first), _PROFILE.fullmatch(second)
+    if one is None or other is None:
+        return first == second
+    alike = (one["slices"], one["extra"]) == (other["slices"], other["extra"])
+    return alike and abs(int(one["gib"]) - int(other["gib"])) <= 1
 
 
 def fits(model: GpuModel, layout: Sequence[str]) -> bool:

@@ -126,6 +126,12 @@ def parse_model(text: str, sold: Collection[GpuModel] = ()) -> GpuModel:
     )
 
 
+def is_product(model: GpuModel, product: str) -> bool:
+    """Return whether a driver's product name contains a chip, perhaps spelled with spaces: "RTX PRO 6000"."""
+    spelled = "[ -]?".join(map(re.escape, model.chip))
+    return re.search(rf"(?<![0-9A-Za-z]){spelled}(?![0-9A-Za-z])", product) is not None
+
+
 def find_models(text: str) -> tuple[GpuModel, ...]:
     """Find the models that a word matches: one by its name, all sizes by the bare chip.
 

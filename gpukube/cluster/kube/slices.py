@@ -35,6 +35,10 @@ class DeviceTaint:
         """Whether the scheduler allocates the device only to claims that tolerate the taint."""
         return self.effect in ("NoSchedule", "NoExecute")
 
+    def __str__(self) -> str:
+        """Render the taint as kubectl does."""
+        return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:

@@ -4,7 +4,8 @@ In scope: which containers' logs to read, and a table from texts to findings; pu
 (engine.proving), container states (pods).
 
 Source: messages of NVIDIA/k8s-device-plugin v0.20.0 (cmd/nvidia-device-plugin, cmd/config-manager, internal/rm,
-internal/plugin, api/config/v1) and the linked issues.
+internal/plugin, api/config/v1), of kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 (hack/kubelet-plugin-prestart.sh,
+cmd/gpu-kubelet-plugin, pkg/featuregates), and the linked issues.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import kind_of
+from gpukube.cluster.names import DRA_DRIVER, NAMESPACE, kind_of
 from gpukube.cluster.proof.outcome import code_of_step, step_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpukube.cluster.kube.views import PodView
     from gpukube.cluster.proof.outcome import PoolProof, Step
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
@@ -45,6 +47,32 @@ class _Row:
 
 
 _ROWS: Final = (
+    _Row(
+        re.compile(r"NVIDIA_DRIVER_ROOT \(currently set|nvidia-smi: not found|libnvidia-ml\.so\.1: not found"),
+        "driver",
+        "the DRA driver finds no NVIDIA driver below nvidiaDriverRoot: it is not installed yet, or is elsewhere "
+        "(kubernetes-sigs/dra-driver-nvidia-gpu#692)",
+        "wait for the driver's installation; or compare nvidiaDriverRoot: helm get values "
+        f"{DRA_DRIVER.name} --namespace {NAMESPACE}",
+    ),
+    _Row(
+        re.compile(r"feature gate validation failed|mutually exclusive with|to also be enabled"),
+        "plugin-pod",
+        "feature gates of the DRA driver exclude each other",
+        "remove one from featureGates in the release's values",
+    ),
+    _Row(
+        re.compile(r"failed checksum verification|checkpoint is corrupted|unable to get checkpoint"),
+        "plugin-pod",
+        "a newer version of the DRA driver wrote the node's checkpoint (kubernetes-sigs/dra-driver-nvidia-gpu#951)",
+        "replace the node; or drain it and delete checkpoint.json of the plugin on it",
+    ),
+    _Row(
+        re.compile(r"MIG mode enabled but no configured MIG devices"),
+        "geometry",
+        "a GPU is in MIG mode without instances: it publishes nothing",
+        "create the instances, or turn MIG off, then restart the plugin's pod; or replace the node",
+    ),
     _Row(
         re.compile(
             r"could not load NVML library|nvml init failed|ERROR_LIBRARY_NOT_FOUND|[Ff]ailed to initialize NVML"
@@ -106,9 +134,20 @@ def log_sources(desired: Desired, proof: PoolProof, seen: Snapshot) -> tuple[Sou
         loud = [state.name for state in pod.containers if state.waiting in _LOUD]
         if "plugin-pod" in steps and loud:
             found.append(Source(pod.node, pod.name, loud[0]))
-        elif "count" in steps and not any(any(item.seen.values()) for item in proof.per_node if item.node == pod.node):
+        elif kind is DRA_DRIVER and "plugin-pod" in steps and (waiting := _initialising(pod)):
+            found.append(Source(pod.node, pod.name, waiting))
+        elif steps & {"count", "slices"} and not _shows_devices(proof, pod.node):
             found.append(Source(pod.node, pod.name, kind.container))
     return tuple(found)
+
+
+def _initialising(pod: PodView) -> str:
+    """Return the init container that a pod is in; "" if it is past them."""
+    return next((state.name for state in pod.containers if state.init and not state.ready), "")
+
+
+def _shows_devices(proof: PoolProof, node: str) -> bool:
+    return any(any(item.seen.values()) for item in proof.per_node if item.node == node)
 
 
 def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> PoolProof:
@@ -117,8 +156,8 @@ def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> Po
     if match is None:
         return proof
     row, line = match
-    if any(step_of(finding) == row.step for finding in proof.all_findings):  # already found at its cause
-        return proof
+    if row.step != "plugin-pod" and any(step_of(finding) == row.step for finding in proof.all_findings):
+        return proof  # already found at its cause
     nodes = tuple(
         replace(node, findings=tuple(_better(finding, row, line) for finding in node.findings))
         if node.node == source.node
@@ -129,7 +168,7 @@ def explain_by_log(proof: PoolProof, source: Source, lines: Iterable[str]) -> Po
 
 
 def _better(finding: Finding, row: _Row, line: str) -> Finding:
-    if step_of(finding) not in ("plugin-pod", "count"):
+    if step_of(finding) not in ("plugin-pod", "slices", "count"):
         return finding
     seen = f"{finding.seen}; its log: {line.strip()[:300]}"
     return replace(finding, code=code_of_step(row.step), seen=seen, why=row.means, fix=row.fix or finding.fix)

@@ -153,7 +153,8 @@ def _installers(desired: Desired) -> frozenset[str]:
     """Return the DaemonSets one of which installs the driver on a pool's nodes: the operator's, or others."""
     if desired.ownership.driver == GPU_OPERATOR.advertiser:
         return frozenset({DRIVER_NAME})
-    objects = items(desired.ownership.values, "extraObjects")
+    own = desired.ownership
+    objects = items(own.values if own.operator_values is None else own.operator_values, "extraObjects")
     return frozenset(text(item, "metadata", "name") for item in objects if text(item, "kind") == "DaemonSet")
 
 

@@ -2,7 +2,8 @@
 
 In scope: a table from container states to findings, and the label that MPS requires. Out of scope: counts.
 
-Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the linked issues.
+Source: NVIDIA/k8s-device-plugin v0.20.0 (cmd/config-manager, internal/rm, internal/lm) and the linked issues;
+kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 (hack/kubelet-plugin-prestart.sh, cmd/gpu-kubelet-plugin).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.views import GENERATION
-from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
 from gpukube.cluster.proof.outcome import missing
 from gpukube.cluster.state.components import publishes_itself, role_of
 from gpukube.core.owners import CONFIG_LABEL
@@ -80,6 +81,16 @@ _ROWS: Final[tuple[_Row, ...]] = (
     ),
 )
 """The first row that matches explains a container that does not run (#478, #1011; NVIDIA/gpu-operator#460, #603)."""
+_OF_PODS: Final = 2
+"""Number of first rows that hold for any pod."""
+_DRA_ROWS: Final = (
+    *_ROWS[:_OF_PODS],
+    _Row(
+        lambda _desired, state: state.waiting in _CRASHES,
+        "it exits at start: no NVIDIA driver, feature gates that exclude each other, or an unreadable checkpoint",
+        "kubectl -n {namespace} logs {pod} -c {container} --previous",
+    ),
+)
 
 
 def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
@@ -103,14 +114,25 @@ def pod_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Release
                 node.name, "plugin-pod", "warning", seen=f"pod {pod.name} is Pending: {message}", means=means, fix=fix
             )
         ]
-    troubled = [_trouble(desired, node, pod, state) for state in pod.containers if state.waiting]
+    troubled = [_trouble(desired, node, pod, state, kind) for state in pod.containers if state.waiting]
     broken = [finding for finding in troubled if finding.severity == "error"]
     if broken:
         return broken[:1]
+    waits = next((state for state in pod.containers if state.init and not state.ready and not state.waiting), None)
+    if kind is DRA_DRIVER and waits is not None:
+        return [_waits_for_driver(node, pod, waits)]
     if not pod.ready:
         reasons = ", ".join(sorted({state.waiting for state in pod.containers if state.waiting})) or pod.phase
         return [missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is not ready: {reasons}")]
     return _former_findings(node, pod, seen.plugin_of(kind)) or _mps_findings(desired, node, seen)
+
+
+def _waits_for_driver(node: NodeView, pod: PodView, state: ContainerState) -> Finding:
+    """Describe the init container of the DRA driver, which waits until it finds the NVIDIA driver (Init:0/1)."""
+    message = f"pod {pod.name} waits in init container {state.name} for the NVIDIA driver"
+    means = "the driver is not installed yet, or not below the release's nvidiaDriverRoot"
+    fix = f"kubectl -n {NAMESPACE} logs {pod.name} -c {state.name}"
+    return missing(node.name, "plugin-pod", "warning", message, means, fix)
 
 
 def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) -> list[Finding]:
@@ -124,8 +146,9 @@ def _former_findings(node: NodeView, pod: PodView, plugin: WorkloadView | None) 
     return [missing(node.name, "plugin-pod", "warning", seen=message, means=means, fix=fix)]
 
 
-def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState) -> Finding:
-    row = next((row for row in _ROWS if row.when(desired, state)), None)
+def _trouble(desired: Desired, node: NodeView, pod: PodView, state: ContainerState, kind: ReleaseKind) -> Finding:
+    rows = _DRA_ROWS if kind is DRA_DRIVER else _ROWS
+    row = next((row for row in rows if row.when(desired, state)), None)
     if row is None:
         return missing(node.name, "plugin-pod", "warning", f"pod {pod.name} is starting: {state.waiting}")
     words = {

@@ -20,7 +20,8 @@ from gpukube.cluster.proof.outcome import code_of_step, missing
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import shared_name
-from gpukube.gpu.mig import resource_name
+from gpukube.gpu.mig import is_same_profile, resource_name
+from gpukube.gpu.models import is_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +52,6 @@ _USABLE: Final = "uverbs"
 """Prefix of the devices by which programs use an RDMA interface (kernel documentation, infiniband/user_verbs)."""
 _GPU: Final = re.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[^)\s]+)\)\s*")
 _MIG: Final = re.compile(r"\s+MIG (?P<name>\S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>MIG-[^)]+)\)\s*")
-_PROFILE: Final = re.compile(r"(?P<slices>\d+g)\.(?P<gib>\d+)gb(?P<extra>.*)")
 _MIG_PREFIX: Final = "nvidia.com/mig-"
 _NAME_ROOM: Final = 63  # pods have their Job's name as a label, whose value has at most 63 characters
 
@@ -386,12 +386,12 @@ def _count(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> 
 
 
 def _type(desired: Desired, gpus: Sequence[Listed], cuts: Sequence[Listed]) -> tuple[str, str] | None:
-    chip = desired.target.machine.model.chip
-    if not _is_model(chip, gpus[0].name):
-        return f'the GPU is "{gpus[0].name}", not {chip}', "the machine is not the declared one"
+    model = desired.target.machine.model
+    if not is_product(model, gpus[0].name):
+        return f'the GPU is "{gpus[0].name}", not {model.chip}', "the machine is not the declared one"
     mig = desired.target.sharing.mig
     expected = _requested_profiles(desired)
-    if mig is not None and not any(_same_profile(profile, cuts[0].name) for profile in expected):
+    if mig is not None and not any(is_same_profile(profile, cuts[0].name) for profile in expected):
         seen = f"the MIG device is {cuts[0].name}, not {' or '.join(expected)}"
         return seen, "the GPUs have another MIG layout than declared"
     return None
@@ -403,18 +403,3 @@ def _requested_profiles(desired: Desired) -> tuple[str, ...]:
     known = sharing.mig.profiles if sharing.mig else ()
     named = tuple(name for name in known if shared_name(resource_name(name), sharing) == probed_resource(desired))
     return named or known
-
-
-def _is_model(chip: str, product: str) -> bool:
-    """Return whether a product name contains a chip, perhaps spelled with spaces: RTXPRO6000 is "RTX PRO 6000"."""
-    spelled = "[ -]?".join(map(re.escape, chip))
-    return re.search(rf"(?<![0-9A-Za-z]){spelled}(?![0-9A-Za-z])", product) is not None
-
-
-def _same_profile(desired: str, seen: str) -> bool:
-    """Compare profiles; the memory in a name may differ by one between boards and drivers (NVIDIA/mig-parted#31)."""
-    first, second = _PROFILE.fullmatch(desired), _PROFILE.fullmatch(seen)
-    if first is None or second is None:
-        return desired == seen
-    alike = (first["slices"], first["extra"]) == (second["slices"], second["extra"])
-    return alike and abs(int(first["gib"]) - int(second["gib"])) <= 1

@@ -10,8 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
+from gpukube.cluster.names import DRA_DRIVER, GPU_OPERATOR, NAMESPACE, kind_of
 from gpukube.cluster.proof.checks import HINDERING, condition_details, node_checks
+from gpukube.cluster.proof.claimable import (
+    class_findings,
+    device_checks,
+    paused_findings,
+    promised_counts,
+    published_findings,
+    relabelled_findings,
+    twice_findings,
+)
 from gpukube.cluster.proof.counts import count_findings
 from gpukube.cluster.proof.fabric import counted, fabric_findings, hugepage_checks, node_fabric_findings
 from gpukube.cluster.proof.operator import (
@@ -25,6 +34,7 @@ from gpukube.cluster.proof.outcome import NodeProof, PoolProof, missing, step_of
 from gpukube.cluster.proof.pods import pod_findings
 from gpukube.cluster.proof.rivals import rival_findings
 from gpukube.cluster.state.components import role_of, title_of
+from gpukube.cluster.state.published import NOTHING, published
 from gpukube.cluster.state.reach import live_place, needed_roles, unreached
 from gpukube.cluster.state.scaling import scaler_warnings
 from gpukube.cluster.state.scheduling import daemon_misfits
@@ -34,11 +44,12 @@ from gpukube.gpu.capacity import pool_capacity
 from gpukube.gpu.plugin_config import plugin_config, render_config
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.proof.outcome import ProofStatus
+    from gpukube.cluster.state.published import Published
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Nodes, Taint
     from gpukube.errors import Finding
@@ -66,8 +77,9 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
     nodes = nodes_of(desired, seen.nodes)
     requested = desired.promise.nodes
     promised = desired.promise.per_node if desired.managed else {}
+    there = _published(nodes, seen)
     pool_findings = _pool_findings(desired, seen, nodes)
-    per_node = tuple(_prove_node(desired, node, seen) for node in nodes)
+    per_node = tuple(_prove_node(desired, node, there.get(node.name, NOTHING), seen) for node in nodes)
     total: dict[str, int] = dict.fromkeys(promised, 0)
     for proof in per_node:
         for name, count in proof.seen.items():
@@ -89,10 +101,15 @@ def prove_pool(desired: Desired, seen: Snapshot) -> PoolProof:
 def find_missing(desired: Desired, seen: Snapshot) -> list[Finding]:
     """Return only the findings of `prove_pool`: a diff of a fleet needs nothing else, and the rest is slower."""
     nodes = nodes_of(desired, seen.nodes)
+    there = _published(nodes, seen)
     found = [*_pool_findings(desired, seen, nodes)]
     for node in nodes:
-        found += _node_findings(desired, node, seen)
+        found += _node_findings(desired, node, there.get(node.name, NOTHING), seen)
     return found
+
+
+def _published(nodes: Sequence[NodeView], seen: Snapshot) -> Mapping[str, Published]:
+    return published(seen.slices, {node.name for node in nodes}) if seen.slices else {}
 
 
 def _fabric_due(desired: Desired, nodes: Sequence[NodeProof]) -> dict[str, int]:
@@ -149,9 +166,18 @@ def _cluster_findings(desired: Desired, seen: Snapshot, nodes: int) -> list[Find
     kind = kind_of(desired.ownership.advertiser)
     if kind is None:
         return []
-    operated = kind is GPU_OPERATOR
-    release = operator_findings(seen, nodes=nodes) if operated else _release_findings(desired, seen, kind)
+    operator = operator_findings(seen, nodes=nodes) if GPU_OPERATOR.serves(desired.ownership) else []
+    if kind is DRA_DRIVER:
+        return [*operator, *_driver_release_findings(seen), *class_findings(desired, seen)]
+    release = operator if kind is GPU_OPERATOR else _release_findings(desired, seen, kind)
     return [*release, *_entry_findings(desired, seen, kind)]
+
+
+def _driver_release_findings(seen: Snapshot) -> list[Finding]:
+    if seen.plugin_of(DRA_DRIVER) is not None:
+        return []
+    message, means = f"{DRA_DRIVER.title} has no DaemonSet", "the release is not installed, or it was deleted"
+    return [missing(f"{NAMESPACE}/{DRA_DRIVER.plugin}", "placement", "error", message, means, _APPLY)]
 
 
 def _release_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
@@ -189,16 +215,17 @@ def _entry_findings(desired: Desired, seen: Snapshot, kind: ReleaseKind) -> list
     return []
 
 
-def _prove_node(desired: Desired, node: NodeView, seen: Snapshot) -> NodeProof:
+def _prove_node(desired: Desired, node: NodeView, there: Published, seen: Snapshot) -> NodeProof:
     promised = desired.promise.per_node if desired.managed else {}
-    due, there = counted(desired, node)
-    shown = {name: count for name, count in node.devices.items() if count or name in promised}
-    findings = tuple(_node_findings(desired, node, seen))
-    checks = (*node_checks(desired, node, seen), *hugepage_checks(desired, node))
-    return NodeProof(node.name, {**promised, **due}, {**shown, **there}, findings, checks)
+    due, network = counted(desired, node)
+    devices = {**node.devices, **promised_counts(desired, there)}
+    shown = {name: count for name, count in devices.items() if count or name in promised}
+    findings = tuple(_node_findings(desired, node, there, seen))
+    checks = (*node_checks(desired, node, seen), *hugepage_checks(desired, node), *device_checks(there))
+    return NodeProof(node.name, {**promised, **due}, {**shown, **network}, findings, checks)
 
 
-def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
+def _node_findings(desired: Desired, node: NodeView, there: Published, seen: Snapshot) -> list[Finding]:
     """Check the steps in order; the first missing one explains those after it, so only it is reported."""
     if not node.ready:
         seen_state = node.conditions.get("Ready", "not reported")
@@ -214,31 +241,42 @@ def _node_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
         return [
             missing(node.name, "ready", "warning", f"it has {conditions}", means, f"kubectl describe node {node.name}")
         ]
-    found = _device_findings(desired, node, seen) if desired.managed else []
+    found = _device_findings(desired, node, there, seen) if desired.managed else []
     if any(finding.severity != "hint" for finding in found):
         return found
     return [*found, *node_fabric_findings(desired, node, seen)]
 
 
-def _device_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Finding]:
+def _device_findings(desired: Desired, node: NodeView, there: Published, seen: Snapshot) -> list[Finding]:
+    if others := [*relabelled_findings(desired, node), *twice_findings(desired, node, there, seen)]:
+        return others[:1]
     kind = kind_of(desired.ownership.advertiser)
     before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
     hard = [finding for finding in before if finding.severity != "hint"]
+    return hard[:1] or [*before, *_wrong_devices(desired, node, there, seen)]
+
+
+def _wrong_devices(desired: Desired, node: NodeView, there: Published, seen: Snapshot) -> list[Finding]:
+    kind = kind_of(desired.ownership.advertiser)
+    if kind is DRA_DRIVER:
+        return published_findings(desired, node, there)
     rivals = rival_findings(desired, node, seen, kind) if kind else []
-    return hard[:1] or [*before, *(rivals or count_findings(desired, node))]
+    return rivals or count_findings(desired, node)
 
 
 def _steps_before_count(desired: Desired, node: NodeView, seen: Snapshot, kind: ReleaseKind) -> list[Finding]:
     plugin = seen.plugin_of(kind)
-    operated = kind is GPU_OPERATOR
+    operated, claimed = GPU_OPERATOR.serves(desired.ownership), kind is DRA_DRIVER
     cut = cut_findings(desired, node) if operated else []
-    begun = [finding for finding in cut if step_of(finding) != "features"]
+    # While it applies a layout, the manager removes the plugin's pod; the DRA driver's starts only once it is done.
+    begun = [finding for finding in cut if claimed or step_of(finding) != "features"]
     return [
         *_label_findings(desired, node, seen, kind),
-        *begun,  # while it applies a layout, the manager removes the plugin's pod
+        *begun,
         *_part_findings(desired, node, seen),
-        *(missing_labels(node) if operated else ()),
+        *(missing_labels(node) if kind is GPU_OPERATOR else ()),
         *(driver_findings(desired, node, seen.pods) if operated else ()),
+        *(paused_findings(node) if claimed and operated else ()),
         *(_placement_findings(desired, node, plugin) if plugin else ()),
         *pod_findings(desired, node, seen, kind),
         *(finding for finding in cut if finding not in begun),
@@ -272,7 +310,7 @@ def _label_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Rele
         fix = f"kubectl label node {node.name} {expected} --overwrite, and gpukube pool plan diff"
         found.append(missing(node.name, "advertiser-label", "error", message, means, fix))
     key, expected = node.labels.get(CONFIG_LABEL, ""), desired.ownership.config_key
-    if key != expected:
+    if expected and key != expected:
         known = key in (seen.entries_of(kind) or {})
         means = (
             "without it the node advertises whole GPUs"

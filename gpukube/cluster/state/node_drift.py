@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.names import DRA_DRIVER, GPU_OPERATOR
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.provider import in_cluster_facts
@@ -125,6 +125,15 @@ def belongs_to_pool(node: NodeView, pool: Observed, pool_label: str = "") -> boo
     return bool(pool.owner) and (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL)) == (pool.owner, pool.pool)
 
 
+def changes_claiming(live: str, expected: str) -> bool:
+    """Return whether another value of the advertiser's label moves a node between the DRA driver and another owner.
+
+    Such a label is reported and not restored: pods that run by the other way hold GPUs, which the restored owner does
+    not know of and would give to other pods. A node that lost the label has neither.
+    """
+    return bool(live) and live != expected and DRA_DRIVER.advertiser in (live, expected)
+
+
 def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair]:
     operated = live.labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser or desired.ownership.operated
     return [
@@ -134,6 +143,7 @@ def _labels(desired: Desired, live: Observed, node: NodeView) -> list[NodeRepair
         for key, expected in sorted(desired.labels.items())
         if live.labels.get(key) == expected
         and node.labels.get(key) != expected
+        and not (key == ADVERTISER_LABEL and changes_claiming(node.labels.get(key, ""), expected))
         and not (operated and key in _WRITTEN_BY_OPERATOR)
     ]
 

@@ -22,6 +22,7 @@ from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.lasting import Lasting
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import AccessError, ClusterError, GpukubeError, WaitTimeout, Where
+from gpukube.gpu.claims import is_claimable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -240,7 +241,12 @@ def summarise(proof: PoolProof) -> str:
 
 
 def _devices(proof: PoolProof, except_for: Collection[str] = ()) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in proof.total.items() if name not in except_for)
+    return ", ".join(_counted(name, count) for name, count in proof.total.items() if name not in except_for)
+
+
+def _counted(name: str, count: int) -> str:
+    """Render a count: a resource as it is listed on nodes, or devices of the DRA driver, which nodes do not list."""
+    return f"{count} device{'' if count == 1 else 's'} of {name}" if is_claimable(name) else f"{name}: {count}"
 
 
 def _short(proof: PoolProof) -> dict[str, str]:

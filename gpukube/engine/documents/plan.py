@@ -68,7 +68,10 @@ _PROMISED: Final = ("nodes", "sharing", "instanceType", "devicePlugin", "driver"
 """Fields that change what nodes should advertise: until a change is applied, live nodes are not checked against it."""
 
 _OF_NODES: Final = frozenset(
-    {"node", "ready", "plugin-pod", "features", "geometry", "count", "stale-name", "hugepages", "fabric"}
+    {
+        *("node", "ready", "advertiser", "plugin-pod", "features", "slices", "geometry", "count", "stale-name"),
+        *("hugepages", "fabric"),
+    }
 )
 """Steps that individual nodes pass or fail; other steps are drift, shown with the release or the repairs."""
 

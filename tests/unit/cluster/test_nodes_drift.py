@@ -14,6 +14,7 @@ from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Taint
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import make_observed
 from tests.unit.cluster.builders import GPU_TAINT, SINGLE, VISION_TAINT, desire, node_of, operated, operated_node
+from tests.unit.cluster.claiming import claimed
 
 if TYPE_CHECKING:
     from gpukube.cluster.kube.views import NodeView
@@ -64,6 +65,20 @@ def test_repairs_when_a_node_lost_something_then_that_alone(case: str) -> None:
     (found,) = repairs(node)
     assert (found.kind, found.key, found.desired, found.live) == desired
     assert (found.node, found.pool) == (NODE.name, "a100mig")
+
+
+CLAIMED = claimed()
+ADVERTISER = "gpukube.io/advertiser"
+
+
+@pytest.mark.parametrize(("pool", "live"), [(CLAIMED, "chart"), (CLAIMED, "operator"), (POOL, "dra")])
+def test_repairs_when_a_node_was_moved_to_or_from_the_dra_driver_then_its_pods_keep_their_gpus(
+    pool: Desired, live: str
+) -> None:
+    node = node_of(pool)
+    assert repairs(replace(node, labels={**node.labels, ADVERTISER: live}), pool=pool) == ()
+    lost = replace(node, labels={key: value for key, value in node.labels.items() if key != ADVERTISER})
+    assert [(found.key, found.desired) for found in repairs(lost, pool=pool)] == [(ADVERTISER, pool.labels[ADVERTISER])]
 
 
 NOBODYS = {

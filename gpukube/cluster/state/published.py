@@ -1,0 +1,110 @@
+"""What NVIDIA's DRA driver publishes on each node, counted as claims can use it.
+
+In scope: ResourceSlices -> devices by the names of a promise; pure. Out of scope: whether they are the promised ones
+(cluster.proof.published), and which of them claims hold.
+
+The scheduler ignores pools of devices that lack slices (kubernetes/api resource/v1, ResourcePool), and gives a device
+with a taint only to claims that tolerate it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gpukube.cluster.kube.slices import device_pools
+from gpukube.gpu.claims import DRIVER, GPU_CLASS, mig_devices
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from gpukube.cluster.kube.slices import DevicePool, DeviceView, SliceView
+
+TYPE: Final = f"{DRIVER}/type"
+UUID: Final = f"{DRIVER}/uuid"
+PARENT: Final = f"{DRIVER}/parentUUID"
+PROFILE: Final = f"{DRIVER}/profile"
+PRODUCT: Final = f"{DRIVER}/productName"
+DRIVER_VERSION: Final = f"{DRIVER}/driverVersion"
+MEMORY: Final = f"{DRIVER}/memory"
+"""Attributes and capacities of a device (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1
+cmd/gpu-kubelet-plugin/deviceinfo.go). Its name says nothing: drivers change the form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The GPUs and MIG devices of one node.
+
+    Attributes:
+        pools: The node's pools of devices, as of their highest generation.
+        slices: Number of the node's slices, of all generations.
+    """
+
+    pools: tuple[DevicePool, ...] = ()
+    slices: int = 0
+
+    @property
+    def devices(self) -> tuple[DeviceView, ...]:
+        """All of them, whether claims get them or not."""
+        return tuple(device for pool in self.pools for device in _real_devices(pool))
+
+    @property
+    def usable(self) -> tuple[DeviceView, ...]:
+        """The devices that the scheduler allocates to a claim without tolerations."""
+        complete = (pool for pool in self.pools if pool.complete)
+        return tuple(device for pool in complete for device in _real_devices(pool) if not device.kept_off)
+
+    @property
+    def kept_off(self) -> tuple[DeviceView, ...]:
+        """The devices that a taint keeps from claims without a toleration."""
+        return tuple(device for device in self.devices if device.kept_off)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Usable devices by the name that promises have for them."""
+        return counted(self.usable)
+
+    @property
+    def outdated(self) -> int:
+        """Slices of an earlier generation, which do not count."""
+        return self.slices - sum(pool.found for pool in self.pools)
+
+
+NOTHING: Final = Published()
+
+
+def _real_devices(pool: DevicePool) -> Iterator[DeviceView]:
+    """Yield the GPUs and MIG devices that exist: one without a UUID the driver would only make for a claim."""
+    return (device for device in pool.devices if device_name(device) and device.attributes.get(UUID))
+
+
+def device_name(device: DeviceView) -> str:
+    """Return the name that promises have for a device: "gpu.nvidia.com", "mig.nvidia.com/1g.5gb"; "" for others."""
+    match device.attributes.get(TYPE):
+        case "gpu":
+            return GPU_CLASS
+        case "mig":
+            return mig_devices(str(device.attributes.get(PROFILE, "")))
+        case _:
+            return ""
+
+
+def counted(devices: Iterable[DeviceView]) -> dict[str, int]:
+    """Count devices by the name that promises have for them, in the order of the names."""
+    return dict(sorted(Counter(map(device_name, devices)).items()))
+
+
+def published(slices: Iterable[SliceView], nodes: Container[str]) -> dict[str, Published]:
+    """Return what the driver publishes on nodes, by name; nodes without slices are absent.
+
+    Args:
+        slices: Slices of all drivers and nodes.
+        nodes: Names of the nodes.
+    """
+    ours = [item for item in slices if item.driver == DRIVER and item.node in nodes]
+    number = Counter(item.node for item in ours)
+    pools: dict[str, list[DevicePool]] = {}
+    for pool in device_pools(ours, DRIVER):
+        pools.setdefault(pool.node, []).append(pool)
+    return {node: Published(tuple(found), number[node]) for node, found in pools.items()}
