@@ -2,7 +2,7 @@
 
 A cluster has at most one release of a device plugin, and beside it at most one of the DRA driver.
 
-In scope: constants. Out of scope: chart values.
+In scope: constants, and which pools and nodes a release serves. Out of scope: chart values.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from gpukube.core.jsontree import texts
 from gpukube.core.owners import ADVERTISER_LABEL, OPERANDS_LABEL
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class ReleaseKind:
         advertiser: The owner (core.owners) that this chart implements; also the value of the nodes' advertiser label.
         name: Name of the release.
         chart: Name of the chart.
-        repository: URL where NVIDIA publishes it.
+        repository: URL of the repository where it is published, or its own "oci://...".
         version: Pinned version.
         digest: Digest of that version's archive in the repository, "sha256:..."; "" if NVIDIA publishes none.
         title: Human-readable name.
@@ -68,6 +69,11 @@ class ReleaseKind:
         """Namespace and name of the release, as printed in messages."""
         return f"{NAMESPACE}/{self.name}"
 
+    @property
+    def source(self) -> str:
+        """The chart as an argument of helm pull and helm show."""
+        return self.repository if self.repository.startswith("oci:") else f"{self.chart} --repo {self.repository}"
+
     def serves(self, ownership: Ownership) -> bool:
         """Return whether the release serves a pool: as its advertiser, or as the operator beside the DRA driver."""
         return ownership.operated if self.advertiser == "operator" else ownership.advertiser == self.advertiser
@@ -77,6 +83,10 @@ class ReleaseKind:
         advertiser = labels.get(ADVERTISER_LABEL)
         beside = self.advertiser == "operator" and advertiser == "dra" and labels.get(OPERANDS_LABEL) != "false"
         return advertiser == self.advertiser or beside
+
+    def entries_in(self, values: Mapping[str, object]) -> dict[str, str]:
+        """Return the config entries in the values of its chart; empty for a chart without entries."""
+        return texts(values, *self.entries) if self.entries else {}
 
 
 DEVICE_PLUGIN: Final = ReleaseKind(
@@ -120,22 +130,25 @@ DRA_DRIVER: Final = ReleaseKind(
     advertiser="dra",
     name="gpukube-dra-driver-nvidia-gpu",
     chart="dra-driver-nvidia-gpu",
-    repository="oci://registry.k8s.io/dra-driver-nvidia/charts",
+    repository="oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu",
     version="0.4.1",
-    digest="",
+    digest="sha256:c1c316f6bdcfe5fed3ff649cff1b43be50d27d0cb1aaf9d29e7bdca1eaa331ce",
     title="NVIDIA's DRA driver",
-    plugin="gpukube-dra-driver-nvidia-gpu-kubelet-plugin",
+    plugin="dra-driver-nvidia-gpu-kubelet-plugin",
     container="gpus",
     config_map="",
     entries=(),
     nfd="",
 )
-"""0.4.1 of 2026-06-30. The release name contains the chart name, so the chart names its objects after the release alone
-(kubernetes-sigs/dra-driver-nvidia-gpu, deployments/helm templates/_helpers.tpl)."""
+"""0.4.1 of 2026-06-30, from the project's registry (release notes of kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1). The
+chart names its objects after itself, not after the release (deployments/helm templates/_helpers.tpl), so a cluster can
+have it once. The registry lists no digest of the archive; this one is recorded by several projects that check it."""
 
 RELEASE_KINDS: Final = (DEVICE_PLUGIN, GPU_OPERATOR)
 """The releases of a device plugin, of which a cluster has at most one."""
-ALL_KINDS: Final = (*RELEASE_KINDS, DRA_DRIVER)
+DRA_KINDS: Final = (DRA_DRIVER,)
+"""The release of the DRA driver, of which a cluster has at most one, too."""
+ALL_KINDS: Final = (*RELEASE_KINDS, *DRA_KINDS)
 
 OPERATOR_NAME: Final = "gpu-operator"
 """Name of the operator's Deployment, whatever the release name (templates/operator.yaml)."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import NAMESPACE, kind_of
-from gpukube.engine.change.release import NEEDED, NEEDED_PER_CHART
+from gpukube.engine.change.release import NEEDED
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
 
@@ -49,8 +49,8 @@ def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
     kinds = [kind for name in {d.ownership.advertiser for d in desired} if (kind := kind_of(name))]
     for kind in sorted(kinds, key=lambda kind: kind.chart):
         found += [
-            Right(verb, resource, group, NAMESPACE, f"to install {kind.title} into namespace {NAMESPACE}")
-            for verb, resource, group in (*NEEDED, *NEEDED_PER_CHART.get(kind.chart, ()))
+            Right("create", resource, group, NAMESPACE, f"to install {kind.title} into namespace {NAMESPACE}")
+            for resource, group in NEEDED[kind]
         ]
     return tuple(dict.fromkeys(found))
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from gpukube.cluster.names import DEVICE_PLUGIN, RELEASE_KINDS
+from gpukube.cluster.names import ALL_KINDS, DEVICE_PLUGIN
 from gpukube.core.jsontree import Tree, text, tree
 from gpukube.core.yamltext import parse_documents, parse_yaml
 from gpukube.errors import HelmError
@@ -45,8 +45,8 @@ class ChartSource:
     """Source of a chart.
 
     Attributes:
-        location: Repository URL (it may serve both charts), "oci://..." of a chart, or a local directory or archive;
-            "" for the repository where NVIDIA publishes the chart.
+        location: Repository URL (it may serve all charts), "oci://..." of a chart, or a local directory or archive;
+            "" for where the chart is published.
         version: Version to pull; "" for a local chart, which has its own.
         chart: Name of the chart.
     """
@@ -63,9 +63,9 @@ class ChartSource:
 
     @property
     def address(self) -> str:
-        """The location, its scheme as Helm accepts it; NVIDIA's repository by default."""
+        """The location, its scheme as Helm accepts it; where the chart is published by default."""
         location = re.sub(r"^[A-Za-z]+://", lambda found: found[0].lower(), self.location)
-        return location or next(kind.repository for kind in RELEASE_KINDS if kind.chart == self.chart)
+        return location or next(kind.repository for kind in ALL_KINDS if kind.chart == self.chart)
 
     @property
     def shown(self) -> str:
@@ -112,7 +112,7 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
 
     Args:
         path: The directory or archive.
-        chart: Name that the chart must have; "" for either of gpukube's two charts.
+        chart: Name that the chart must have; "" for any of gpukube's charts.
 
     Raises:
         HelmError: There is no chart, or it has another name.
@@ -129,12 +129,12 @@ def local_chart(path: Path, chart: str = "") -> LocalChart:
             code="chart-not-found",
         ) from error
     name = text(metadata, "name")
-    desired = [chart] if chart else [kind.chart for kind in RELEASE_KINDS]
+    desired = [chart] if chart else [kind.chart for kind in ALL_KINDS]
     if name not in desired:
         raise HelmError(
             f'the chart is "{name}"',
             where=str(path),
-            fix=f"use the chart {' or '.join(desired)}, or a repository with both",
+            fix=f"use the chart {' or '.join(desired)}, or a repository with all of them",
             code="chart-not-found",
         )
     return LocalChart(path, name, text(metadata, "version"))

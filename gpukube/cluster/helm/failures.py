@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from gpukube.cluster.names import DEVICE_PLUGIN, NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.names import ALL_KINDS, DEVICE_PLUGIN, NAMESPACE
 from gpukube.errors import (
     AccessError,
     ChartNotFound,
@@ -111,7 +111,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         ChartNotFound,
         "no-chart-version",
         "the chart's repository has no such version",
-        "use another version; helm show chart {chart} --repo {repo} shows the newest",
+        "use another version; helm show chart {source} shows the newest",
     ),
     _Row(
         r"chart \S+ (version \S+ )?not found|not a valid chart repository|cannot be reached|failed to download"
@@ -123,7 +123,7 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "chart-not-found",
         "the chart was not found",
         "check the version, the network and the proxy, or use a mirror or a local chart; "
-        "helm show chart {chart} --repo {repo} shows the newest version",
+        "helm show chart {source} shows the newest version",
     ),
     _Row(
         r"context deadline exceeded|timed out waiting",
@@ -179,9 +179,7 @@ _CONFLICT: Final = re.compile(
 )
 """Helm's message for an apply conflict, without the namespace for a cluster-scoped object (helm.sh/helm v4.2.3
 pkg/kube/client.go, patchResourceServerSide); the API server's message follows in several lines."""
-_PULL_BY_HAND: Final = (
-    "helm pull {chart} --repo {repo} shows whether the chart is available; pass its archive with --chart"
-)
+_PULL_BY_HAND: Final = "helm pull {source} shows whether the chart is available; pass its archive with --chart"
 _HISTORY: Final = "helm history {name} --namespace {namespace} shows earlier changes"
 _WEBHOOK: Final = 'admission webhook "'
 """Start of a webhook's rejection in Kubernetes (apiserver, pkg/admission/plugin/webhook/errors ToStatusErr)."""
@@ -189,13 +187,13 @@ _WEBHOOK: Final = 'admission webhook "'
 
 def words_of(name: str) -> dict[str, str]:
     """Return the placeholders of a fix, from the name of one of gpukube's releases or charts."""
-    kind = next((kind for kind in RELEASE_KINDS if name in (kind.name, kind.chart)), DEVICE_PLUGIN)
+    kind = next((kind for kind in ALL_KINDS if name in (kind.name, kind.chart)), DEVICE_PLUGIN)
     return {
         "namespace": NAMESPACE,
         "name": kind.name,
         "chart": kind.chart,
         "version": kind.version,
-        "repo": kind.repository,
+        "source": kind.source,
     }
 
 
@@ -205,7 +203,7 @@ def explain_helm(output: str, where: Where, words: dict[str, str]) -> GpukubeErr
     Args:
         output: Standard error of the command, or text of the library's exception.
         where: The release, or the Helm command.
-        words: namespace, name, chart, version, and repo, for the fix.
+        words: namespace, name, chart, version, and source, for the fix.
     """
     line = _line(output)
     rows = (_LOGIN, *_ROWS) if where.source == _PULL else _ROWS

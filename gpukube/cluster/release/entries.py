@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.release.shared_values import put
-from gpukube.core.jsontree import tree
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 def dropped_entries(plan: ReleasePlan) -> frozenset[str]:
     """Return the entries that a plan knew and drops."""
-    return frozenset(tree(plan.old_values, *plan.kind.entries).keys() - set(plan.keys))
+    return frozenset(plan.kind.entries_in(plan.old_values).keys() - set(plan.keys))
 
 
 @dataclass(slots=True)
@@ -48,15 +47,17 @@ class Overwritten:
             plan: The plan of that upgrade.
             missed: The revisions.
         """
-        path = plan.kind.entries
-        known = tree(plan.old_values, *path).keys()
-        self.revisions += tuple(with_entries(it, plan.kind, tree(it.values, *path).keys() - known) for it in missed)
+        entries_in = plan.kind.entries_in
+        known = entries_in(plan.old_values).keys()
+        self.revisions += tuple(with_entries(it, plan.kind, entries_in(it.values).keys() - known) for it in missed)
         if missed:  # the newest one decides: it may have restored what one before it dropped
-            self.dropped |= known - tree(missed[-1].values, *path).keys()
+            self.dropped |= known - entries_in(missed[-1].values).keys()
 
 
 def with_entries(release: Release, kind: ReleaseKind, entries: Collection[str]) -> Release:
     """Return a revision with only these of its entries."""
+    if not kind.entries:
+        return release
     values = copy.deepcopy(dict(release.values))
-    put(values, kind.entries, {key: item for key, item in tree(values, *kind.entries).items() if key in entries})
+    put(values, kind.entries, {key: item for key, item in kind.entries_in(values).items() if key in entries})
     return replace(release, values=values)

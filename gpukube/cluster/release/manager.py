@@ -1,4 +1,4 @@
-"""Manages a cluster's one release: guards, repairs, dry-runs, and changes it through either Helm engine.
+"""Manages a cluster's releases: guards, repairs, dry-runs, and changes it through either Helm engine.
 
 In scope: the order of steps around a Helm run. Out of scope: running Helm, and the values.
 """
@@ -199,10 +199,10 @@ def apply_release(
 
 
 class ReleaseManager:
-    """The one release of a cluster, changed through a Helm engine.
+    """The releases of a cluster, changed through a Helm engine.
 
     Args:
-        cluster: Cluster of the release.
+        cluster: Cluster of the releases.
         engine: Runs Helm.
         chart: Source of the charts.
         clock: Time.

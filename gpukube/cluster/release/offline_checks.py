@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import GPU_OPERATOR
+from gpukube.cluster.names import DRA_DRIVER, GPU_OPERATOR
 from gpukube.cluster.release.chart_settings import check_age, check_agreement, check_served
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def check_settings(pools: Sequence[Desired]) -> list[Finding]:
     """Return what the pools request that the release cannot do."""
     found = [*check_served(pools), *check_age(pools), *check_agreement(pools)]
-    if any(pool.target.chart_values or pool.ownership.advertiser == GPU_OPERATOR.advertiser for pool in pools):
+    limited = (GPU_OPERATOR.advertiser, DRA_DRIVER.advertiser)
+    if any(pool.target.chart_values or pool.ownership.advertiser in limited for pool in pools):
         # Computing a chart's values imports half of this package, and most specs contain nothing that could contradict
         # them.
         from gpukube.cluster.release.plan import check_values  # noqa: PLC0415 - see above

@@ -1,10 +1,11 @@
-"""Plans a cluster's one release: which chart, which values, and what that means for the live one.
+"""Plans a cluster's releases: which chart, which values, and what that means for the live one.
 
-In scope: pools and a snapshot -> ReleasePlan; pure. Out of scope: the values (plugin_values, operator_values), running
-Helm.
+In scope: pools and a snapshot -> ReleasePlan; pure. Out of scope: the values (plugin_values, operator_values,
+dra_values), running Helm.
 
-A cluster has one release. The device plugin's chart and the GPU Operator together would be two plugins on one node, and
-switching leaves a moment without any, so gpukube switches only if the user allows it.
+A cluster has one release of a device plugin, and beside it one of the DRA driver; each is planned alone. The device
+plugin's chart and the GPU Operator together would be two plugins on one node, and switching leaves a moment without
+any, so gpukube switches only if the user allows it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.releases import DEPLOYED
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, RELEASE_KINDS, ReleaseKind
+from gpukube.cluster.names import (
+    ALL_KINDS,
+    DEVICE_PLUGIN,
+    DRA_DRIVER,
+    GPU_OPERATOR,
+    NAMESPACE,
+    RELEASE_KINDS,
+    ReleaseKind,
+)
 from gpukube.cluster.release.adoption import outgoing_release, refuse_adoption, with_meaning
 from gpukube.cluster.release.chart_settings import check_own_values, requested_version
+from gpukube.cluster.release.dra_values import check_declared_roots, check_roots, dra_values
 from gpukube.cluster.release.migration import (
     describe_outgoing,
     find_outgoing,
@@ -38,7 +48,7 @@ from gpukube.cluster.release.reclaim import appliers
 from gpukube.cluster.release.shared_values import ReleaseContext, put, unneeded_entries
 from gpukube.cluster.state.nfd import find_nfd
 from gpukube.cluster.state.release_drift import describe_drift, find_drift, manifest_objects
-from gpukube.core.jsontree import texts, tree
+from gpukube.core.jsontree import tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding, Where
@@ -66,7 +76,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasePlan:
-    """The planned change of one cluster's release, and why.
+    """The planned change of one release of a cluster, and why.
 
     Attributes:
         action: "unknown" if the cluster's API could not be read; "conflict" if nothing may be done, as diagnostics
@@ -123,24 +133,25 @@ class ReleasePlan:
     @property
     def keys(self) -> tuple[str, ...]:
         """Config entries that the release will have."""
-        return tuple(sorted(tree(self.values, *self.kind.entries)))
+        return tuple(sorted(self.kind.entries_in(self.values)))
 
 
 _VALUES: Final[Mapping[ReleaseKind, Callable[[Sequence[Desired], ReleaseContext], dict[str, object]]]] = {
     DEVICE_PLUGIN: chart_values,
     GPU_OPERATOR: operator_values,
+    DRA_DRIVER: dra_values,
 }
 
 
 def check_values(pools: Sequence[Desired]) -> list[Finding]:
-    """Report values that pools of one cluster may not set on its release."""
+    """Report pools that the releases of one cluster cannot serve together, and values that they may not set."""
     found: list[Finding] = []
-    for kind in RELEASE_KINDS:
-        served = [pool for pool in pools if kind.serves(pool.ownership)]
+    for kind in ALL_KINDS:
+        served = _advertised(pools, kind)
         if any(pool.target.chart_values for pool in served):
             found += check_own_values(served, _VALUES[kind](served, ReleaseContext()))
-    operated = [pool for pool in pools if GPU_OPERATOR.serves(pool.ownership)]
-    return [*found, *check_declared_strategies(operated)]
+    operated, claimed = ([pool for pool in pools if kind.serves(pool.ownership)] for kind in (GPU_OPERATOR, DRA_DRIVER))
+    return [*found, *check_declared_strategies(operated), *check_declared_roots(claimed)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +184,11 @@ class _Case:
         """Whether the GPU Operator is required."""
         return self.kind is GPU_OPERATOR
 
+    @property
+    def advertised(self) -> list[Desired]:
+        """The served pools for which the release is the advertiser, so that their chart settings are its own."""
+        return _advertised(self.served, self.kind)
+
 
 _RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
     # A cluster has one release: the device plugin's chart and the operator would be two plugins on one node.
@@ -186,8 +202,10 @@ _RULES: Final[tuple[Callable[[_Case], Iterable[Finding]], ...]] = (
     lambda case: check_strategies(case.served, case.context, case.where) if case.is_operator else (),
     lambda case: check_drivers(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
     lambda case: check_plugin(case.served, case.seen, case.live_pools, case.where) if case.is_operator else (),
+    # The DRA driver looks for the GPU driver in one place.
+    lambda case: check_roots(case.served, case.seen, case.live_pools, case.where) if case.kind is DRA_DRIVER else (),
     # The user's values must not break what the pools need.
-    lambda case: check_own_values(case.served, case.values),
+    lambda case: check_own_values(case.advertised, case.values),
 )
 """Reasons against a release, most severe first: the first finding becomes the plan's reason."""
 
@@ -196,6 +214,7 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     pools: Sequence[Desired],
     seen: Snapshot,
     *,
+    kinds: Sequence[ReleaseKind] = RELEASE_KINDS,
     live_pools: Sequence[Observed] = (),
     retire: bool = False,
     dropped: Collection[str] = (),
@@ -207,8 +226,9 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     """Compare the release that these pools need with the live one.
 
     Args:
-        pools: Declared pools of one cluster; the chart or the operator serves those that their ownership names.
+        pools: Declared pools of one cluster, of all advertisers.
         seen: The cluster.
+        kinds: The kinds of which the cluster has at most one: those of a device plugin, or the DRA driver.
         live_pools: All pools of the cluster, of all owners: their labels name entries, their taints need tolerations.
         retire: Drop gpukube's entries that no declared pool needs and no live pool or node names, even if no pool of
             this spec is served. By default nothing is dropped: another spec may have added an entry whose pool does not
@@ -223,11 +243,11 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     Returns:
         The plan of one release. It is a "conflict" if the cluster has the other release, which may not be uninstalled,
         or would get both; if a migration or adoption would leave other owners' nodes without a plugin; if the operator
-        would serve other owners' nodes, or cannot serve these pools together.
+        would serve other owners' nodes, or the release cannot serve these pools together.
     """
-    kinds_needed = [kind for kind in RELEASE_KINDS if any(kind.serves(pool.ownership) for pool in pools)]
-    kinds_there = [kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind))]
-    kind = [*kinds_needed, *kinds_there, DEVICE_PLUGIN][0]
+    kinds_needed = [kind for kind in kinds if any(kind.serves(pool.ownership) for pool in pools)]
+    kinds_there = [kind for kind in kinds if is_there(seen.release_of(kind))]
+    kind = [*kinds_needed, *kinds_there, kinds[0]][0]
     served = [pool for pool in pools if kind.serves(pool.ownership)]
     live = seen.release_of(kind)
     live_values = live.values if live else {}
@@ -236,12 +256,12 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
     )
     if not served and not ((retire or dropped or missed) and is_there(live)):
         reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
-        return as_it_is(action="none", reason=reason)
+        return as_it_is(action="none", reason=reason, version=live.chart_version if live else kind.version)
 
-    leaves = find_outgoing(kind, seen) if served else ()
+    leaves = find_outgoing(kind, seen) if served and kind in RELEASE_KINDS else ()
     kept = [with_meaning(item) for item in adopt]
     former = live or next(iter(kept), None)
-    version = chart_version or requested_version([one for one in served if one.ownership.advertiser == kind.advertiser])
+    version = chart_version or requested_version(_advertised(served, kind))
     if not version:  # a newer gpukube's release is not downgraded
         version = max(former.chart_version, kind.version, key=_version_key) if former else kind.version
     context = ReleaseContext(
@@ -305,7 +325,7 @@ def _entries_of(leaves: Sequence[OutgoingRelease], seen: Snapshot, kind: Release
         former = seen.release_of(item.kind) if item.kind else None
         if former and item.kind:
             values: dict[str, object] = {}
-            put(values, kind.entries, texts(former.values, *item.kind.entries))
+            put(values, kind.entries, item.kind.entries_in(former.values))
             yield values
 
 
@@ -315,8 +335,8 @@ def _plan_retirement(live: Release, context: ReleaseContext, kind: ReleaseKind) 
     A release whose last change was interrupted is changed even without an entry to drop: its record already has the new
     values, but its objects may be the old ones.
     """
-    unneeded = unneeded_entries(context, kind.entries)
-    older = [tree(source, *kind.entries) for source in (*context.missed, context.live)]
+    unneeded = unneeded_entries(context, kind.entries) if kind.entries else frozenset()
+    older = [kind.entries_in(source) for source in (*context.missed, context.live)]
     entries = {key: entry for source in older for key, entry in source.items() if key not in unneeded}
     dropped, lost = sorted(older[-1].keys() - entries.keys()), sorted(entries.keys() - older[-1].keys())
     values = copy.deepcopy(dict(context.live))
@@ -345,7 +365,7 @@ def _compare(
 ) -> ReleasePlan:
     """Compare a live release that may be changed with the required state: each difference is a reason to upgrade."""
     changes = value_changes(live.values, values)
-    dropped = sorted(tree(live.values, *kind.entries).keys() - tree(values, *kind.entries).keys())
+    dropped = sorted(kind.entries_in(live.values).keys() - kind.entries_in(values).keys())
     gone = {".".join((*kind.entries, key)) for key in dropped}
     others = [change.path for change in changes if change.path not in gone]
     drift: tuple[Drift, ...] = ()
@@ -389,6 +409,10 @@ def _live_taints(live_pools: Sequence[Observed], pools: Sequence[Desired], kind:
     others = (pool for pool in live_pools if (pool.owner, pool.pool) not in declared)
     served = (pool for pool in others if kind.carries(pool.labels))
     return frozenset(taint for pool in served for taint in pool.effective_taints)
+
+
+def _advertised(pools: Sequence[Desired], kind: ReleaseKind) -> list[Desired]:
+    return [pool for pool in pools if pool.ownership.advertiser == kind.advertiser]
 
 
 def _named_keys(seen: Snapshot, live_pools: Sequence[Observed], except_pools: Sequence[Desired] = ()) -> frozenset[str]:

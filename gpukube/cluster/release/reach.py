@@ -1,7 +1,7 @@
 """Checks before any change that the pods that a pool's devices depend on will run on its nodes.
 
 In scope: planned values or a rendered manifest, and declared pools -> findings; pure. Out of scope: the prediction
-itself (state.reach), the values (plugin_values, operator_values).
+itself (state.reach), the values (plugin_values, operator_values, dra_values).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.views import WorkloadView, placement_of
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.components import Role, daemonsets_of, title_of
 from gpukube.cluster.state.reach import coming_place, needed_roles, unreached
 from gpukube.core.jsontree import at, tree
@@ -19,6 +19,7 @@ from gpukube.errors import Finding, HelmError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.reach import Place, Reach
     from gpukube.core.jsontree import Tree
@@ -31,31 +32,35 @@ _APPS: Final[Mapping[Role, str]] = {
     "mps": "nvidia-device-plugin-mps-control-daemon",
     "nfd-worker": "nfd-worker",
     "mig-manager": "nvidia-mig-manager",
+    "dra": DRA_DRIVER.plugin,
 }
-_CHART: Final[tuple[tuple[Role, tuple[str, ...], Mapping[str, str]], ...]] = (
-    ("plugin", (), {}),
-    ("gfd", (), {}),
-    ("mps", (), {"nvidia.com/mps.capable": "true"}),
-    ("nfd-worker", ("nfd", "worker"), {}),
-)
-_OPERATOR: Final[tuple[tuple[Role, tuple[str, ...], Mapping[str, str]], ...]] = (
-    ("plugin", ("daemonsets",), {f"{_DEPLOY}device-plugin": "true"}),
-    ("gfd", ("daemonsets",), {f"{_DEPLOY}gpu-feature-discovery": "true"}),
-    ("mps", ("daemonsets",), {f"{_DEPLOY}device-plugin": "true", "nvidia.com/mps.capable": "true"}),
-    ("mig-manager", ("daemonsets",), {f"{_DEPLOY}mig-manager": "true"}),
-    ("nfd-worker", ("node-feature-discovery", "worker"), {}),
-)
+_PARTS: Final[Mapping[ReleaseKind, tuple[tuple[Role, tuple[str, ...], Mapping[str, str]], ...]]] = {
+    DEVICE_PLUGIN: (
+        ("plugin", (), {}),
+        ("gfd", (), {}),
+        ("mps", (), {"nvidia.com/mps.capable": "true"}),
+        ("nfd-worker", ("nfd", "worker"), {}),
+    ),
+    GPU_OPERATOR: (
+        ("plugin", ("daemonsets",), {f"{_DEPLOY}device-plugin": "true"}),
+        ("gfd", ("daemonsets",), {f"{_DEPLOY}gpu-feature-discovery": "true"}),
+        ("mps", ("daemonsets",), {f"{_DEPLOY}device-plugin": "true", "nvidia.com/mps.capable": "true"}),
+        ("mig-manager", ("daemonsets",), {f"{_DEPLOY}mig-manager": "true"}),
+        ("nfd-worker", ("node-feature-discovery", "worker"), {}),
+    ),
+    DRA_DRIVER: (("dra", ("kubeletPlugin",), {}),),
+}
 """Role, path of its placement in the values, and the node selector that the chart or the operator adds (rendered charts
-nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0; NVIDIA/gpu-operator assets/state-*)."""
+nvidia-device-plugin 0.20.0, gpu-operator v26.7.0 and dra-driver-nvidia-gpu 0.4.1; NVIDIA/gpu-operator
+assets/state-*)."""
 
 
 def planned_daemonsets(plan: ReleasePlan) -> tuple[WorkloadView, ...]:
     """Return the DaemonSets that a release will have, with name and placement only."""
-    table = _OPERATOR if plan.kind is GPU_OPERATOR else _CHART
     bundled = _features_are_bundled(plan)
     return tuple(
         _workload(role, tree(plan.values, *path), selector)
-        for role, path, selector in table
+        for role, path, selector in _PARTS[plan.kind]
         if bundled or role != "nfd-worker"
     )
 

@@ -104,7 +104,8 @@ def _is_gone(kube: Kube, outgoing: OutgoingRelease) -> bool:
     """Return whether a release's objects are gone although Helm reports a failure."""
     live = newest(release_history(kube, outgoing.name, outgoing.namespace))
     left = any(item.name == outgoing.plugin for item in kube.daemonsets(outgoing.namespace))
-    kept = outgoing.kind is not None and kube.config_map(outgoing.namespace, outgoing.kind.config_map) is not None
+    config_map = outgoing.kind.config_map if outgoing.kind else ""
+    kept = bool(config_map) and kube.config_map(outgoing.namespace, config_map) is not None
     return live is None or (live.status == "uninstalling" and not left and not kept)
 
 

@@ -13,19 +13,24 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.kube.views import placement_of, workload_view
-from gpukube.cluster.names import CLUSTER_POLICY, GPU_OPERATOR, OPERATOR_NAME
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, OPERATOR_NAME
+from gpukube.cluster.release.dra_values import ROOT
 from gpukube.cluster.release.operator_values import REBOOT
 from gpukube.cluster.state.manifest import documents
 from gpukube.core.jsontree import at, items, text, texts, tree
 from gpukube.errors import HelmError
+from gpukube.gpu.claims import GPU_CLASS, MIG_CLASS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.cluster.kube.views import Placement
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.jsontree import Tree
 
-_OLDEST: Final = {"nvidia-device-plugin": "0.17.4", "gpu-operator": "v26.7.0"}
+_OLDEST: Final = {DEVICE_PLUGIN: "0.17.4", GPU_OPERATOR: "v26.7.0", DRA_DRIVER: "0.4.1"}
+_CLASSES: Final = (GPU_CLASS, MIG_CLASS)
 _FIX: Final = "use the complete chart {chart} {oldest} or newer (from helm pull, not a bare source tree)"
 
 
@@ -54,8 +59,7 @@ def require_rendered(manifest: str, plan: ReleasePlan) -> None:
         HelmError: They do not; the message names the first difference.
     """
     objects = read_manifest(manifest, plan)
-    own = _missing_operator if plan.kind is GPU_OPERATOR else _missing_plugin
-    found = [*own(objects, plan), *_missing_entries(objects, plan), *_missing_nfd(objects, plan)]
+    found = [one for check in _CHECKS[plan.kind] for one in check(objects, plan)]
     if found:
         raise HelmError(
             f"the chart ignores a value: {found[0]}",
@@ -67,23 +71,42 @@ def require_rendered(manifest: str, plan: ReleasePlan) -> None:
 
 
 def _fix(plan: ReleasePlan) -> str:
-    return _FIX.format(chart=plan.chart, oldest=_OLDEST[plan.chart])
+    return _FIX.format(chart=plan.chart, oldest=_OLDEST[plan.kind])
 
 
 def _missing_plugin(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     plugin = _named(objects, "DaemonSet", plan.kind.plugin)
     if plugin is None:
         return [f"it renders no DaemonSet {plan.kind.plugin}"]
-    got, desired = workload_view(plugin, "DaemonSet").placement, placement_of(plan.values)
-    found = [] if got.affinity == desired.affinity else ["the plugin's affinity is not the planned one"]
-    lost = set(desired.tolerations) - set(got.tolerations)
-    found += [f"the plugin lacks the toleration for {item.key}" for item in sorted(lost)]
+    found = _misplaced(plugin, placement_of(plan.values))
     names = (
         text(env, "name")
         for part in items(plugin, "spec", "template", "spec", "containers")
         for env in items(part, "env")
     )
     return [*found, "it sets MIG_STRATEGY for all entries"] if "MIG_STRATEGY" in names else found
+
+
+def _misplaced(plugin: Tree, desired: Placement) -> list[str]:
+    got = workload_view(plugin, "DaemonSet").placement
+    found = [] if got.affinity == desired.affinity else ["the plugin's affinity is not the planned one"]
+    lost = set(desired.tolerations) - set(got.tolerations)
+    return [*found, *(f"the plugin lacks the toleration for {item.key}" for item in sorted(lost))]
+
+
+def _missing_driver(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
+    """Check the DaemonSet of the DRA driver, and the classes that pods claim."""
+    plugin = _named(objects, "DaemonSet", plan.kind.plugin)
+    if plugin is None:
+        return [f"it renders no DaemonSet {plan.kind.plugin}"]
+    parts = {text(part, "name"): part for part in items(plugin, "spec", "template", "spec", "containers")}
+    if list(parts) != [plan.kind.container]:
+        return [f"its containers are {', '.join(parts)}, not {plan.kind.container}"]
+    root = plan.values[ROOT]
+    roots = [env for env in items(parts[plan.kind.container], "env") if text(env, "name") == "NVIDIA_DRIVER_ROOT"]
+    found = [] if [text(env, "value") for env in roots] == [root] else [f"the plugin's driver root is not {root}"]
+    found += [f"it renders no DeviceClass {name}" for name in _CLASSES if _named(objects, "DeviceClass", name) is None]
+    return [*_misplaced(plugin, placement_of(tree(plan.values, "kubeletPlugin"))), *found]
 
 
 def _missing_operator(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
@@ -108,7 +131,7 @@ def _policy(plan: ReleasePlan) -> tuple[tuple[tuple[str, ...], str], ...]:
     return (
         (("driver", "enabled"), text(plan.values, "driver", "enabled")),
         (("toolkit", "enabled"), text(plan.values, "toolkit", "enabled")),
-        (("devicePlugin", "enabled"), "true"),
+        (("devicePlugin", "enabled"), text(plan.values, "devicePlugin", "enabled")),
         (("gfd", "enabled"), "true"),
         (("migManager", "enabled"), "true"),
         (("mig", "strategy"), text(plan.values, "mig", "strategy")),
@@ -163,3 +186,10 @@ def _is_nfd_worker(item: Tree) -> bool:
 def _named(objects: Sequence[Tree], kind: str, name: str) -> Tree | None:
     desired = (kind, name)
     return next((item for item in objects if (text(item, "kind"), text(item, "metadata", "name")) == desired), None)
+
+
+_CHECKS: Final[Mapping[ReleaseKind, tuple[Callable[[Sequence[Tree], ReleasePlan], list[str]], ...]]] = {
+    DEVICE_PLUGIN: (_missing_plugin, _missing_entries, _missing_nfd),
+    GPU_OPERATOR: (_missing_operator, _missing_entries, _missing_nfd),
+    DRA_DRIVER: (_missing_driver,),
+}

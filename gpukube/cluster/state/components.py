@@ -3,8 +3,8 @@
 In scope: a table of roles and `role_of`; the DaemonSets in a rendered manifest. Out of scope: who owns one, whether two
 conflict (advertisers), where its pods run (reach).
 
-Source: charts nvidia-device-plugin 0.20.0 and node-feature-discovery 0.19.0 as rendered; NVIDIA/gpu-operator v26.7.0
-assets/state-*.
+Source: charts nvidia-device-plugin 0.20.0, node-feature-discovery 0.19.0 and dra-driver-nvidia-gpu 0.4.1 (25.x:
+nvidia-dra-driver-gpu) as rendered; NVIDIA/gpu-operator v26.7.0 assets/state-*.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ Role = Literal[
     "validator",
     "toolkit",
     "driver",
+    "dra",
     "cloud-plugin",
     "cloud-driver",
 ]
@@ -73,6 +74,15 @@ _ROWS: Final = (
         names=("node-feature-discovery-worker", "nfd-worker"),
     ),
     _Row("mig-manager", "the MIG manager", ("nvidia-mig-manager",), ("nvidia-mig-manager",)),
+    _Row(
+        role="dra",
+        title="the DRA driver",
+        names=(
+            "dra-driver-nvidia-gpu-kubelet-plugin",
+            "nvidia-dra-driver-gpu-kubelet-plugin",
+            "nvidia-dra-driver-kubelet-plugin",
+        ),
+    ),
     _Row("dcgm", "DCGM", (), ("nvidia-dcgm", "nvidia-dcgm-exporter")),
     _Row("validator", "the operator's validator", (), ("nvidia-operator-validator",)),
     _Row("toolkit", "the container toolkit", (), ("nvidia-container-toolkit-daemonset",)),

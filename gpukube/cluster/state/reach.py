@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
 from gpukube.cluster.state.components import role_of, title_of
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.provider import in_cluster_facts
@@ -202,14 +202,13 @@ def needed_roles(pool: Desired) -> Mapping[Role, bool]:
     advertiser, operated = pool.ownership.advertiser, pool.ownership.operated
     if advertiser == "cloud":
         return {"cloud-plugin": True}
-    if advertiser not in ("chart", "operator"):
-        cut: dict[Role, bool] = {"mig-manager": True} if pool.target.sharing.mig else {}
-        return {"nfd-worker": True, **cut} if operated else {}
-    shares = pool.target.sharing.slicing
-    mps = shares is not None and shares.mode == "mps"
-    needed: dict[Role, bool] = {"plugin": True, "gfd": mps, "nfd-worker": operated}
-    if mps:
-        needed["mps"] = True
+    needed: dict[Role, bool] = {}
+    if advertiser == DRA_DRIVER.advertiser:
+        needed = {"dra": True, **({"nfd-worker": True} if operated else {})}
+    elif advertiser in ("chart", "operator"):
+        shares = pool.target.sharing.slicing
+        mps = shares is not None and shares.mode == "mps"
+        needed = {"plugin": True, "gfd": mps, "nfd-worker": operated, **({"mps": True} if mps else {})}
     if operated and pool.target.sharing.mig is not None:
         needed["mig-manager"] = True
     return needed

@@ -1,4 +1,4 @@
-"""Frame of every command that changes clusters: checks first, then the release, then a report.
+"""Frame of every command that changes clusters: checks first, then the releases, then a report.
 
 In scope: rejecting a cluster as a whole, and working on clusters in parallel. Out of scope: changes to pools.
 """
@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.engine.change.release import ensure_release
+from gpukube.engine.change.release import ensure_releases
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport, PoolReport
@@ -37,17 +37,17 @@ def report_all(
 
 
 def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Reject a cluster that cannot be changed now, then bring its release to the plan.
+    """Reject a cluster that cannot be changed now, then bring its releases to the plan.
 
     Returns:
-        One line on the release; "" if no pool of the cluster needs one.
+        One line on the releases; "" if no pool of the cluster needs one.
 
     Raises:
-        GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_release.
+        GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_releases.
         Stopped: The run was stopped.
     """
     _require_changeable(plan)
-    release = ensure_release(replace(plan, release=plan.first or plan.release), session, run)
+    release = ensure_releases(replace(plan, release=plan.first or plan.release).releases, plan, session, run)
     run.report("done", release or "nothing to install", plan.cluster.key)
     one_by_one = session.provider.extras.pools_at_once == 1
     for before, pool in zip((None, *plan.pools), plan.pools, strict=False):

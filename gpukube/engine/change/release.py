@@ -1,26 +1,33 @@
-"""The cluster's release during a run: checked before anything costs money, then brought to the plan."""
+"""The cluster's releases during a run: checked before anything costs money, then brought to the plan."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.kube.releases import release_history
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE, kind_of
+from gpukube.cluster.names import (
+    DEVICE_PLUGIN,
+    DRA_DRIVER,
+    DRA_KINDS,
+    GPU_OPERATOR,
+    NAMESPACE,
+    RELEASE_KINDS,
+    kind_of,
+)
 from gpukube.cluster.release.entries import Overwritten, dropped_entries, with_entries
 from gpukube.cluster.release.manager import Clock, Cluster, apply_release, connect_helm
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.quota import quota_shortage
 from gpukube.cluster.state.snapshot import has_entry, look
 from gpukube.core.fields import label
-from gpukube.core.jsontree import tree
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.permissions import PRINT_POLICY
 from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
@@ -35,50 +42,81 @@ if TYPE_CHECKING:
 STOPPED_CLEANUP = "release: stopped before unused entries were dropped; run it again"
 
 _TYPES = "customresourcedefinitions"
-NEEDED = (
-    ("create", "secrets", ""),
-    ("create", "configmaps", ""),
-    ("create", "serviceaccounts", ""),
-    ("create", "daemonsets", "apps"),
-    ("create", "deployments", "apps"),
-    ("create", "clusterroles", "rbac.authorization.k8s.io"),
-    ("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
-    ("create", "roles", "rbac.authorization.k8s.io"),
-    ("create", "rolebindings", "rbac.authorization.k8s.io"),
-    ("create", _TYPES, "apiextensions.k8s.io"),
+_RBAC = "rbac.authorization.k8s.io"
+_OF_PLUGIN = (
+    ("secrets", ""),
+    ("configmaps", ""),
+    ("serviceaccounts", ""),
+    ("daemonsets", "apps"),
+    ("deployments", "apps"),
+    ("clusterroles", _RBAC),
+    ("clusterrolebindings", _RBAC),
+    ("roles", _RBAC),
+    ("rolebindings", _RBAC),
+    (_TYPES, "apiextensions.k8s.io"),
 )
-"""Verb, resource, group required to install the plugin's chart with NFD (objects of the rendered chart 0.20.0)."""
-NEEDED_PER_CHART = {GPU_OPERATOR.chart: (("create", "clusterpolicies", "nvidia.com"),)}
-"""Chart -> additional permissions (objects of the rendered chart gpu-operator v26.7.0)."""
-_PODS_PER_NODE = 3
-_PODS_PER_CLUSTER = 2
-"""Plugin, GFD and NFD's worker on each node; NFD's master and collector (objects of the rendered chart 0.20.0)."""
+NEEDED: Final[Mapping[ReleaseKind, tuple[tuple[str, str], ...]]] = {
+    DEVICE_PLUGIN: _OF_PLUGIN,
+    GPU_OPERATOR: (*_OF_PLUGIN, ("clusterpolicies", "nvidia.com")),
+    DRA_DRIVER: (
+        *(row for row in _OF_PLUGIN if row[0] not in ("configmaps", "deployments")),
+        ("deviceclasses", "resource.k8s.io"),
+        ("validatingadmissionpolicies", "admissionregistration.k8s.io"),
+        ("validatingadmissionpolicybindings", "admissionregistration.k8s.io"),
+    ),
+}
+"""Resource and group of what an installation creates (objects of the rendered charts nvidia-device-plugin 0.20.0 with
+NFD, gpu-operator v26.7.0, and dra-driver-nvidia-gpu 0.4.1)."""
+_PODS = {DEVICE_PLUGIN: (3, 2), GPU_OPERATOR: (3, 2), DRA_DRIVER: (1, 0)}
+"""Pods on each node, and in addition to them. Of the plugin's chart: plugin, GFD and NFD's worker; NFD's master and
+collector (objects of the same charts)."""
 _QUOTAS = ApiType("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 
 
-def ensure_release(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Check permissions, dry-run the chart, then install or upgrade the release.
+def ensure_releases(releases: Sequence[ReleasePlan], plan: ClusterPlan, session: Session, run: Run) -> str:
+    """Check permissions, dry-run the charts, then install or upgrade the releases: nothing is written if one fails.
+
+    Args:
+        releases: The planned releases.
+        plan: The cluster's plan.
+        session: Session of the cluster.
+        run: The run.
 
     Returns:
         One line for the summary; "" if no pool of the cluster needs a release.
 
     Raises:
-        AccessError: A permission that the chart needs is missing.
+        AccessError: A permission that a chart needs is missing.
         HelmError, ClusterError, Conflict, MissingExtra: See ReleaseManager.
     """
-    release = plan.release
-    if release is None or release.action not in ("install", "upgrade"):
-        return f"release: {release.reason}" if release and release.revision else ""
+    lines = [f"{_title(item)}: {item.reason}" for item in releases if item.revision and not _is_due(item)]
+    due = [release for release in releases if _is_due(release)]
+    if not due:
+        return "; ".join(lines)
     key = plan.cluster.key
     kube = session.kube()
-    run.report("check", "checking permissions and the chart", key)
-    _require_permissions(kube, release, key)
-    _require_room(kube, plan, release, key)
+    run.report("check", f"checking permissions and the chart{'s' if len(due) > 1 else ''}", key)
+    for release in due:
+        _require_permissions(kube, release, key)
+        _require_room(kube, plan, release, key)
     manager = open_manager(session, run)
+    desired = [pool.desired for pool in plan.pools if pool.desired]
     try:
-        return _install(manager, release, plan, session, run)
+        trials = [manager.dry_run(release, desired) for release in due]
+        for release, trial in zip(due, trials, strict=True):
+            lines.append(_install(manager, replace(release, contested=trial.contested), plan, session, run))
+            lines += [_outdated_types(trial.other_types, release, run)] if trial.other_types else []
     finally:
         manager.close()
+    return "; ".join(lines)
+
+
+def _title(release: ReleasePlan) -> str:
+    return "release" if release.kind in RELEASE_KINDS else f"release {release.name}"
+
+
+def _is_due(release: ReleasePlan) -> bool:
+    return release.action in ("install", "upgrade")
 
 
 def open_manager(session: Session, run: Run) -> ReleaseManager:
@@ -116,7 +154,7 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
         One line for the summary; "" if there was nothing to drop or to finish.
 
     Raises:
-        GpukubeError: See ensure_release.
+        GpukubeError: See ensure_releases.
     """
     if plan.release is None:
         return ""
@@ -138,8 +176,9 @@ def retire_entries(plan: ClusterPlan, session: Session, run: Run, *, left: Colle
             break
         run.report("release", f"waiting for nodes that still use entry {', '.join(sorted(lingering))}", key)
         run.clock.wait(run.pace.poll_s)
-    release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=run.chart_version)
-    return ensure_release(replace(plan, release=release), session, run)
+    version = run.chart_version(RELEASE_KINDS)
+    release = plan_release(plan.desired, seen, live_pools=live, retire=True, chart_version=version)
+    return ensure_releases([release], plan, session, run)
 
 
 def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
@@ -148,7 +187,7 @@ def entries_left(plan: ClusterPlan, entries: Collection[str]) -> frozenset[str]:
         return frozenset()
     kind = plan.release.kind
     live = plan.seen.release_of(kind)
-    recorded = tree(live.values, *kind.entries) if live else {}
+    recorded = kind.entries_in(live.values) if live else {}
     return frozenset(entries) & {*recorded, *(plan.seen.entries_of(kind) or {})}
 
 
@@ -165,7 +204,7 @@ def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run)
     an hour: the apply of another spec sees an unused entry. Nodes that name a missing entry have no devices.
 
     Raises:
-        GpukubeError: See ensure_release.
+        GpukubeError: See ensure_releases.
     """
     desired = pool.desired
     kind = kind_of(desired.ownership.advertiser) if desired else None
@@ -174,16 +213,16 @@ def restore_entry(plan: ClusterPlan, pool: PoolPlan, session: Session, run: Run)
     if has_entry(session.kube(), kind, desired.ownership.config_key):
         return
     live = session.cloud.pools()
-    release = plan_release(plan.desired, look(session.kube()), live_pools=live, chart_version=run.chart_version)
-    ensure_release(replace(plan, release=release), session, run)
+    version = run.chart_version(RELEASE_KINDS)
+    release = plan_release(plan.desired, look(session.kube()), live_pools=live, chart_version=version)
+    ensure_releases([release], plan, session, run)
 
 
 def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, session: Session, run: Run) -> str:
     key = plan.cluster.key
     kube = session.kube()
     desired = [pool.desired for pool in plan.pools if pool.desired]
-    trial = manager.dry_run(release, desired)
-    release = replace(release, contested=trial.contested)
+    kinds = RELEASE_KINDS if release.kind in RELEASE_KINDS else DRA_KINDS
 
     plans = [release]
     overwritten = Overwritten(dropped_entries(release))
@@ -198,10 +237,11 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
             plan_release(
                 desired,
                 look(kube),
+                kinds=kinds,
                 live_pools=session.cloud.pools(),
                 dropped=overwritten.dropped,
                 missed=overwritten.revisions,
-                chart_version=run.chart_version,
+                chart_version=run.chart_version(kinds),
                 adopt=release.adopted,
             )
         )
@@ -216,8 +256,7 @@ def _install(manager: ReleaseManager, release: ReleasePlan, plan: ClusterPlan, s
         overwritten.revisions += tuple(with_entries(item, release.kind, back) for item in before)
         answer = apply_release(manager, kube, replan_now(), replan)
     revision = answer.revision if answer else release.revision
-    done = f"release: {release.chart} {release.version}, revision {revision}"
-    return f"{done}; {_outdated_types(trial.other_types, release, run)}" if trial.other_types else done
+    return f"release: {release.chart} {release.version}, revision {revision}"
 
 
 def _outdated_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str:
@@ -229,14 +268,17 @@ def _outdated_types(names: Sequence[str], release: ReleasePlan, run: Run) -> str
     )
 
 
-def _needed(release: ReleasePlan) -> tuple[tuple[str, str, str], ...]:
-    quota = (("create", "resourcequotas", ""),) if release.values.get("extraObjects") else ()
-    needed = (*NEEDED, *NEEDED_PER_CHART.get(release.chart, ()), *quota)
-    leaving = [NEEDED, *(NEEDED_PER_CHART.get(item.kind.chart, ()) for item in release.leaves if item.kind)]
-    # Helm leaves CRDs, as others may have objects of these types (helm.sh, Best Practices, CRDs).
-    gone = {(resource, group) for row in leaving for _verb, resource, group in row if resource != _TYPES}
-    deleted = [("delete", resource, group) for resource, group in sorted(gone)]
-    return (*needed, *deleted) if any(item.there for item in release.leaves) else needed
+def _needed(release: ReleasePlan) -> Iterator[tuple[str, str, str]]:
+    quota = (("resourcequotas", ""),) if release.values.get("extraObjects") else ()
+    yield from (("create", *row) for row in (*NEEDED[release.kind], *quota))
+    if any(item.there for item in release.leaves):
+        leaving = (DEVICE_PLUGIN, *(item.kind for item in release.leaves if item.kind))
+        yield from (("delete", *row) for row in _removed(leaving))
+
+
+def _removed(kinds: Iterable[ReleaseKind]) -> list[tuple[str, str]]:
+    """Return the types that an uninstall deletes, without CRDs: Helm leaves them (helm.sh, Best Practices, CRDs)."""
+    return sorted({row for kind in kinds for row in NEEDED[kind] if row[0] != _TYPES})
 
 
 def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> None:
@@ -246,10 +288,9 @@ def require_removable(kube: Kube, kinds: Iterable[ReleaseKind], key: str) -> Non
         AccessError: Permissions to delete their objects are missing; names them.
         ClusterError: The cluster could not be read.
     """
-    needed = {row[1:] for kind in kinds for row in (*NEEDED, *NEEDED_PER_CHART.get(kind.chart, ())) if row[1] != _TYPES}
     missing = [
         f"delete {resource}"
-        for resource, group in sorted(needed)
+        for resource, group in _removed(kinds)
         if not kube.may("delete", resource, group=group, namespace=NAMESPACE)
     ]
     if missing:
@@ -273,8 +314,9 @@ def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str)
     """Raise if the namespace has a quota that rejects the pods of a new release."""
     if release.action != "install":
         return
-    served = [pool for pool in plan.desired if pool.ownership.advertiser == release.kind.advertiser]
-    needed = _PODS_PER_CLUSTER + _PODS_PER_NODE * sum(pool.target.nodes.count for pool in served)
+    served = [pool for pool in plan.desired if release.kind.serves(pool.ownership)]
+    per_node, others = _PODS[release.kind]
+    needed = others + per_node * sum(pool.target.nodes.count for pool in served)
     shortage = quota_shortage(kube.objects(_QUOTAS, NAMESPACE) or (), needed)
     if shortage:
         raise ClusterError(

@@ -1,4 +1,4 @@
-"""Reads a cluster and plans its content: the one release that advertises the GPUs, node labels, other advertisers.
+"""Reads a cluster and plans its content: the releases that advertise the GPUs, node labels, other advertisers.
 
 Changes nothing. Only runs that read clusters import it (looking): it loads most of the package `cluster`.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.helm.choice import choose_engine
-from gpukube.cluster.names import kind_of
+from gpukube.cluster.names import DRA_KINDS, RELEASE_KINDS, kind_of
 from gpukube.cluster.release.adoption import adoptable_releases, still_foreign
 from gpukube.cluster.release.charts import ChartCache
 from gpukube.cluster.release.plan import plan_release
@@ -52,27 +52,30 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
     if has_operator(seen) != carries_operator(outside.live):  # the cluster is more reliable than the labels of pools
         outside = with_pools(outside, session, prepared, scope, operator_live=has_operator(seen))
     pools = tuple(_by_nodes(pool, session.provider, outside.facts, seen) for pool in outside.pools)
-    plan_it = partial(
-        plan_release,
-        outside.desired,
-        seen,
-        live_pools=outside.live,
-        chart_version=run.chart_version,
+    plan_it = partial(plan_release, outside.desired, seen, live_pools=outside.live)
+    plan_plugin = partial(
+        plan_it,
+        chart_version=run.chart_version(RELEASE_KINDS),
         migrate=scope.migrate_release,
         adopt=adoptable_releases(kube, seen) if scope.adopt_release else (),
     )
-    release = plan_it(retire=scope.retire)
-    untested = scope.check_chart and release.version != release.kind.version
-    release, unpinned = _pinned(release, run) if scope.pin or untested else (release, ())
-    first = replace(plan_it(retire=False), digest=release.digest)
+    plans = (
+        plan_plugin(retire=scope.retire),
+        plan_it(kinds=DRA_KINDS, chart_version=run.chart_version(DRA_KINDS)),
+    )
+    (release, unpinned), (dra_release, unpinned_too) = (_pinned(plan, run, scope) for plan in plans)
+    first = replace(plan_plugin(retire=False), digest=release.digest)
     staying = _without_leaving(seen, pools)
     found = (
         *outside.diagnostics,
         *release.diagnostics,
+        *dra_release.diagnostics,
         *unpinned,
+        *unpinned_too,
         *_foreign(staying, outside.desired, release),
         *_features(seen, outside.desired),
         *check_reach(release, outside.desired),
+        *check_reach(dra_release, outside.desired),
         *scaler_warnings(seen, outside.desired),
         *check_fabrics(staying, outside.desired),
     )
@@ -83,6 +86,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         seen=seen,
         release=release,
         first=first,
+        dra_release=dra_release,
         repairs=node_repairs(pools, seen),
         diagnostics=found,
     )
@@ -97,13 +101,14 @@ def _by_nodes(pool: PoolPlan, provider: Provider, facts: ClusterFacts | None, se
     return with_unfinished(pool, provider.extras.upgrades, facts, nodes) if provider.extras.upgrades and facts else pool
 
 
-def _pinned(release: ReleasePlan, run: Run) -> tuple[ReleasePlan, tuple[Finding, ...]]:
-    """Pin the plan to the digest of its chart; warn if it cannot be fetched from here, as apply fetches it anyway.
+def _pinned(release: ReleasePlan, run: Run, scope: Scope) -> tuple[ReleasePlan, tuple[Finding, ...]]:
+    """Pin the plan to the digest of its chart if required; warn if it cannot be fetched from here, as apply does it.
 
     Raises:
         ChartNotFound: The version does not exist, so apply cannot succeed.
     """
-    if release.action not in ("install", "upgrade"):
+    untested = scope.check_chart and release.version != release.kind.version
+    if release.action not in ("install", "upgrade") or not (scope.pin or untested):
         return release, ()
     try:
         engine = choose_engine(run.environ, stopped=lambda: run.is_over)

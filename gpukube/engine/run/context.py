@@ -19,8 +19,9 @@ from gpukube.errors import HelmError, SpecError, Where
 from gpukube.masking import looks_like_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from gpukube.cluster.names import ReleaseKind
     from gpukube.core.values import Settings
     from gpukube.engine.run.clock import Clock
     from gpukube.engine.run.events import Listener, Phase
@@ -123,10 +124,12 @@ class Run:
         """Record that something failed."""
         self._failed.set()
 
-    @property
-    def chart_version(self) -> str:
-        """Version of a local chart, which is fixed; "" for others, which are pulled in the planned version."""
-        return local_chart(Path(self.chart.location)).version if self.chart.kind == "local" else ""
+    def chart_version(self, kinds: Iterable[ReleaseKind]) -> str:
+        """Return the version of a local chart of these kinds, which is fixed; "" for charts that are pulled."""
+        if self.chart.kind != "local":
+            return ""
+        chart = local_chart(Path(self.chart.location))
+        return chart.version if chart.name in [kind.chart for kind in kinds] else ""
 
     def wait(self, resume: str, notify: Callable[[str], None], limit_s: float | None = None) -> Wait:
         """Return a wait that starts now and ends with the command at the latest.
@@ -145,7 +148,7 @@ class Run:
 
 
 def chart_source(location: str) -> ChartSource:
-    """Return the source of the device-plugin chart; "" means NVIDIA's repository and the pinned version.
+    """Return the source of the charts; "" means where they are published, and the pinned versions.
 
     Raises:
         SpecError: The local path has no chart, or the address has another scheme; checked now, before any call.

@@ -18,7 +18,7 @@ from gpukube.errors import (
     Where,
 )
 
-WORDS = {"namespace": "ns", "name": "rel", "chart": "c", "version": "1", "repo": "https://repo"}
+WORDS = {"namespace": "ns", "name": "rel", "chart": "c", "version": "1", "source": "c --repo https://repo"}
 
 SAID: dict[str, tuple[str, type[GpukubeError], str]] = {
     "bad token": (

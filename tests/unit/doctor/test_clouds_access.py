@@ -16,7 +16,7 @@ from gpukube.doctor.checks import access, tools
 from gpukube.doctor.checks.tools import access_command
 from gpukube.doctor.local_tools import Tools, look_at_tools
 from gpukube.doctor.rights import Right, check_rights, rights_for
-from gpukube.engine.change.release import NEEDED, NEEDED_PER_CHART
+from gpukube.engine.change.release import NEEDED
 from gpukube.errors import (
     AccessError,
     CloudError,
@@ -159,8 +159,8 @@ def test_rights_when_nothing_is_declared_then_none_are_needed() -> None:
 
 def test_rights_when_the_operator_is_the_release_then_those_of_its_chart() -> None:
     plain, operated = rights_for((POOL,)), rights_for((CUT,))
-    assert len(plain) == len(NEEDED) + 1
-    assert len(operated) == len(NEEDED) + len(NEEDED_PER_CHART[GPU_OPERATOR.chart]) + 1
+    assert len(plain) == len(NEEDED[DEVICE_PLUGIN]) + 1
+    assert len(operated) == len(NEEDED[GPU_OPERATOR]) + 1
     assert plain[0].resource == "nodes"
     assert DEVICE_PLUGIN.title in plain[1].purpose
 

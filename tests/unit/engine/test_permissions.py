@@ -19,11 +19,11 @@ from lightkube import ApiError
 
 from gpukube.cli.commands.doctor import EXTRAS as OPTIONS
 from gpukube.cluster.kube.failures import explain
-from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE
 from gpukube.core.meanings import Problem
 from gpukube.core.permissions import EXTRAS, PRINT_POLICY, Extra, PolicyLevel
 from gpukube.engine.change.probing import _NEEDED as PROBING
-from gpukube.engine.change.release import NEEDED, NEEDED_PER_CHART
+from gpukube.engine.change.release import NEEDED
 from gpukube.engine.documents.schema import document_schema
 from gpukube.engine.permissions.chart_roles import (
     OPERATOR_EVERYWHERE,
@@ -376,10 +376,10 @@ OPERATOR = HELM + ", devicePlugin: {owner: operator}}"
 
 def test_roles_when_compared_with_what_gpukube_checks_first_then_each_check_passes() -> None:
     plain = {right.removesuffix(f" in {NAMESPACE}") for right in rights(SPEC + HELM + "}", "probe")}
-    assert asked(NEEDED) <= plain
+    assert asked(("create", *row) for row in NEEDED[DEVICE_PLUGIN]) <= plain
     assert asked(PROBING) <= plain
     operator = {right.removesuffix(f" in {NAMESPACE}") for right in rights(SPEC + OPERATOR)}
-    assert asked((*NEEDED, *NEEDED_PER_CHART["gpu-operator"])) <= operator
+    assert asked(("create", *row) for row in NEEDED[GPU_OPERATOR]) <= operator
     assert "create clusterpolicies.nvidia.com" not in plain
 
 
