@@ -114,6 +114,7 @@ POOLS: Final[dict[str, tuple[str, str]]] = {
     "cluster-twice": ("GPK305", "Two specs define the same cluster key differently."),
     "cluster-unused": ("GPK324", "A cluster in the spec has no pool."),
     "cluster-keys": ("GPK320", "Two cluster keys name the same cluster."),
+    "dra-roots": ("GPK329", "The DRA driver has one driver root per cluster, but the pools need two."),
     "operator-strategy": ("GPK321", "The GPU Operator has one MIG strategy per cluster, but the pools need two."),
     "name-twice": ("GPK306", "Two pools of separately loaded specs would have the same name on the same cluster."),
     "no-provider": ("GPK307", "No installed package supports the cloud of a cluster."),

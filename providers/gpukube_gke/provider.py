@@ -104,7 +104,7 @@ class GkeProvider:
 
     def stack(self, target: Target) -> NodeStack:
         """Return what the nodes come with: driver and plugin, unless the spec makes somebody else run the plugin."""
-        from gpukube_gke.facts.installer import DRIVER_DIR, OWN_DRIVER_VALUES, QUOTA_VALUES
+        from gpukube_gke.facts.installer import DRA_VALUES, OWN_DRIVER_VALUES, QUOTA_VALUES
         from gpukube_gke.pool.fields import DRA_LABEL, OPT_OUT_LABEL, image_of, is_operated, runs_own_plugin
 
         own = runs_own_plugin(target)
@@ -127,7 +127,7 @@ class GkeProvider:
             no_dra=no_dra,
             with_dra=with_dra,
             dra_labels={DRA_LABEL: "true"},
-            dra_values={"nvidiaDriverRoot": DRIVER_DIR},
+            dra_values=DRA_VALUES,
         )
 
     def desired(self, target: Target, ownership: Ownership, promise: Promise) -> Desired:

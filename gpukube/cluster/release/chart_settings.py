@@ -1,9 +1,11 @@
 """Chart settings in pools: the version, and values in addition to gpukube's own.
 
-In scope: pools -> version and values; pure. Out of scope: gpukube's own values (plugin_values, operator_values).
+In scope: pools -> version and values; pure. Out of scope: gpukube's own values (plugin_values, operator_values,
+dra_values).
 
-A cluster has one release, so its pools must agree; gpukube's own values follow from the pools, so a different value for
-one of them would be overwritten silently. Both are rejected before any call.
+A cluster has one release of a device plugin and one of the DRA driver, so the pools of each must agree; gpukube's own
+values follow from the pools, so a different value for one of them would be overwritten silently. Both are rejected
+before any call.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import copy
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import DEVICE_PLUGIN, kind_of
+from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, kind_of
 from gpukube.core.jsontree import at, leaves
 from gpukube.errors import Finding
 
@@ -57,7 +59,7 @@ def check_served(pools: Sequence[Desired]) -> list[Finding]:
             fix="remove it",
         )
         for pool in pools
-        if pool.ownership.advertiser not in ("chart", "operator")
+        if kind_of(pool.ownership.advertiser) is None
         for field, requested in (("version", pool.target.chart_version), ("values", pool.target.chart_values))
         if requested
     ]
@@ -114,19 +116,20 @@ def _chart_version(text: str) -> tuple[int, ...]:
 
 
 def check_agreement(pools: Sequence[Desired]) -> list[Finding]:
-    """Report pools of one cluster that request different versions, or different values at one path."""
-    first: dict[str, tuple[object, Desired]] = {}
+    """Report pools of one release that request different versions, or different values at one path."""
+    first: dict[tuple[bool, str], tuple[object, Desired]] = {}
     found = []
     for pool in pools:
         for path, value in _requested(pool):
-            known, other = first.setdefault(path, (value, pool))
+            is_claimed = pool.ownership.advertiser == DRA_DRIVER.advertiser  # the cluster's other release
+            known, other = first.setdefault((is_claimed, path), (value, pool))
             if known != value:
                 found.append(
                     Finding(
                         "chart-twice",
                         pool.target.locator.at(path),
                         f"{pool.target.where}: {path} is {value}, but pool {other.target.pool} has {known}",
-                        why="one release serves all pools of a cluster",
+                        why="one release serves all pools of a cluster" + (" of the DRA driver" if is_claimed else ""),
                         fix="write the same in both, or in only one of them",
                     )
                 )

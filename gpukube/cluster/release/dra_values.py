@@ -137,5 +137,5 @@ def _two_roots(where: Where, message: str) -> Finding:
         message,
         why=f"a cluster has one release of {DRA_DRIVER.title}, which looks for the driver in one place "
         "(kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, nvidiaDriverRoot)",
-        fix="write the same driver.owner for both; or devicePlugin.owner: auto for one of them; or use another cluster",
+        fix="write the same driver.owner for both; or move one of them to another cluster",
     )

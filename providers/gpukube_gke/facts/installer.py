@@ -159,3 +159,10 @@ OWN_DRIVER_VALUES: Final[Mapping[str, object]] = {
     "extraObjects": [_QUOTA, _COS, _UBUNTU],
 }
 """Chart values if Google's installer does: GKE's nodes have no container toolkit, and a read-only root file system."""
+DRA_VALUES: Final[Mapping[str, object]] = {
+    "nvidiaDriverRoot": DRIVER_DIR,
+    "kubeletPlugin.priorityClassName": "",
+}
+"""Values of the DRA driver's chart. Without the chart's critical priority class its pods need no ResourceQuota, which
+the chart cannot create (NVIDIA/cloud-native-docs dra-intro-install, GKE; modelplane-io/modelplane#202). They request no
+resources, so they fit on a full node all the same."""

@@ -36,7 +36,7 @@ from tests.builders import make_target
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpukube.core.values import Desired
+    from gpukube.core.values import Desired, Target
 
 RELEASE_NAME = DEVICE_PLUGIN.name
 PLUGIN_NAME = DEVICE_PLUGIN.plugin
@@ -55,6 +55,10 @@ def desire(*, operator: bool = False, **changes: object) -> Desired:
     """Make a pool on a cluster whose nodes bring a driver and no plugin: the chart advertises, or the operator."""
     target = make_target(**changes)  # type: ignore[arg-type]  # test data
     stack = NodeStack("cloud", "none", "operator" if operator else "cloud", "test")
+    return _desired(target, stack, operator=operator)
+
+
+def _desired(target: Target, stack: NodeStack, *, operator: bool = False) -> Desired:
     ownership = solve_ownership(target, stack, operator=operator)
     assert isinstance(ownership, Ownership)
     promise = promise_of(target)
@@ -67,6 +71,12 @@ def desire(*, operator: bool = False, **changes: object) -> Desired:
         labels={**target.labels, **marks, **ownership.labels},
         effective_taints=target.taints,
     )
+
+
+def claimed(root: str = "/", **changes: object) -> Desired:
+    """Make a pool of the DRA driver, on nodes with the GPU driver in this place."""
+    target = make_target(plugin_owner="dra", **changes)  # type: ignore[arg-type]  # test data
+    return _desired(target, NodeStack("cloud", "none", "cloud", "test", dra_values={"nvidiaDriverRoot": root}))
 
 
 def advertised_by_cloud(pool: Desired) -> Desired:
