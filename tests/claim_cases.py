@@ -34,7 +34,7 @@ class ClaimCase:
 
     Attributes:
         name: Unique.
-        family: One of FAMILIES, or "generated".
+        family: One of FAMILIES, "extended" or "generated".
         nodes: Node objects.
         slices: ResourceSlices.
         classes: DeviceClasses.
@@ -173,14 +173,14 @@ def slice_of(  # noqa: PLR0913 -- what the pool of a slice says, by name
     }
 
 
-def class_of(name: str, *expressions: str) -> Json:
+def class_of(name: str, *expressions: str, **more: Any) -> Json:  # noqa: ANN401 - fields of a class
     """A DeviceClass."""
     selectors = [{"cel": {"expression": expression}} for expression in expressions]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
         "metadata": {"name": name},
-        "spec": {"selectors": selectors},
+        "spec": {"selectors": selectors, **more},
     }
 
 
@@ -314,6 +314,12 @@ FOUR_KINDS: Final = together(
 def _counts() -> list[ClaimCase]:
     half = devices(ask(count=4))
     shared = claim_of("shared", devices(ask()))
+    sharing = {
+        "opaque": {"driver": DRIVER, "parameters": {"kind": "GpuConfig", "sharing": {"strategy": "TimeSlicing"}}}
+    }
+    tuned = class_of("tuned.example.com", f"device.driver == '{DRIVER}'", config=[sharing])
+    configured = devices(ask("a", "tuned.example.com"), ask("b"), either("c", choice("d", "tuned.example.com")))
+    configured["devices"]["config"] = [sharing, {"requests": ["b"], **sharing}, {"requests": ["c/d"], **sharing}]
     split = (
         (node_of("node-1"),),
         (
@@ -374,6 +380,18 @@ def _counts() -> list[ClaimCase]:
         ),
         case("count", "a tolerated taint of the device", sick, devices(ask(tolerations=tolerated))),
         case("count", "a taint without effect", warned, devices(ask())),
+        case(
+            "count",
+            "administrative access to a device in use",
+            ONE_A100,
+            devices(ask()),
+            devices(ask(adminAccess=True)),
+        ),
+        case(
+            "count", "administrative access takes no device", ONE_A100, devices(ask(adminAccess=True)), devices(ask())
+        ),
+        case("count", "administrative access to all", EIGHT, half, devices(ask(count="All", adminAccess=True))),
+        case("count", "configuration of class and claim", EIGHT, configured, classes=(*CLASSES, tuned)),
         case("count", "any class", MIXED, devices(ask(kind="all.example.com", count=6))),
     ]
 
@@ -783,6 +801,85 @@ def cases() -> tuple[ClaimCase, ...]:
     assert min(Counter(one.family for one in found).values()) >= 15
     assert len({one.name for one in found}) == len(found)
     return tuple(found)
+
+
+# extended resources
+
+
+def extended_cases() -> tuple[ClaimCase, ...]:
+    """Cases of pods that request a resource that a class serves, without naming a claim; Kubernetes 1.36."""
+    one = _served("one", gpus("node-1", H100, 1), [_requesting("a", 1), _requesting("b", 1)])
+    many = _served("too many", gpus("node-1", H100, 1), [_requesting("a", 2)])
+    nobody = _served("no class", gpus("node-1", H100, 1), [_requesting("a", 1, name="example.com/nothing")])
+    both = (gpus("node-1", H100, 1), _plugin("node-2", 1))
+    beside = _served("beside a plugin", together(*both), [_requesting(name, 1) for name in "abc"])
+    plugin_first = _served("advertised by a plugin", _plugin("node-1", 2), [_requesting("a", 2), _requesting("b", 1)])
+    left = (_plugin("node-1", 0)[0], gpus("node-1", H100, 1)[1])
+    gone = _served("a plugin that is gone", left, [_requesting("a", 1)])
+    two = [{"name": "first", "count": 1}, {"name": "second", "count": 2}]
+    containers = _served("two containers", gpus("node-1", H100, 4), [_requesting("a", 0, containers=two)])
+    init = [{"name": "load", "count": 4}, {"name": "warm", "count": 1}, {"name": "side", "count": 1, "stays": True}]
+    inits = _served("init containers", gpus("node-1", H100, 5), [_requesting("a", 2, init=init), _requesting("b", 1)])
+    claimed = claim_of("claimed", devices(ask(count=2)))
+    mixed = _served("beside a claim", gpus("node-1", H100, 3), [_requesting("a", 1, claim=claimed)], claims=(claimed,))
+    rival = class_of(
+        "rival.example.com", f"{GPU}.architecture == 'Ampere'", extendedResourceName=f"{SERVED}.two-classes"
+    )
+    rivals = _served(
+        "two classes", together(gpus("node-1", A100, 1), gpus("node-2", H100, 1)), [_requesting("a", 1)], rival
+    )
+    return one, many, nobody, beside, plugin_first, gone, containers, inits, mixed, rivals
+
+
+SERVED: Final = "example.com/gpu"
+
+
+def _plugin(name: str, count: int) -> Cluster:
+    """A node whose device plugin advertises GPUs under all the names of these cases."""
+    node = node_of(name)
+    for case_name in ("beside-a-plugin", "advertised-by-a-plugin", "a-plugin-that-is-gone"):
+        for amounts in (node["status"]["capacity"], node["status"]["allocatable"]):
+            amounts[f"{SERVED}.{case_name}"] = str(count)
+    return (node,), ()
+
+
+def _served(
+    name: str, cluster: Cluster, pods: Sequence[Json], *classes: Json, claims: Sequence[Json] = ()
+) -> ClaimCase:
+    """A case with a class that serves a resource of its own: classes stay when a case is over."""
+    own = name.replace(" ", "-")
+    served = class_of(f"{own}.example.com", f"device.driver == '{DRIVER}'", extendedResourceName=f"{SERVED}.{own}")
+    for one in pods:
+        for container in (*one["spec"].get("initContainers", ()), *one["spec"]["containers"]):
+            amounts = container["resources"]
+            for key in ("limits", "requests"):
+                amounts[key] = {f"{SERVED}.{own}" if k == SERVED else k: v for k, v in amounts[key].items()}
+    return ClaimCase(name, "extended", *cluster, (*CLASSES, served, *classes), tuple(claims), tuple(pods))
+
+
+def _requesting(  # noqa: PLR0913 -- what a pod's containers request, by name
+    pod_name: str,
+    count: int,
+    *,
+    name: str = SERVED,
+    containers: Sequence[Json] = (),
+    init: Sequence[Json] = (),
+    claim: Json | None = None,
+) -> Json:
+    """A pod that requests devices by the name of a resource."""
+    body = pod(pod_name, gpu=claim) if claim else pod(pod_name)
+
+    def made(one: Json) -> Json:
+        limits = {name: str(one["count"])}
+        stays = {"restartPolicy": "Always"} if one.get("stays") else {}
+        named = {"claims": [{"name": "gpu"}]} if claim else {}
+        resources: Json = {"limits": limits, "requests": {**limits, "cpu": "100m"}, **named}
+        return {"name": one["name"], "image": "ubuntu:24.04", "resources": resources, **stays}
+
+    body["spec"]["containers"] = [made(one) for one in containers or [{"name": "main", "count": count}]]
+    if init:
+        body["spec"]["initContainers"] = [made(one) for one in init]
+    return body
 
 
 # generated

@@ -14,6 +14,7 @@ import httpx
 from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.kube.controlplane import ControlPlane, find_assets
 from gpukube_sandbox.kube.store.gates import parse_minor
+from gpukube_sandbox.kube.store.validation.deviceclaims import ADMIN_ACCESS
 from sandbox_tests.serving import hang_up
 from sandbox_tests.waiting import PATIENCE_S
 
@@ -64,7 +65,7 @@ class Step:
         before: The cluster, with the pod's claims before they were allocated.
         node: The node that the pod got; "" for none.
         message: Why it got none.
-        results: Claim -> its allocated devices, after the step.
+        allocations: Claim -> its allocation after the step.
     """
 
     case: ClaimCase
@@ -72,7 +73,12 @@ class Step:
     before: Cluster
     node: str
     message: str
-    results: dict[str, list[Json]]
+    allocations: dict[str, Json]
+
+    @property
+    def results(self) -> dict[str, list[Json]]:
+        """Claim -> its allocated devices after the step."""
+        return {name: found.get("devices", {}).get("results", []) for name, found in self.allocations.items()}
 
     @property
     def label(self) -> str:
@@ -98,7 +104,7 @@ class RealPlane:
             )
         )
         space = f"case-{self._number}"
-        await self._post("/api/v1/namespaces", {"metadata": {"name": space}})
+        await self._post("/api/v1/namespaces", {"metadata": {"name": space, "labels": {ADMIN_ACCESS: "true"}}})
         await self._post(f"/api/v1/namespaces/{space}/serviceaccounts", {"metadata": {"name": "default"}}, again=True)
         for item in nodes:
             await self._post("/api/v1/nodes", item)
@@ -138,10 +144,7 @@ class RealPlane:
             ),
             node,
             "" if node else conditions.get("PodScheduled", {}).get("message", ""),
-            {
-                item["metadata"]["name"]: (item["status"].get("allocation") or {}).get("devices", {}).get("results", [])
-                for item in claims
-            },
+            {item["metadata"]["name"]: _untimed(item["status"].get("allocation") or {}) for item in claims},
         )
 
     async def _read(self, space: str) -> Cluster:
@@ -187,6 +190,10 @@ class RealPlane:
                 pod = json.loads(line)["object"]
                 if pod["spec"].get("nodeName"):
                     return pod
+
+
+def _untimed(allocation: Json) -> Json:
+    return {key: value for key, value in allocation.items() if key != "allocationTimestamp"}
 
 
 @asynccontextmanager

@@ -22,7 +22,8 @@ from gpukube_sandbox.kube.scheduler.devices import results_of, take_devices
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import place
 from gpukube_sandbox.kube.store.kinds import CORE
-from tests.claim_cases import FAMILIES, ClaimCase, cases, generated
+from gpukube_sandbox.kube.store.validation.deviceclaims import ADMIN_ACCESS
+from tests.claim_cases import FAMILIES, ClaimCase, cases, extended_cases, generated
 from tests.wire.cluster.conftest import TOKEN
 from tests.wire.cluster.real_claims import PLURALS, Step, real_plane
 
@@ -37,7 +38,7 @@ pytestmark = [
         reason="KUBEBUILDER_ASSETS names no directory with a whole control plane",
     ),
 ]
-SEEDS: Final = range(40)
+SEEDS: Final = range(25)
 NEWEST: Final = (1, 36)
 _OWN_NAME: Final = re.compile(r"(?:case-\d+|default)/(pod-\d+-\d+-gpu)-\w+|n\d+-(?=\d)")
 _PLANE: Final = "1.36.2"
@@ -51,7 +52,8 @@ def steps() -> list[Step]:
         async with real_plane() as plane:
             if plane.minor < NEWEST:
                 pytest.skip(f"a control plane of {plane.minor} lacks fields that the cases have")
-            return [step for case in (*cases(), *map(generated, SEEDS)) for step in await plane.run(case)]
+            every = (*cases(), *extended_cases(), *map(generated, SEEDS))
+            return [step for case in every for step in await plane.run(case)]
 
     return asyncio.run(run())
 
@@ -66,14 +68,19 @@ def placed(step: Step, nodes: list[dict[str, Any]]) -> Placing:
 
 
 def differs(step: Step) -> bool:
-    """Whether the emulated scheduler decides otherwise: the node, the devices there, or the message."""
+    """Whether the emulated scheduler decides otherwise: the node, what is allocated there, or the message."""
     ours = placed(step, step.before.nodes)
     if step.node:
-        grant = ours.grants.get(step.node)
-        return step.node not in ours.nodes or any(
-            [(one["request"], one["device"]) for one in allocation["devices"]["results"]]
-            != [(one["request"], one["device"]) for one in step.results[claim["metadata"]["name"]]]
-            for claim, allocation in (grant.allocations if grant else ())
+        grant, extended = ours.grants.get(step.node), step.pod["status"].get("extendedResourceClaimStatus") or {}
+        created = extended.get("resourceClaimName", "")
+        mappings = grant.extended[1] if grant and grant.extended else None
+        return (
+            step.node not in ours.nodes
+            or mappings != extended.get("requestMappings")
+            or any(
+                allocation != step.allocations[claim["metadata"].get("name", created)]
+                for claim, allocation in (grant.allocations if grant else ())
+            )
         )
     if ours.nodes or ours.message == step.message:
         return bool(ours.nodes)
@@ -104,6 +111,7 @@ async def emulate(case: ClaimCase) -> dict[str, Outcome]:
     clock = ScaledClock(1.0)
     cluster = KubeCluster("twin", clock, TOKEN, _PLANE)
     controllers = DeviceClaims(cluster.api, clock), Scheduler(cluster.api, clock, NEWEST)
+    cluster.store.update(CORE["namespaces"], {"metadata": {"name": "default", "labels": {ADMIN_ACCESS: "true"}}})
     for plural, items in (("nodes", case.nodes), ("resourceslices", case.slices), ("deviceclasses", case.classes)):
         for item in items:
             cluster.store.create(CORE[plural], item)
@@ -134,7 +142,7 @@ def test_cases_when_they_run_in_the_emulated_cluster_then_the_same_pods_are_boun
     different = [
         (step.label, theirs, ours)
         for step in steps
-        if step.case.family in FAMILIES
+        if step.case.family in {*FAMILIES, "extended"}
         and (theirs := outcome(step)) != (ours := emulated[step.case.name][step.pod["metadata"]["name"]])
     ]
     assert different == []
@@ -148,8 +156,11 @@ def outcome(step: Step) -> Outcome:
 
 
 def _claims_of(step: Step) -> list[str]:
-    made = {one["name"]: one["resourceClaimName"] for one in step.pod["status"].get("resourceClaimStatuses") or ()}
-    return [one.get("resourceClaimName") or made[one["name"]] for one in step.pod["spec"]["resourceClaims"]]
+    status = step.pod["status"]
+    made = {one["name"]: one["resourceClaimName"] for one in status.get("resourceClaimStatuses") or ()}
+    extended = (status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    named = [one.get("resourceClaimName") or made[one["name"]] for one in step.pod["spec"].get("resourceClaims") or ()]
+    return [*named, *([extended] if extended else [])]
 
 
 def _plain(message: str) -> str:

@@ -60,22 +60,24 @@ def _uses(pod: JsonObject, resource: str, mappings: list[JsonObject]) -> list[_U
         if at not in ends and (need := _need(container, resource)):
             stays[at] = _request_name(at, container, resource), need
             mappings.append(_mapping(container, resource, stays[at][0]))
-    extra: list[_Use] = []
-    shared: list[JsonObject] = []
+    extra: dict[str, int] = {}
+    reused: list[JsonObject] = []
     for at in ends:
         need = _need(containers[at], resource)
         for name, count in (use for place, use in stays.items() if place >= at):
             if need > 0:
-                mappings.append(_mapping(containers[at], resource, name))
+                reused.append(_mapping(containers[at], resource, name))
                 need -= count
         if need > 0:
-            extra.append((_request_name(at, containers[at], resource), need))
-            shared.append(_mapping(containers[at], resource, extra[-1][0]))
-    largest = max(extra, key=lambda use: use[1], default=None)
-    if largest is None:
+            name = _request_name(at, containers[at], resource)
+            extra[name] = need
+            reused.append(_mapping(containers[at], resource, name))
+    if not extra:
+        mappings += reused
         return list(stays.values())
-    mappings += [{**one, "requestName": largest[0]} for one in shared]
-    return [largest, *stays.values()]
+    largest = max(extra, key=lambda name: extra[name])
+    mappings += [{**one, "requestName": largest} if one["requestName"] in extra else one for one in reused]
+    return [(largest, extra[largest]), *stays.values()]
 
 
 def _need(container: JsonObject, resource: str) -> int:

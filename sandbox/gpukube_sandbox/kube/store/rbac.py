@@ -129,6 +129,7 @@ _OTHER_GROUPS = {
     "batch": ["*"],
     "networking.k8s.io": ["ingresses", "networkpolicies"],
     "policy": ["poddisruptionbudgets"],
+    "resource.k8s.io": ["resourceclaims", "resourceclaimtemplates"],
 }
 _SHOWN = ["events", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas"]
 _ENTERED = ["pods/attach", "pods/exec", "pods/portforward"]
@@ -142,7 +143,11 @@ def _in_other_groups(verbs: list[str]) -> list[JsonObject]:
     return [_rule(verbs, group, resources) for group, resources in _OTHER_GROUPS.items()]
 
 
-_VIEW = [_rule(_READ, "", [*_PLAIN, *_SHOWN]), *_in_other_groups(_READ)]
+_VIEW = [
+    _rule(_READ, "", [*_PLAIN, *_SHOWN]),
+    *_in_other_groups(_READ),
+    _rule(_READ, "resource.k8s.io", ["resourceclaims/status"]),
+]
 _EDIT = [
     *_VIEW,
     _rule([*_READ, *_WRITE], "", [*_PLAIN, "secrets", *_ENTERED]),
