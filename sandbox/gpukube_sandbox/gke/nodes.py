@@ -164,6 +164,7 @@ def _gpu_shape(pool: wire.NodePool) -> GpuShape | None:
         mig_reboot=bool(size) and kind.reboots,
         # The managed installation ends in an init container of the same DaemonSet that the label disables.
         driver=managed and pool.config.labels.get(OPT_OUT) != "true",
+        driver_root="/home/kubernetes/bin/nvidia",
         runtime="",  # GKE's plugin mounts the driver itself
         partition=size,
         sharing=_SHARING.get(sharing.gpu_sharing_strategy, ""),

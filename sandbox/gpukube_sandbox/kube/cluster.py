@@ -28,6 +28,8 @@ from gpukube_sandbox.kube.controllers.statefulsets import StatefulSets
 from gpukube_sandbox.kube.controlplane import ControlPlane
 from gpukube_sandbox.kube.kuberay.controller import KubeRay
 from gpukube_sandbox.kube.nodes import registration as nodes
+from gpukube_sandbox.kube.nodes.devices import held_devices, uuid_of
+from gpukube_sandbox.kube.nodes.draslices import delete_slices
 from gpukube_sandbox.kube.nodes.kubelet import Kubelets
 from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.nodes.settings import configz
@@ -35,7 +37,7 @@ from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.nodes.smi import can_run, listing
 from gpukube_sandbox.kube.store.gates import parse_minor
 from gpukube_sandbox.kube.store.objectapi import StoreApi
-from gpukube_sandbox.kube.store.objects import meta, spec
+from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec
 from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN
 from gpukube_sandbox.kube.store.store import Store
 
@@ -241,6 +243,7 @@ class KubeCluster:
         node = await self.api.get("nodes", name)
         if node is not None:
             await self.api.delete("nodes", node)
+            await delete_slices(self.api, name)
         for pod in await self.api.list("pods", fields=f"spec.nodeName={name}"):
             await self.api.delete("pods", pod, grace_s=0)
 
@@ -278,12 +281,28 @@ class KubeCluster:
         """Return the kernel parameters that were set on each machine."""
         return {name: machine.shape.settings.sysctls for name, machine in self._kubelets.machines.items()}
 
+    async def gpu_holders(self) -> dict[str, dict[str, list[str]]]:
+        """Return which pods hold each GPU and MIG instance: node -> UUID -> pods, by plugins and claims alike.
+
+        Two advertisers on a node hand out the same device twice, without any error.
+        """
+        pods = {meta(pod)["uid"]: f"{namespace_of(pod)}/{name_of(pod)}" for pod in await self.api.list("pods")}
+        found: dict[str, dict[str, list[str]]] = {}
+        for node, machine in self._kubelets.machines.items():
+            held = found[node] = {}
+            for run in machine.pods.values():
+                for device in held_devices(run) if run.uid in pods else ():
+                    held.setdefault(uuid_of(node, device), []).append(pods[run.uid])
+        return {
+            node: {uuid: sorted(names) for uuid, names in sorted(held.items())} for node, held in found.items() if held
+        }
+
     def gpus_of(self, pod: JsonObject, container: str, command: str) -> list[str] | None:
         """Return the output lines of `nvidia-smi -L` in a container; None if the command does not find the program."""
         machine = self._kubelets.machines.get(spec(pod).get("nodeName", ""))
         run = machine.pods.get(meta(pod)["uid"]) if machine else None
         body = next(item for item in spec(pod)["containers"] if item["name"] == container)
-        return listing(machine, run) if machine and run and can_run(machine, body, command) else None
+        return listing(machine, run, container) if machine and run and can_run(machine, run, body, command) else None
 
     def _run(self, name: str, work: Coroutine[None, None, None]) -> None:
         self._tasks[name] = asyncio.create_task(work, name=f"{self.name}/{name}")

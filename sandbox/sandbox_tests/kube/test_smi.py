@@ -33,7 +33,7 @@ def seen(shape: GpuShape, registered: dict[str, int], *asked: dict[str, int]) ->
         machine.pods[f"u{at}"] = start_run(pod, 0.0)
         allocate(machine, machine.pods[f"u{at}"])
         assert machine.pods[f"u{at}"].refusal == ""
-    lines = listing(machine, machine.pods[f"u{len(asked) - 1}"])
+    lines = listing(machine, machine.pods[f"u{len(asked) - 1}"], "main")
     return [line.rpartition("UUID: ")[2].removesuffix(")") for line in lines]
 
 
@@ -69,7 +69,7 @@ def test_listing_when_an_instance_is_shown_then_numbered_from_zero() -> None:
     body = {"name": "m", "image": "cuda", "resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}
     machine.pods["u"] = start_run({"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [body]}}, 0.0)
     allocate(machine, machine.pods["u"])
-    assert listing(machine, machine.pods["u"]) == [
+    assert listing(machine, machine.pods["u"], "m") == [
         "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-n-0)",
         "  MIG 1g.5gb      Device  0: (UUID: MIG-n-0-1)",
     ]
@@ -249,7 +249,9 @@ REACHED: dict[str, tuple[NodeShape, JsonObject, str, bool]] = {
 @pytest.mark.parametrize("case", REACHED)
 def test_nvidia_smi_when_looked_for_then_where_the_container_was_given_it(case: str) -> None:
     shape, body, command, expected = REACHED[case]
-    assert can_run(Machine(shape), body, command) is expected
+    body = {"name": "main", **body}
+    run = start_run({"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [body]}}, 0.0)
+    assert can_run(Machine(shape), run, body, command) is expected
 
 
 @pytest.mark.parametrize(("count", "usable"), [(0, "No such file or directory"), (2, "rdma_cm uverbs0 uverbs1")])

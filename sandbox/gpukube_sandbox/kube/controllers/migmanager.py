@@ -178,7 +178,7 @@ class MigManagers:
         if any(run.runs("plugin") or run.runs("gfd") for run in machine.pods.values()):
             job.due = self._clock.now() + 1
             return [job.due]
-        if gpu is None or _users(name, pods):
+        if gpu is None or _users(name, pods) or any(run.claimed and not run.over for run in machine.pods.values()):
             await self._end(node, job.config, "failed")
             return []
         if _changes_mode(gpu, job.layout) and find_model(gpu.model).family in _RESETS:

@@ -38,6 +38,8 @@ Role = Literal[
     "rdma-shared-plugin",
     "sriov-plugin",
     "dranet",
+    "dra-prestart",
+    "dra-plugin",
 ]
 
 _PROGRAMS: dict[str, Role] = {
@@ -85,6 +87,10 @@ def role_of(container: JsonObject) -> Role:
         return _VALIDATIONS[str(container["name"])]
     if program == "manager" and "kuberay" in str(container.get("image", "")):
         return "kuberay-operator"
+    if program == "bash":  # of the DRA driver's chart: a waiting script, and a shell that starts the plugin
+        shell = " ".join(map(str, command))
+        dra: dict[str, Role] = {"/kubelet-plugin-prestart.sh": "dra-prestart", "gpu-kubelet-plugin -v": "dra-plugin"}
+        return next((role for part, role in dra.items() if part in shell), "plain")
     if any("nvidia-smi" in str(part) for part in command):
         return "nvidia-smi"
     return _PROGRAMS.get(program, "plain")

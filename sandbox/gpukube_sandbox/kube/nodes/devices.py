@@ -1,4 +1,4 @@
-"""Allocates devices to pods, like the kubelet's device manager with the plugin's preferred allocation.
+"""Allocates devices of extended resources to pods, like the kubelet's device manager with a preferred allocation.
 
 In scope: the devices of a resource, allocating them; pure. Out of scope: what is registered (`plugin`), listing devices
 (`smi`).
@@ -28,6 +28,12 @@ _MIG = "nvidia.com/mig-"
 _SHARED = ".shared"
 _FAILED = "Allocate failed due to "
 _UNEXPECTED = ", which is unexpected"
+
+
+def uuid_of(node: str, device: Device) -> str:
+    """Return the UUID of a GPU, or of a MIG instance, of a node."""
+    index, one = device
+    return f"GPU-{node}-{index}" if one is None else f"MIG-{node}-{index}-{one}"
 
 
 def allocate(machine: Machine, run: PodRun, by_claim: Collection[str] = ()) -> None:
@@ -95,6 +101,14 @@ def in_use(machine: Machine) -> dict[str, Counter[Device]]:
         for name, devices in run.held.items() if not run.over else ():
             found.setdefault(name, Counter()).update(devices)
     return found
+
+
+def held_devices(run: PodRun) -> set[Device]:
+    """Return the GPUs and instances that a pod has, from device plugins and from claims, until it is over."""
+    if run.over:
+        return set()
+    counted = {device for name, devices in run.held.items() if name.startswith(NVIDIA) for device in devices}
+    return counted | {device for devices in run.claimed.values() for device in devices}
 
 
 def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> list[Device]:

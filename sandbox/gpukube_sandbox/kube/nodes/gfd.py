@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.nodes.hardware import GpuModel, find_model, resource_of
+from gpukube_sandbox.kube.nodes.hardware import GpuModel, find_model, memory_of, resource_of
 from gpukube_sandbox.kube.nodes.plugin import GPU, devices_of
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DRIVER = ("580", "159", "04")
 """Driver version of AKS's CUDA sizes (Azure/AgentBaker parts/common/components.json, 2026-08)."""
-_CUDA = ("13", "0")
+CUDA = ("13", "0")
 
 
 def feature_labels(shape: GpuShape | None, settings: Settings, machine: str, started: float) -> dict[str, str]:
@@ -64,13 +64,13 @@ def feature_labels(shape: GpuShape | None, settings: Settings, machine: str, sta
 def _versions() -> dict[str, str]:
     major, minor, revision = DRIVER
     driver = {"major": major, "minor": minor, "revision": revision, "full": ".".join(DRIVER)}
-    runtime = {"major": _CUDA[0], "minor": _CUDA[1], "full": ".".join(_CUDA)}
+    runtime = {"major": CUDA[0], "minor": CUDA[1], "full": ".".join(CUDA)}
     found = {f"nvidia.com/cuda.driver-version.{key}": value for key, value in driver.items()}
     found |= {f"nvidia.com/cuda.runtime-version.{key}": value for key, value in runtime.items()}
     found |= {
         f"nvidia.com/cuda.driver.{key}": value for key, value in zip(("major", "minor", "rev"), DRIVER, strict=True)
     }
-    return found | {"nvidia.com/cuda.runtime.major": _CUDA[0], "nvidia.com/cuda.runtime.minor": _CUDA[1]}
+    return found | {"nvidia.com/cuda.runtime.major": CUDA[0], "nvidia.com/cuda.runtime.minor": CUDA[1]}
 
 
 def _whole(model: GpuModel, gpus: list[tuple[str, ...] | None], settings: Settings) -> dict[str, str]:
@@ -129,9 +129,7 @@ def _instances(resource: str, model: GpuModel, profile: str, count: int, setting
         "slices.gi": str(cut.slices),
         "slices.ci": str(cut.slices),
     }
-    grid = max(start + item.size for item in model.profiles.values() for start in item.starts)
-    # Without a known driver report, use the proportional share of the memory grid.
-    found["memory"] = str(cut.memory_mib or model.memory_mib * cut.size // grid)
+    found["memory"] = str(memory_of(model, cut))
     if cut.multiprocessors:
         found["multiprocessors"] = str(cut.multiprocessors)
     return {f"{resource}.{key}": value for key, value in found.items()}

@@ -266,20 +266,36 @@ def find_model(name: str) -> GpuModel:
 
 def fits(model: GpuModel, layout: tuple[str, ...]) -> bool:
     """Return whether these instances fit on one GPU without overlap."""
+    return placements(model, layout) is not None
+
+
+def placements(model: GpuModel, layout: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Return where each of these instances starts on the memory grid; None if they do not fit on one GPU."""
     if any(name not in model.profiles for name in layout):
-        return False
+        return None
     if any(layout.count(name) > model.profiles[name].max_count for name in set(layout)):
-        return False
-    desired = sorted((model.profiles[name] for name in layout), key=lambda profile: -profile.size)
-    return _place(desired, frozenset())
+        return None
+    order = sorted(range(len(layout)), key=lambda at: -model.profiles[layout[at]].size)
+    starts = _place([model.profiles[layout[at]] for at in order], frozenset())
+    return None if starts is None else tuple(start for _, start in sorted(zip(order, starts, strict=True)))
 
 
-def _place(desired: list[MigProfile], taken: frozenset[int]) -> bool:
+def _place(desired: list[MigProfile], taken: frozenset[int]) -> list[int] | None:
     if not desired:
-        return True
+        return []
     first, rest = desired[0], desired[1:]
-    places = (frozenset(range(start, start + first.size)) for start in first.starts)
-    return any(_place(rest, taken | place) for place in places if not place & taken)
+    for start in first.starts:
+        place = frozenset(range(start, start + first.size))
+        others = None if place & taken else _place(rest, taken | place)
+        if others is not None:
+            return [start, *others]
+    return None
+
+
+def memory_of(model: GpuModel, profile: MigProfile) -> int:
+    """Return the MiB of an instance: as reported, or without a known report its share of the memory grid."""
+    grid = max(start + item.size for item in model.profiles.values() for start in item.starts)
+    return profile.memory_mib or model.memory_mib * profile.size // grid
 
 
 def resource_of(profile: str) -> str:

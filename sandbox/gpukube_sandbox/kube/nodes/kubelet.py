@@ -15,12 +15,13 @@ from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import config_maps
 from gpukube_sandbox.kube.nodes.devices import allocate
-from gpukube_sandbox.kube.nodes.dra import preparation_problem, served_by_claim
 from gpukube_sandbox.kube.nodes.dranet import publish_slices
+from gpukube_sandbox.kube.nodes.draslices import SLICES, concerns, serve_slices
 from gpukube_sandbox.kube.nodes.gkenetworks import NETWORKS, PARAMETERS, register_networks
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
 from gpukube_sandbox.kube.nodes.podevents import no_runtime, no_volume, record_events
 from gpukube_sandbox.kube.nodes.podruns import PodRun, pod_status, start_run
+from gpukube_sandbox.kube.nodes.preparing import extended_by_claim, prepare_claims
 from gpukube_sandbox.kube.nodes.processes import Process
 from gpukube_sandbox.kube.nodes.programs import NotFound, config_label, start
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
@@ -63,7 +64,7 @@ class Kubelets:
         events: Recorder of the kubelets' events about pods and nodes.
     """
 
-    watches = ("pods", "nodes", "configmaps", "nodefeatures", NETWORKS, PARAMETERS)
+    watches = ("pods", "nodes", "configmaps", "nodefeatures", NETWORKS, PARAMETERS, SLICES)
 
     def __init__(self, api: ObjectApi, clock: Clock, logs: dict[tuple[str, str], list[str]]) -> None:
         self._api = api
@@ -82,6 +83,7 @@ class Kubelets:
         for name, machine in list(self.machines.items()):  # the cluster may add nodes during an await
             if machine.up and name in nodes:
                 due += await self._machine(machine, nodes[name], pods.get(name, []))
+        due += await self._serve_slices(nodes)
         await self._discover(nodes.values(), [pod for group in pods.values() for pod in group])
         return min(due, default=None)
 
@@ -97,6 +99,18 @@ class Kubelets:
         await self._report(machine, node)
         return due
 
+    async def _serve_slices(self, nodes: dict[str, JsonObject]) -> list[float]:
+        """Keep the slices of the DRA driver; read them only if a machine needs that."""
+        concerned = [(name, machine) for name, machine in self.machines.items() if machine.up and name in nodes]
+        concerned = [(name, machine) for name, machine in concerned if concerns(machine)]
+        slices: dict[str, list[JsonObject]] = {}
+        for item in await self._api.list(SLICES) if concerned else ():
+            slices.setdefault(spec(item).get("nodeName", ""), []).append(item)
+        due: list[float] = []
+        for name, machine in concerned:
+            due += await serve_slices(self._api, machine, nodes[name], slices.get(name, []), self._clock.now())
+        return due
+
     async def _pod(self, machine: Machine, node: JsonObject, pod: JsonObject) -> list[float]:
         now = self._clock.now()
         uid = meta(pod)["uid"]
@@ -104,7 +118,7 @@ class Kubelets:
             if is_terminal(pod) and not meta(pod).get("deletionTimestamp"):
                 return []
             machine.pods[uid] = start_run(pod, now)
-            allocate(machine, machine.pods[uid], served_by_claim(pod))
+            allocate(machine, machine.pods[uid], extended_by_claim(pod))
         run = machine.pods[uid]
         if meta(pod).get("deletionTimestamp"):
             await record_events(self.events, run, pod, None)
@@ -112,7 +126,7 @@ class Kubelets:
         if not is_terminal(pod) and not run.refusal:
             await self._advance(machine, node, pod, run)
         creation_problem = (
-            None if run.started or now < run.born + PULL_S else await self._creation_problem(machine, pod)
+            None if run.started or now < run.born + PULL_S else await self._creation_problem(machine, node, pod, run)
         )
         await record_events(self.events, run, pod, creation_problem)
         await self._show(machine, run, pod)
@@ -131,7 +145,7 @@ class Kubelets:
     async def _advance(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun) -> None:
         now = self._clock.now()
         if not run.started:
-            if now < run.born + PULL_S or await self._creation_problem(machine, pod):
+            if now < run.born + PULL_S or await self._creation_problem(machine, node, pod, run):
                 return
             run.started = True
         for item in run.inits:
@@ -149,14 +163,16 @@ class Kubelets:
             if item.state == "running" and item.role in _RELOADING and item.seen != run.reloads:
                 await self._try(item, self._process(machine, node, pod, run, item), reload=True)
 
-    async def _creation_problem(self, machine: Machine, pod: JsonObject) -> PodEvent | None:
+    async def _creation_problem(
+        self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun
+    ) -> PodEvent | None:
         """Return why a pod's containers cannot be created; the kubelet retries."""
         if spec(pod).get("runtimeClassName") not in {None, *machine.runtimes}:
             return no_runtime(pod)
         for name in config_maps(pod):
             if not await self._api.get("configmaps", name, namespace_of(pod)):
                 return no_volume(pod, name)
-        return await preparation_problem(self._api, machine, pod)
+        return await prepare_claims(self._api, machine, node, pod, run)
 
     def _process(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun, item: ContainerRun) -> Process:
         log = self._logs.setdefault((run.uid, item.name), [])
@@ -193,6 +209,8 @@ class Kubelets:
         if item.role == "plugin":
             process.machine.unregister(process.run.advertised)
             process.run.advertised = frozenset()
+        if item.role == "dra-plugin":
+            process.run.offer = None
         if spec(process.pod).get("restartPolicy") == "Never":
             never_began = isinstance(crash, NotFound)
             item.fail(*(("StartError", str(crash), 128) if never_began else ("Error", "", 1)))

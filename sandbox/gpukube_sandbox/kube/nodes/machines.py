@@ -38,6 +38,9 @@ class Machine:
         runtimes: Names of container runtimes that provide GPUs to containers. They are configured in files, which
             survive a reboot; a driver that a container has loaded does not.
         has_slices: Whether the cluster has ResourceSlices of its network devices.
+        has_wiped: The kubelet has deleted the node's ResourceSlices since it started.
+        serves_claims: A plugin of the DRA driver runs, or has run until less than 30 seconds ago.
+        plugin_gone_at: Sandbox time at which that plugin disappeared; 0 while it runs.
         driver_root: Directory in which a container installed the driver; "" if the image includes it.
     """
 
@@ -51,6 +54,9 @@ class Machine:
     owners: dict[str, str] = field(default_factory=dict)
     limited: set[str] = field(default_factory=set)
     has_slices: bool = False
+    has_wiped: bool = False
+    serves_claims: bool = False
+    plugin_gone_at: float = 0.0
 
     def __post_init__(self) -> None:
         """Set what the image includes."""
@@ -62,6 +68,13 @@ class Machine:
     def has_driver(self) -> bool:
         """Whether the driver is loaded."""
         return bool(self.shape.gpu and self.shape.gpu.driver)
+
+    @property
+    def driver_location(self) -> str:
+        """Directory of the host with the loaded driver's files; "" without a driver."""
+        if self.shape.gpu is None or not self.has_driver:
+            return ""
+        return self.driver_root or self.shape.gpu.driver_root
 
     def load_driver(self, root: str) -> None:
         """Mark the driver as loaded by a container, from a directory of the host."""
@@ -77,6 +90,7 @@ class Machine:
         self.up = False
         self.owners.clear()
         self.pods.clear()
+        self.has_wiped = False
         self._set_driver(loaded=self.preinstalled_driver)
 
     def start(self) -> None:

@@ -13,6 +13,7 @@ from gpukube_sandbox.kube.nodes.containers import Role, role_of
 from gpukube_sandbox.kube.store.objects import name_of, namespace_of, spec
 
 if TYPE_CHECKING:
+    from gpukube_sandbox.kube.nodes.dradriver import Offer
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 Device: TypeAlias = "tuple[int, int | None]"
@@ -95,6 +96,8 @@ class PodRun:
         reloads: Number of config changes while it was running.
         advertised: Extended resources it has registered.
         held: Extended resource -> its allocated devices; a shared device can occur twice.
+        claimed: Container -> the GPUs and instances of its claims.
+        offer: What it offers to claims, as the DRA driver's running plugin.
         refusal: Why the kubelet rejected it, as a message; `refusal_reason` is the reason in one word.
         reported: Events recorded about it: reason and message.
         end_at: Sandbox time at which a deleted pod has terminated; 0 if it is not deleted.
@@ -110,6 +113,8 @@ class PodRun:
     reloads: int = 0
     advertised: frozenset[str] = field(default=frozenset())
     held: dict[str, list[Device]] = field(default_factory=dict)
+    claimed: dict[str, list[Device]] = field(default_factory=dict)
+    offer: Offer | None = None
     refusal: str = ""
     refusal_reason: str = "UnexpectedAdmissionError"
     reported: set[tuple[str, str]] = field(default_factory=set)

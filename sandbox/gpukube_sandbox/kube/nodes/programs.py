@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.nodes import nfd
 from gpukube_sandbox.kube.nodes.containers import arguments_of, env_of
+from gpukube_sandbox.kube.nodes.dradriver import DRA_ROLES, start_dra_part
 from gpukube_sandbox.kube.nodes.drivers import DRIVER_ROLES, start_driver_part
 from gpukube_sandbox.kube.nodes.fabric import FABRIC_ROLES, INFINIBAND, start_fabric_plugin
 from gpukube_sandbox.kube.nodes.gfd import feature_labels
@@ -62,6 +63,8 @@ async def start(process: Process) -> None:
         await start_fabric_plugin(process)
     elif role in DRIVER_ROLES:
         await start_driver_part(process)
+    elif role in DRA_ROLES:
+        start_dra_part(process)
 
 
 async def _config_manager(process: Process) -> None:
@@ -161,12 +164,12 @@ def _nvidia_smi(process: Process) -> None:
     body = process.container.body
     words = " ".join(map(str, [*(body.get("command") or ()), *(body.get("args") or ())])).split()
     command = next((word.strip("'\";&|") for word in words if PROGRAM in word), PROGRAM)
-    if not can_run(process.machine, body, command):
+    if not can_run(process.machine, process.run, body, command):
         raise NotFound(
             "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "
             f'failed: unable to start container process: error during container init: exec: "{command}": executable '
             "file not found in $PATH: unknown"
         )
-    process.log.extend(listing(process.machine, process.run))
+    process.log.extend(listing(process.machine, process.run, process.container.name))
     if INTERFACES[0] in words:
         process.log.extend(interfaces(body))

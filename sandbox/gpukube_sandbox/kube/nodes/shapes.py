@@ -46,6 +46,7 @@ class GpuShape:
             GPU with MIG on and no instances.
         mig_reboot: The machine reboots once before the layout takes effect (AKS: REBOOTREQUIRED of AgentBaker).
         driver: The host has the NVIDIA driver.
+        driver_root: Directory of the host with that driver.
         runtime: Name of the host's container runtime that provides GPUs to containers; "" if there is none, as on hosts
             that wait for the GPU Operator's container toolkit.
         host_plugin: A host service advertises the GPUs: AKS managed GPU, Bottlerocket.
@@ -60,6 +61,7 @@ class GpuShape:
     mig_layout: tuple[str, ...] | tuple[tuple[str, ...] | None, ...] = ()
     mig_reboot: bool = False
     driver: bool = True
+    driver_root: str = "/"
     runtime: str = "nvidia"
     host_plugin: bool = False
     host_strategy: MigStrategy = "none"

@@ -14,11 +14,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.nodes.containers import env_of
-from gpukube_sandbox.kube.nodes.devices import NVIDIA, requested_devices
+from gpukube_sandbox.kube.nodes.devices import NVIDIA, requested_devices, uuid_of
 from gpukube_sandbox.kube.nodes.hardware import find_model
 from gpukube_sandbox.kube.nodes.plugin import devices_of
 
 if TYPE_CHECKING:
+    from gpukube_sandbox.kube.nodes.hardware import GpuModel
     from gpukube_sandbox.kube.nodes.machines import Machine
     from gpukube_sandbox.kube.nodes.podruns import PodRun
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -44,26 +45,34 @@ def is_on_cuda(image: str) -> bool:
     )
 
 
-def can_run(machine: Machine, body: JsonObject, command: str) -> bool:
+def product_of(model: GpuModel) -> str:
+    """Return a model's name as the driver spells it."""
+    return _BUS.sub(r"-\1-", model.product.replace("-", " "))
+
+
+def can_run(machine: Machine, run: PodRun, body: JsonObject, command: str) -> bool:
     """Return whether a command finds nvidia-smi in a container.
 
     Args:
         machine: The container's machine.
+        run: Its pod.
         body: The container in the pod's spec.
         command: "nvidia-smi", looked up in PATH, or a full path.
     """
     place, _, _ = command.rpartition("/")
-    where = _directory(machine, body)
+    where = _directory(machine, run, body)
     if not where:
         return False
     in_path = where == _BY_RUNTIME or is_on_cuda(str(body.get("image", "")))
     return place == where if place else in_path
 
 
-def _directory(machine: Machine, body: JsonObject) -> str:
+def _directory(machine: Machine, run: PodRun, body: JsonObject) -> str:
     """Return the directory of the driver's programs in a container; "" if it has none."""
     if not machine.has_driver:
         return ""
+    if run.claimed.get(body["name"]):
+        return _BY_RUNTIME  # the DRA driver's CDI specification adds it, whatever the runtime
     if any(name.startswith(NVIDIA) for name in requested_devices(body)):
         return _BY_RUNTIME if machine.runtimes else _BY_GKE  # GKE's plugin mounts it, not a runtime
     # Bottlerocket's runtime ignores the variable.
@@ -73,29 +82,31 @@ def _directory(machine: Machine, body: JsonObject) -> str:
     return _BY_RUNTIME if env_of(body).get("NVIDIA_VISIBLE_DEVICES", baked) not in {"", "void"} else ""
 
 
-def listing(machine: Machine, run: PodRun) -> list[str]:
-    """Return the output lines of `nvidia-smi -L` in a pod.
+def listing(machine: Machine, run: PodRun, container: str) -> list[str]:
+    """Return the output lines of `nvidia-smi -L` in a container.
 
     Args:
         machine: Its machine, which has GPUs and a driver.
-        run: The pod; a pod that requests no devices sees all of them.
+        run: Its pod.
+        container: Its name; without requests of its pod and claims of its own it sees all devices.
     """
     gpu = machine.shape.gpu
     if gpu is None:
         return []
     layouts = devices_of(gpu)
     given = {device for name, devices in run.held.items() if name.startswith(NVIDIA) for device in devices}
+    given |= set(run.claimed.get(container, ()))
     if not given:
         given = {(index, None) for index in range(len(layouts))}
-    product = _BUS.sub(r"-\1-", find_model(gpu.model).product.replace("-", " "))
+    node, product = machine.shape.name, product_of(find_model(gpu.model))
     lines: list[str] = []
     for number, index in enumerate(sorted({device[0] for device in given})):
-        lines.append(f"GPU {number}: {product} (UUID: GPU-{machine.shape.name}-{index})")
+        lines.append(f"GPU {number}: {product} (UUID: {uuid_of(node, (index, None))})")
         layout = layouts[index] or ()
         whole = (index, None) in given
         shown = range(len(layout)) if whole else sorted({one for at, one in given if at == index and one is not None})
         lines += [
-            f"  MIG {layout[one]:<11} Device {place:>2}: (UUID: MIG-{machine.shape.name}-{index}-{one})"
+            f"  MIG {layout[one]:<11} Device {place:>2}: (UUID: {uuid_of(node, (index, one))})"
             for place, one in enumerate(shown)
         ]
     return lines
