@@ -11,7 +11,6 @@ instead of names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.nodes.containers import env_of
@@ -20,13 +19,13 @@ from gpukube_sandbox.kube.nodes.gfd import CUDA, DRIVER
 from gpukube_sandbox.kube.nodes.hardware import find_model, memory_of, placements
 from gpukube_sandbox.kube.nodes.plugin import devices_of
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
+from gpukube_sandbox.kube.nodes.podruns import GpuDevice, Offer
 from gpukube_sandbox.kube.nodes.smi import product_of
 
 if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.containers import Role
     from gpukube_sandbox.kube.nodes.hardware import GpuModel, MigProfile
     from gpukube_sandbox.kube.nodes.machines import Machine
-    from gpukube_sandbox.kube.nodes.podruns import Device
     from gpukube_sandbox.kube.nodes.processes import Process
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -49,38 +48,6 @@ _NEEDS: Final = (("ComputeDomainCliques", "IMEXDaemonsWithDNSNames"), ("DeviceMe
 _NOT_EMULATED: Final = ("DynamicMIG", "PassthroughSupport")
 _DECODERS: Final = {1: 0, 2: 1, 3: 2, 4: 2, 7: 5}
 """Compute slices -> decoders of an instance (MIG User Guide, A100)."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpuDevice:
-    """A device that the plugin offers.
-
-    Attributes:
-        place: The GPU, and the instance on it.
-        body: The device in a ResourceSlice.
-    """
-
-    place: Device
-    body: JsonObject
-
-    @property
-    def name(self) -> str:
-        """Name in its pool."""
-        return str(self.body["name"])
-
-
-@dataclass(slots=True)
-class Offer:
-    """What a running plugin offers: found at its start, and never again.
-
-    Attributes:
-        gates: Gate -> whether it is on.
-        is_published: The ResourceSlices have been written.
-    """
-
-    devices: list[GpuDevice]
-    gates: dict[str, bool] = field(default_factory=dict)
-    is_published: bool = False
 
 
 def start_dra_part(process: Process) -> None:

@@ -13,7 +13,6 @@ from gpukube_sandbox.kube.nodes.containers import Role, role_of
 from gpukube_sandbox.kube.store.objects import name_of, namespace_of, spec
 
 if TYPE_CHECKING:
-    from gpukube_sandbox.kube.nodes.dradriver import Offer
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 Device: TypeAlias = "tuple[int, int | None]"
@@ -83,6 +82,38 @@ class ContainerRun:
         self.retry_at, self.ended = now + self.backoff_s, now
         self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
         self.restarts += 1
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDevice:
+    """A device that the DRA driver's plugin offers.
+
+    Attributes:
+        place: The GPU, and the instance on it.
+        body: The device in a ResourceSlice.
+    """
+
+    place: Device
+    body: JsonObject
+
+    @property
+    def name(self) -> str:
+        """Name in its pool."""
+        return str(self.body["name"])
+
+
+@dataclass(slots=True)
+class Offer:
+    """What the DRA driver's running plugin offers: found at its start, and never again.
+
+    Attributes:
+        gates: Gate -> whether it is on.
+        is_published: The ResourceSlices have been written.
+    """
+
+    devices: list[GpuDevice]
+    gates: dict[str, bool] = field(default_factory=dict)
+    is_published: bool = False
 
 
 @dataclass(slots=True)
