@@ -7,12 +7,14 @@ completion, and "did you mean" iterate over all names and so build what they nee
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from copy import copy
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 import typer
 from typer.core import TyperOption
+from typer.main import get_command_from_info, get_command_name, get_group_from_info
 
 from gpukube.cli.kinds import FORMATS, KINDS
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from typer._click.core import Command
     from typer.core import TyperGroup
+    from typer.models import CommandInfo, TyperInfo
 
 
 class Commands(MutableMapping[str, "Command"]):
@@ -80,11 +83,39 @@ def lazy_group(app: typer.Typer, modules: Mapping[str, str]) -> TyperGroup:
 def _imported(name: str, module: str) -> Command:
     app = cast("typer.Typer", import_module(module).app)
     app.rich_markup_mode = None  # plain help halves the start-up time
-    group = typer.main.get_group(app)
+    builders = _builders(app, name)
+    if name in builders:  # a module of one command
+        return builders[name]()
+    empty = copy(app)
+    empty.registered_commands, empty.registered_groups = [], []
+    group = typer.main.get_group(empty)
     group.name = name
-    command = group.commands.get(name, group)
-    _name_formats(command, name)
+    group.commands = Commands(builders)
+    return group
+
+
+def _builders(app: typer.Typer, above: str) -> dict[str, Callable[[], Command]]:
+    """Return what builds each command below a name: a run needs one of them, and help of all groups none."""
+    builders: dict[str, Callable[[], Command]] = {}
+    for command in app.registered_commands:
+        if command.callback is not None:
+            name = command.name or get_command_name(command.callback.__name__)
+            builders[name] = partial(_command, command, name if name == above else f"{above} {name}")
+    for group in app.registered_groups:
+        builders[str(group.name)] = partial(_group, group, f"{above} {group.name}")
+    return builders
+
+
+def _command(info: CommandInfo, path: str) -> Command:
+    command = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
+    _name_formats(command, path)
     return command
+
+
+def _group(info: TyperInfo, path: str) -> Command:
+    group = get_group_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None, suggest_commands=True)
+    _name_formats(group, path)
+    return group
 
 
 def _name_formats(command: Command, path: str) -> None:

@@ -214,7 +214,8 @@ def takes(*names: str, **instead: object) -> Callable[[Callable[..., None]], Cal
         groups: dict[str, Any] = {p.name: p.annotation for p in parameters if is_dataclass(p.annotation)}
         own = {p.name: _parameter(p.name, p.annotation, p.default) for p in parameters if p.name not in groups}
         for group in groups.values():
-            own |= {f.name: _parameter(f.name, get_type_hints(group)[f.name], f) for f in fields(group)}
+            kinds = get_type_hints(group)
+            own |= {f.name: _parameter(f.name, kinds[f.name], f) for f in fields(group)}
         shared = {
             name: _parameter(name, _TYPES[name], instead.get(name, _FIELDS[name])) for name in names if name not in own
         }
