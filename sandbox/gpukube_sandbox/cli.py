@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_fault_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
-    kinds = "\n".join(f"  {kind:12} {text}" for kind, text in KINDS.items())
+    kinds = "\n".join(f"  {kind:15} {text}" for kind, text in KINDS.items())
     add = commands.add_parser(
         "add", help="make the next match fail", description=_add_fault.__doc__, epilog=f"kinds:\n{kinds}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -135,8 +135,10 @@ def _add_fault_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
     add.add_argument("--service", metavar="NAME", help=f"only requests to this service: {', '.join(SERVICES[1:])}")
     add.add_argument("--method", metavar="METHOD", help="only requests with this HTTP method")
     add.add_argument("--path", metavar="REGEX", help="only requests whose path, or path and query, contain a match")
-    add.add_argument("--cluster", metavar="REGEX", help="only operations on clusters whose name contains a match")
-    add.add_argument("--pool", metavar="REGEX", help="only operations on node pools whose name contains a match")
+    add.add_argument(
+        "--cluster", metavar="REGEX", help="only operations and nodes of clusters whose name contains a match"
+    )
+    add.add_argument("--pool", metavar="REGEX", help="only operations and nodes of pools whose name contains a match")
     add.add_argument("--nth", type=int, metavar="N", help="the first match that fails (1)")
     add.add_argument("--times", type=int, metavar="N", help="how many matches fail, starting with the Nth (1); 0: all")
     add.add_argument("--status", type=int, metavar="STATUS", help="HTTP status for kind status (500)")

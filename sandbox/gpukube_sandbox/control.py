@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from gpukube_sandbox.aks.answers import Json
+    from gpukube_sandbox.kube.cluster import KubeCluster
 
 _OPTION_NAMES = {
     "disableLocalAccounts": "disable_local_accounts",
@@ -102,6 +103,7 @@ def control_routes(
         ("POST", "upgrade", control.upgrade),
         ("GET", "kubeconfig", control.kubeconfig),
         ("GET", "sysctls", control.sysctls),
+        ("GET", "holders", control.holders),
         ("GET", "requests", control.requests),
         ("POST", "faults", control.add_fault),
         ("GET", "faults", control.list_faults),
@@ -408,11 +410,19 @@ class _Control:
 
     async def sysctls(self, request: Request) -> Json:
         """Handle `?cluster=NAME`: the kernel parameters of the nodes, which no API of Kubernetes shows."""
-        name, world = request.query_params.get("cluster", ""), self._world
+        kubes = self._kubes_named(request.query_params.get("cluster", ""))
+        return {node: dict(found) for kube in kubes for node, found in kube.sysctls().items()}
+
+    async def holders(self, request: Request) -> Json:
+        """Handle `?cluster=NAME`: node -> UUID of a GPU or MIG instance -> pods that hold it, by plugin or claim."""
+        kubes = self._kubes_named(request.query_params.get("cluster", ""))
+        return {node: held for kube in kubes for node, held in (await kube.gpu_holders()).items()}
+
+    def _kubes_named(self, name: str) -> list[KubeCluster]:
+        world = self._world
         kubes = [cluster.kube for cluster in _clusters_named(world, name)]
         kubes += [cluster.kube for cluster in named_eks(world.eks, name)]
-        kubes += [cluster.kube for cluster in world.gke.named(name)]
-        return {node: dict(found) for kube in kubes for node, found in kube.sysctls().items()}
+        return kubes + [cluster.kube for cluster in world.gke.named(name)]
 
     async def deny(self, request: Request) -> Json:
         """Handle `{cluster, denied: [[verb, resource], ...]}`: replace the accesses that RBAC denies in the cluster."""
@@ -462,13 +472,11 @@ class _Control:
 
     async def user(self, request: Request) -> Json:
         """Handle `{cluster, user, groups?}`: the user that the cluster's token authenticates; "": an administrator."""
-        body, world = await _object(request), self._world
+        body = await _object(request)
         _require_keys(body, {"cluster", "user", "groups"})
         name, place = str(body.get("user") or ""), str(body.get("cluster", ""))
         user = user_named(name, _strings(body, "groups")) if name else SANDBOX_ADMIN
-        kubes = [cluster.kube for cluster in _clusters_named(world, place)]
-        kubes += [cluster.kube for cluster in named_eks(world.eks, place)]
-        kubes += [cluster.kube for cluster in world.gke.named(place)]
+        kubes = self._kubes_named(place)
         for kube in kubes:
             kube.user = user
         return {"clusters": len(kubes)}

@@ -390,6 +390,11 @@ def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, 
     call(info, "POST", "tamper", {"cluster": cluster, "pool": pool, "delete": delete, "set": properties})
 
 
+def gpu_holders(info: SandboxInfo, cluster: str) -> Json:
+    """Return which pods hold each GPU and MIG instance of each node: node -> UUID -> pods."""
+    return call(info, "GET", f"holders?cluster={quote(cluster)}")
+
+
 def sysctls(info: SandboxInfo, cluster: str) -> Json:
     """Return the kernel parameters that were set on each node of a cluster."""
     return call(info, "GET", f"sysctls?cluster={quote(cluster)}")

@@ -1,4 +1,4 @@
-"""Fault injection: which request or operation fails, and how.
+"""Fault injection: which request, operation or node fails, and how.
 
 In scope: the description of a fault, matching, counting. Out of scope: sockets (`traffic`), lifecycles, how a cloud
 words its failures (`failures` of each). Standard library only: shell completion reads the kinds from here.
@@ -14,8 +14,9 @@ from typing import Final, Literal, get_args
 Json = dict[str, object]
 
 Action = Literal[
-    "status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation", "stock-out", "quota", "unlisted"
-]
+    "status", "drop-before", "drop-after", "delay", "hang", "hang-after", "operation", "stock-out", "quota", "unlisted",
+    "late-driver", "slices-lost", "incomplete-pool", "tainted-device", "stale-slice",
+]  # fmt: skip
 KINDS: Final[dict[str, str]] = {
     "status": "answer with an HTTP status, without reaching the service",
     "drop-before": "cut the connection before the service gets the request",
@@ -27,13 +28,19 @@ KINDS: Final[dict[str, str]] = {
     "quota": "make an operation on a node pool fail: the quota is too small",
     "operation": "make an operation on a node pool fail with a code, or take longer",
     "unlisted": "leave a new node pool out of lists for a while",
+    "late-driver": "let the DRA driver's plugin find no devices at its start on a node",
+    "slices-lost": "let the kubelet delete a node's slices unnoticed at the start of the DRA driver's plugin",
+    "incomplete-pool": "let the DRA driver's plugin write too few slices at its start on a node",
+    "tainted-device": "taint the first device at the start of the DRA driver's plugin on a node",
+    "stale-slice": "keep the slices of a DRA plugin or of a node that is gone",
 }
 """Action -> human-readable description."""
 SERVICES: Final = ("any", "aws", "arm", "gke", "kube", "charts")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 _OPERATIONS: Final = frozenset({"operation", "stock-out", "quota"})
-_OF_POOLS: Final = _OPERATIONS | {"unlisted"}
+_OF_NODES: Final = frozenset({"late-driver", "slices-lost", "incomplete-pool", "tainted-device", "stale-slice"})
+_OF_POOLS: Final = _OPERATIONS | _OF_NODES | {"unlisted"}
 _CODES: Final[dict[tuple[str, str], str]] = {
     ("stock-out", "aws"): "InsufficientInstanceCapacity",
     ("stock-out", "arm"): "AllocationFailed",
@@ -124,6 +131,7 @@ _KEYS: Final[dict[str, frozenset[str]]] = {
     "stock-out": _OF_OPERATIONS,
     "quota": _OF_OPERATIONS,
     "unlisted": frozenset({"action", "service", "cluster", "pool", "nth", "times", "seconds"}),
+    **dict.fromkeys(_OF_NODES, frozenset({"action", "service", "cluster", "pool", "nth", "times"})),
 }
 """Action -> the keys that it uses; others would have no effect, so they are rejected."""
 _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
@@ -245,6 +253,11 @@ class FaultBook:
                 return replace(fault, code=_CODES.get((fault.action, service), fault.code))
         return None
 
+    def node(self, service: str, cluster: str, action: str, pool: str) -> bool:
+        """Count an event on a node of a pool, and return whether a fault with that action strikes it."""
+        found = [fault for fault in self.faults if fault.action == action and fault.service in {"any", service}]
+        return any(_matches(fault, cluster, pool, "") and fault.strikes() for fault in found)
+
     def lag(self, service: str, cluster: str, pool: str) -> float:
         """Return for how many sandbox seconds lists omit a new pool."""
         for fault in self.faults:
@@ -252,6 +265,12 @@ class FaultBook:
             if is_here and _matches(fault, cluster, pool, "") and fault.strikes():
                 return fault.seconds
         return 0.0
+
+
+def no_fault(action: str, pool: str) -> bool:
+    """Return False: nodes work."""
+    del action, pool
+    return False
 
 
 def no_lag(cluster: str, pool: str) -> float:

@@ -120,6 +120,7 @@ class World:
             if key in self.aks.clusters:
                 return self.aks.clusters[key], False
             cluster = self.aks.clusters[key] = await self._start_cluster(key, request)
+            cluster.kube.node_faults = partial(self.faults.node, "arm", cluster.name)
             cluster.kube.autoscale(AksGroups(cluster, self.clock, self.faults, self.aks.quotas))
             sent: dict[str, object] = {"count": 1, "vmSize": _SYSTEM_SIZE, "mode": "System"}
             pool = Pool(SYSTEM_POOL, finish_defaults(with_defaults(sent, cluster.facts)), state="Succeeded")
@@ -166,6 +167,7 @@ class World:
             if request.key in service.clusters:
                 return service.clusters[request.key], False
             cluster = await make_cluster(service, request, self.kube_base, self._ca_pem, find_assets())
+            cluster.kube.node_faults = partial(self.faults.node, "gke", cluster.name)
             self.kube_apps[request.key] = make_app(cluster.kube, self.permits)
             return cluster, True
 
@@ -175,6 +177,7 @@ class World:
             if request.key in self.eks.clusters:
                 return self.eks.clusters[request.key], False
             cluster = await make_eks_cluster(self.eks, request, self.kube_base, self._ca_pem, find_assets())
+            cluster.kube.node_faults = partial(self.faults.node, "aws", cluster.name)
             cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
             self.kube_apps[request.key] = make_app(cluster.kube, self.permits)
             return cluster, True

@@ -12,6 +12,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from gpukube_sandbox.faults import no_fault
 from gpukube_sandbox.kube.autoscaler.scaler import Autoscaler
 from gpukube_sandbox.kube.controllers.claims import VolumeClaims
 from gpukube_sandbox.kube.controllers.daemonsets import DaemonSets
@@ -29,7 +30,7 @@ from gpukube_sandbox.kube.controlplane import ControlPlane
 from gpukube_sandbox.kube.kuberay.controller import KubeRay
 from gpukube_sandbox.kube.nodes import registration as nodes
 from gpukube_sandbox.kube.nodes.devices import held_devices, uuid_of
-from gpukube_sandbox.kube.nodes.draslices import delete_slices
+from gpukube_sandbox.kube.nodes.draslices import orphan_slices
 from gpukube_sandbox.kube.nodes.kubelet import Kubelets
 from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.nodes.settings import configz
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.autoscaler.groups import Groups
+    from gpukube_sandbox.kube.nodes.processes import NodeFaults
     from gpukube_sandbox.kube.remote import RemoteApi
     from gpukube_sandbox.kube.store.objectapi import ObjectApi, Wakeup
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -86,6 +88,7 @@ class KubeCluster:
         admits_anonymous: Treat a request without a token as system:anonymous, which may read health and version;
             otherwise answer 401.
         user: User that the token authenticates: an administrator, unless a test sets a user with fewer rights.
+        node_faults: Takes a fault's action and a pool, and returns whether it strikes a node of the pool.
         failures: Exceptions that controllers raised; each is a bug in the emulation.
     """
 
@@ -106,6 +109,7 @@ class KubeCluster:
         self.denied: set[tuple[str, str]] = set()
         self.admits_anonymous = True
         self.user = SANDBOX_ADMIN
+        self.node_faults: NodeFaults = no_fault
         self.failures: list[Exception] = []
         self.store = Store(clock)
         self.store.serve_version(self._minor)
@@ -114,7 +118,7 @@ class KubeCluster:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._plane = ControlPlane(assets, token, reviewer) if assets else None
         self._remote: RemoteApi | None = None
-        self._kubelets = Kubelets(self.api, clock, self._logs)
+        self._kubelets = Kubelets(self.api, clock, self._logs, self._is_struck)
         self._wakeups: dict[str, Wakeup] = {}
         self._groups: Groups | None = None
 
@@ -133,7 +137,8 @@ class KubeCluster:
         twin.store = self.store.copied()
         twin.api = StoreApi(twin.store)
         twin._logs = copy.deepcopy(self._logs)
-        twin._kubelets = Kubelets(twin.api, self.clock, twin._logs)
+        twin._kubelets = Kubelets(twin.api, self.clock, twin._logs, twin._is_struck)
+        twin.node_faults = copy.deepcopy(self.node_faults, memo)
         twin._kubelets.machines.update(copy.deepcopy(self._kubelets.machines))
         twin._groups = copy.deepcopy(self._groups, memo)
         return twin
@@ -195,7 +200,7 @@ class KubeCluster:
         self.kubernetes_version = plane.version
         self._remote = RemoteApi(plane.url, self.token, plane.ca_pem)
         self.api = self._remote
-        self._kubelets = Kubelets(self.api, self.clock, self._logs)
+        self._kubelets = Kubelets(self.api, self.clock, self._logs, self._is_struck)
 
     async def _loop(
         self, name: str, watches: tuple[str, ...], reconcile: Callable[[], Awaitable[float | None]]
@@ -221,6 +226,9 @@ class KubeCluster:
         if self._remote:
             await self._remote.close()
 
+    def _is_struck(self, action: str, pool: str) -> bool:
+        return self.node_faults(action, pool)
+
     async def add_node(self, shape: NodeShape) -> None:
         """Boot a machine and return immediately; the node registers after `shape.boot_s`, then becomes ready.
 
@@ -236,14 +244,15 @@ class KubeCluster:
 
     async def remove_node(self, name: str) -> None:
         """Remove the machine, its node, and its pods; do nothing for an unknown name."""
-        self._kubelets.machines.pop(name, None)
+        machine = self._kubelets.machines.pop(name, None)
         task = self._tasks.pop(f"boot/{name}", None)
         if task:
             task.cancel()
         node = await self.api.get("nodes", name)
         if node is not None:
+            if self._is_struck("stale-slice", machine.shape.pool if machine else ""):
+                await orphan_slices(self.api, name)
             await self.api.delete("nodes", node)
-            await delete_slices(self.api, name)
         for pod in await self.api.list("pods", fields=f"spec.nodeName={name}"):
             await self.api.delete("pods", pod, grace_s=0)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube_sandbox.faults import FaultBook, parse_fault
 from gpukube_sandbox.kube.cluster import GpuShape, NodeShape
 from gpukube_sandbox.kube.nodes.dradriver import read_gates
 from gpukube_sandbox.kube.nodes.pluginconfig import Crash
@@ -473,5 +475,62 @@ def test_holders_when_two_advertisers_are_on_a_node_then_both_pods_with_the_same
         bench.put("pods", workload("counts", {"nvidia.com/gpu": 1}))
         await bench.wait(10)
         assert await bench.cluster.gpu_holders() == {"n1": {"GPU-n1-0": ["default/claims", "default/counts"]}}
+
+    life(story)
+
+
+# faults
+
+
+def faulty(bench: Bench, action: str, times: int = 1) -> FaultBook:
+    book = FaultBook()
+    book.add(parse_fault({"action": action, "pool": "^gpu$", "times": times}))
+    bench.cluster.node_faults = partial(book.node, "aws", "train")
+    return book
+
+
+FAULTS: dict[str, tuple[list[str], int, bool]] = {
+    "late-driver": ([], 1, False),
+    "slices-lost": ([], 0, False),
+    "incomplete-pool": (["gpu-0", "gpu-1"], 2, False),
+    "tainted-device": (["gpu-0", "gpu-1"], 1, True),
+}
+"""Action -> devices, the count of slices that the pool announces, and whether the first device is tainted."""
+
+
+@pytest.mark.parametrize("action", FAULTS)
+def test_fault_when_it_strikes_the_plugins_start_then_until_the_next_start(action: str) -> None:
+    async def story(bench: Bench) -> None:
+        bench.cluster.kubernetes_version = "1.36.0"
+        faulty(bench, action)
+        bench.put("daemonsets", driver())
+        await ready(bench, GpuShape("T4-16GB", 2), pool="gpu")
+        found, count, is_tainted = FAULTS[action]
+        assert names(bench) == found
+        assert [spec(item)["pool"]["resourceSliceCount"] for item in slices(bench)] == [count] * bool(count)
+        assert [bool(device.get("taints")) for device in devices(bench)][:1] == [is_tainted][: len(found)]
+        assert status(bench.pod_of("dra"))["phase"] == "Running"
+        restart(bench)
+        await bench.wait(20)
+        (item,) = slices(bench)
+        assert (names(bench), spec(item)["pool"]["resourceSliceCount"]) == (["gpu-0", "gpu-1"], 1)
+        assert not devices(bench)[0].get("taints")
+
+    life(story)
+
+
+@pytest.mark.parametrize("gone", ["plugin", "node"])
+def test_stale_slice_when_the_plugin_or_the_node_goes_then_it_stays(gone: str) -> None:
+    async def story(bench: Bench) -> None:
+        book = faulty(bench, "stale-slice")
+        bench.put("daemonsets", driver())
+        await ready(bench, WHOLE, pool="gpu")
+        if gone == "plugin":
+            bench.cluster.store.delete(CORE["daemonsets"], "default", "dra")
+            await bench.wait(60)
+        else:
+            await bench.cluster.remove_node("n1")
+        assert len(slices(bench)) == 1
+        assert book.faults[0].struck == 1
 
     life(story)

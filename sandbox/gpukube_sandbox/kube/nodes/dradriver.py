@@ -46,6 +46,8 @@ _EXCLUDED: Final = (
 )
 _NEEDS: Final = (("ComputeDomainCliques", "IMEXDaemonsWithDNSNames"), ("DeviceMetadata", "PassthroughSupport"))
 _NOT_EMULATED: Final = ("DynamicMIG", "PassthroughSupport")
+_TAINT: Final = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"}
+"""What the gate NVMLDeviceHealthCheck adds to a GPU that reported an XID error."""
 _DECODERS: Final = {1: 0, 2: 1, 3: 2, 4: 2, 7: 5}
 """Compute slices -> decoders of an instance (MIG User Guide, A100)."""
 
@@ -61,8 +63,11 @@ def start_dra_part(process: Process) -> None:
         return
     process.run.offer = None
     gates = read_gates(env_of(process.container.body).get("FEATURE_GATES", ""))
-    found = discover(process.machine)
-    process.run.offer = Offer(found, gates)
+    found = [] if process.is_struck("late-driver") else discover(process.machine)
+    if found and process.is_struck("tainted-device"):
+        found[0].body["taints"] = [dict(_TAINT)]
+    missing = int(process.is_struck("incomplete-pool"))
+    process.run.offer = Offer(found, gates, missing=missing, is_lost=process.is_struck("slices-lost"))
     process.log.extend(f"About to announce device {device.name}" for device in found)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.kube.nodes.machines import Machine
     from gpukube_sandbox.kube.nodes.podruns import PodRun
+    from gpukube_sandbox.kube.nodes.processes import NodeFaults
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -40,8 +41,8 @@ def concerns(machine: Machine) -> bool:
     return not machine.has_wiped or machine.serves_claims or plugin_of(machine) is not None
 
 
-async def serve_slices(
-    api: ObjectApi, machine: Machine, node: JsonObject, on_node: list[JsonObject], now: float
+async def serve_slices(  # noqa: PLR0913 -- the node's state in three parts
+    api: ObjectApi, machine: Machine, node: JsonObject, on_node: list[JsonObject], now: float, *, faults: NodeFaults
 ) -> list[float]:
     """Write or delete the slices of a machine; return the time of the next step.
 
@@ -51,6 +52,7 @@ async def serve_slices(
         node: Its node.
         on_node: The slices of all drivers for this node.
         now: Sandbox time.
+        faults: Takes a fault's action and a pool, and returns whether it strikes a node of the pool.
     """
     if not machine.has_wiped:
         machine.has_wiped, machine.has_slices = True, False
@@ -68,13 +70,15 @@ async def serve_slices(
     if now < machine.plugin_gone_at + WIPE_S:
         return [machine.plugin_gone_at + WIPE_S]
     machine.serves_claims, machine.plugin_gone_at = False, 0.0
-    await _delete(api, live)
+    if not faults("stale-slice", machine.shape.pool):
+        await _delete(api, live)
     return []
 
 
-async def delete_slices(api: ObjectApi, node: str) -> None:
-    """Delete the slices of a node that is gone, as the garbage collector does with its dependents."""
-    await _delete(api, await api.list(SLICES, fields=f"spec.nodeName={node}"))
+async def orphan_slices(api: ObjectApi, node: str) -> None:
+    """Let the slices of a node outlive it: the garbage collector deletes those that it owns."""
+    for item in await api.list(SLICES, fields=f"spec.nodeName={node}"):
+        await api.patch(SLICES, item, {"metadata": {"ownerReferences": None}})
 
 
 async def _delete(api: ObjectApi, items: Iterable[JsonObject]) -> None:
@@ -87,15 +91,21 @@ async def _publish(api: ObjectApi, plugin: PodRun, node: JsonObject, live: list[
     offer = plugin.offer
     if offer is None or (offer.is_published and live):
         return
+    if offer.is_lost:
+        await _delete(api, live)
+        return
     bodies = [device.body for device in offer.devices]
     most = _MOST_TAINTED if any(body.get("taints") for body in bodies) else _MOST
     chunks = [bodies[at : at + most] for at in range(0, len(bodies), most)] or [[]]
-    is_same = [spec(item).get("devices") or [] for item in live] == chunks
+    count = len(chunks) + offer.missing
+    is_same = [spec(item).get("devices") or [] for item in live] == chunks and all(
+        spec(item)["pool"]["resourceSliceCount"] == count for item in live
+    )
     offer.is_published = True
     if is_same:
         return
     generation = 1 + max((int(spec(item)["pool"]["generation"]) for item in live), default=0)
-    pool = {"name": name_of(node), "generation": generation, "resourceSliceCount": len(chunks)}
+    pool = {"name": name_of(node), "generation": generation, "resourceSliceCount": count}
     for item, devices in zip(live, chunks, strict=False):
         await api.patch(SLICES, item, {"spec": {"pool": pool, "devices": devices or None}})
     await _delete(api, live[len(chunks) :])

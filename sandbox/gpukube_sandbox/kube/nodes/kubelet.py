@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.nodes.machines import Machine
     from gpukube_sandbox.kube.nodes.podevents import PodEvent
     from gpukube_sandbox.kube.nodes.podruns import ContainerRun
+    from gpukube_sandbox.kube.nodes.processes import NodeFaults
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -58,6 +59,7 @@ class Kubelets:
         api: The cluster's API.
         clock: The sandbox's time.
         logs: Container logs: (pod uid, container) -> lines.
+        faults: Takes a fault's action and a pool, and returns whether it strikes a node of the pool.
 
     Attributes:
         machines: Node name -> machine; the cluster adds and removes them.
@@ -66,10 +68,13 @@ class Kubelets:
 
     watches = ("pods", "nodes", "configmaps", "nodefeatures", NETWORKS, PARAMETERS, SLICES)
 
-    def __init__(self, api: ObjectApi, clock: Clock, logs: dict[tuple[str, str], list[str]]) -> None:
+    def __init__(
+        self, api: ObjectApi, clock: Clock, logs: dict[tuple[str, str], list[str]], faults: NodeFaults
+    ) -> None:
         self._api = api
         self._clock = clock
         self._logs = logs
+        self._faults = faults
         self.events = Recorder(api, clock, "kubelet")
         self.machines: dict[str, Machine] = {}
 
@@ -108,7 +113,8 @@ class Kubelets:
             slices.setdefault(spec(item).get("nodeName", ""), []).append(item)
         due: list[float] = []
         for name, machine in concerned:
-            due += await serve_slices(self._api, machine, nodes[name], slices.get(name, []), self._clock.now())
+            live, now = slices.get(name, []), self._clock.now()
+            due += await serve_slices(self._api, machine, nodes[name], live, now, faults=self._faults)
         return due
 
     async def _pod(self, machine: Machine, node: JsonObject, pod: JsonObject) -> list[float]:
@@ -176,7 +182,7 @@ class Kubelets:
 
     def _process(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun, item: ContainerRun) -> Process:
         log = self._logs.setdefault((run.uid, item.name), [])
-        return Process(self._api, machine, node, pod, run, item, log, self._clock.now())
+        return Process(self._api, machine, node, pod, run, item, log, self._clock.now(), self._faults)
 
     async def _tend(self, item: ContainerRun, process: Process) -> None:
         run, now = process.run, process.now

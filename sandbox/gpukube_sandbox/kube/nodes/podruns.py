@@ -108,11 +108,15 @@ class Offer:
 
     Attributes:
         gates: Gate -> whether it is on.
-        is_published: The ResourceSlices have been written.
+        missing: Number of slices that are announced but not written.
+        is_lost: The kubelet has deleted the slices, and the plugin does not write them again.
+        is_published: The slices have been written.
     """
 
     devices: list[GpuDevice]
-    gates: dict[str, bool] = field(default_factory=dict)
+    gates: dict[str, bool]
+    missing: int = 0
+    is_lost: bool = False
     is_published: bool = False
 
 

@@ -12,10 +12,14 @@ from gpukube_sandbox.kube.nodes.containers import mounted_config_map
 from gpukube_sandbox.kube.store.objects import namespace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpukube_sandbox.kube.nodes.machines import Machine
     from gpukube_sandbox.kube.nodes.podruns import ContainerRun, PodRun
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
+
+    NodeFaults = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class Process:
         container: The kubelet's state of the container.
         log: Lines written so far.
         now: Sandbox time.
+        faults: Takes a fault's action and a pool, and returns whether it strikes a node of the pool now.
     """
 
     api: ObjectApi
@@ -41,6 +46,11 @@ class Process:
     container: ContainerRun
     log: list[str]
     now: float
+    faults: NodeFaults
+
+    def is_struck(self, action: str) -> bool:
+        """Return whether a fault strikes this start of the program."""
+        return self.faults(action, self.machine.shape.pool)
 
     async def file(self, path: str) -> dict[str, str]:
         """Return the data of the ConfigMap mounted at a path; empty if there is none."""
