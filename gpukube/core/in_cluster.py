@@ -104,6 +104,8 @@ class InClusterFacts:
         conditions: The cloud's own conditions that are False on a healthy node.
         plugin: Its device plugin; None if it runs none as a DaemonSet.
         driver_app: Value of the label k8s-app of its driver installer; "" if there is none.
+        driver_manifests: Where it does not install the driver for the DRA driver: node image of the spec, "" for any
+            other, -> address of the installer's manifest.
         node_plugins: Device plugins on its nodes.
         fabric_parts: What the fast networks of its nodes need in a cluster, whoever installs it.
         scaler: What must run in a cluster so that its autoscaled pools scale; None if the cloud scales them itself.
@@ -117,6 +119,7 @@ class InClusterFacts:
     conditions: tuple[str, ...] = ()
     plugin: PluginDaemonSet | None = None
     driver_app: str = ""
+    driver_manifests: Mapping[str, str] = field(default_factory=dict)
     node_plugins: tuple[NodePlugin, ...] = ()
     fabric_parts: tuple[FabricPart, ...] = ()
     scaler: Scaler | None = None

@@ -18,6 +18,7 @@ from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.reach import check_reach
 from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
 from gpukube.cluster.state.fabric import check_fabrics
+from gpukube.cluster.state.installers import check_installers
 from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
 from gpukube.cluster.state.node_drift import node_repairs, nodes_of_pool
 from gpukube.cluster.state.scaling import scaler_warnings
@@ -78,6 +79,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         *check_reach(dra_release, outside.desired),
         *scaler_warnings(seen, outside.desired),
         *check_fabrics(staying, outside.desired),
+        *check_installers(seen, outside.desired),
     )
     suffering = with_drain_forecasts(with_costs(pools, seen, kube), session, kube, run.clock.now())
     return replace(

@@ -11,6 +11,12 @@ from typing import Final
 from gpukube.core.in_cluster import InClusterFacts, KubeSubject, PluginDaemonSet
 from gpukube_gke.facts.network import PARTS
 
+_INSTALLERS: Final = (
+    "https://raw.githubusercontent.com/GoogleCloudPlatform/container-engine-accelerators/master/nvidia-driver-installer"
+)
+"""Google's own installers (docs: kubernetes-engine/how-to/gpus)."""
+_SYSTEMS: Final = {"": "cos", "UBUNTU_CONTAINERD": "ubuntu"}
+"""Node image -> directory of its installer."""
 IN_CLUSTER: Final = InClusterFacts(
     fabric_parts=PARTS,
     pool_label="cloud.google.com/gke-nodepool",
@@ -23,6 +29,7 @@ IN_CLUSTER: Final = InClusterFacts(
         remove='disable it: add the label gke-no-default-nvidia-gpu-device-plugin: "true" to these pools',
     ),
     driver_app="nvidia-driver-installer",
+    driver_manifests={image: f"{_INSTALLERS}/{system}/daemonset-preloaded.yaml" for image, system in _SYSTEMS.items()},
     subject=KubeSubject(
         note="replace IDENTITY with the e-mail of the user or service account",
     ),

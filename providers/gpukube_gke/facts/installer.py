@@ -21,13 +21,6 @@ from gpukube.core.owners import ADVERTISER_LABEL
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MANIFESTS: Final[Mapping[str, str]] = {
-    system: "https://raw.githubusercontent.com/GoogleCloudPlatform/container-engine-accelerators/master/"
-    f"nvidia-driver-installer/{system}/daemonset-preloaded.yaml"
-    for system in ("cos", "ubuntu")
-}
-"""Google's own DaemonSets, for pools that no release of gpukube's operator serves (docs:
-kubernetes-engine/how-to/gpus)."""
 DRIVER_DIR: Final = "/home/kubernetes/bin/nvidia"
 """Driver directory on the nodes: writable, and kept across reboots."""
 _CONTAINER_DIR: Final = "/usr/local/nvidia"
@@ -52,11 +45,6 @@ _QUOTA: Final = {
     },
 }
 """Quota that allows, not limits: outside kube-system GKE admits pods of these classes only if a quota names them."""
-
-
-def install_command(image: str) -> str:
-    """Return the command that installs Google's driver installer for nodes of an image; "" is GKE's default image."""
-    return f"kubectl apply -f {MANIFESTS['ubuntu' if image.startswith('UBUNTU') else 'cos']}"
 
 
 def _installer(system: str, pod: Mapping[str, object], container: Mapping[str, object]) -> dict[str, object]:
