@@ -271,6 +271,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "nfd-taint": "The cluster's node-feature-discovery does not tolerate the taints of a pool.",
     "reach": "Pods that a pool's devices need cannot run on its nodes.",
     "reach-features": "The pods that write feature labels cannot run on the nodes of a pool.",
+    "dra-advised": "The cloud advises NVIDIA's DRA driver for new pools.",
     "driver-missing": "Nothing in the cluster installs the driver on the nodes of a pool that the DRA driver serves.",
     "fabric-missing": "Nothing in the cluster makes the fast network of a pool available to its pods.",
     "fabric-twice": "Two components would allocate the same devices of a pool's fast network.",

@@ -69,6 +69,36 @@ def check_claims_cluster(cluster: ClusterRef, version: str, pools: Iterable[Desi
     ]
 
 
+def advise_claims(cluster: ClusterRef, version: str, pools: Iterable[Desired], source: str) -> list[Finding]:
+    """Return the cloud's advice to use the DRA driver, once for a cluster; none if no pool of it could.
+
+    Args:
+        cluster: The cluster.
+        version: Version of its control plane.
+        pools: Pools that will be created.
+        source: Where the cloud says so; "" if it does not.
+    """
+    names = [
+        pool.target.pool
+        for pool in pools
+        if pool.ownership.advertiser in ("chart", "operator")
+        and pool.target.plugin_owner == "auto"
+        and pool.target.sharing.slicing is None
+    ]
+    if not source or not names or _numbers(version)[: len(OLDEST_KUBERNETES)] < OLDEST_KUBERNETES:
+        return []
+    return [
+        Finding(
+            "dra-advised",
+            Where(cluster.key),
+            f"the cloud advises NVIDIA's DRA driver for new pools, and a device plugin serves {', '.join(names)}",
+            why=f"{source}; manifests then claim GPUs instead of requesting nvidia.com/gpu (docs/dra.md)",
+            fix="write devicePlugin.owner: dra for new pools, or helm or operator to keep the plugin",
+            severity="hint",
+        )
+    ]
+
+
 def _old_nodes(target: Target) -> Iterator[Finding]:
     """Report nodes that are too old; the kubelet of a node calls the driver, whatever version the cluster has."""
     version = _numbers(target.kubernetes_version)

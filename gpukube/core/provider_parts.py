@@ -127,6 +127,8 @@ class Extras:
     tolerates_resources: bool = False
     """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration, which lets a pod tolerate
     NoSchedule taints whose key is the name of a resource that the pod requests."""
+    claims_advice: str = ""
+    """Where the cloud advises the DRA driver for new pools, from `claims.OLDEST_KUBERNETES` on; "" if it does not."""
     in_cluster: InClusterFacts = InClusterFacts()
     """What the cloud installs in its clusters: labels, conditions, and device plugins that identify it."""
     diagnosis: Diagnosis | None = None

@@ -83,6 +83,7 @@ class EksExtras(Extras):
 
     pools_at_once = 8  # node groups do not wait for each other, but many at once are throttled (aws/aws-sdk#652)
     tolerates_resources = True  # docs: eks/platform-versions, the admission controllers enabled
+    claims_advice = "docs: eks/device-management-nvidia-dra-device-plugin"
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")
     diagnosis = part(".diagnose:DIAGNOSIS")
     catalog = part(".catalog:CATALOG")

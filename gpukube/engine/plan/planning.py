@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from gpukube.cluster.names import GPU_OPERATOR
-from gpukube.core.claims import check_claims_cluster
+from gpukube.core.claims import advise_claims, check_claims_cluster
 from gpukube.core.marks import has_lost_marks
 from gpukube.core.owners import check_kubernetes
 from gpukube.core.plan import plan_pool, plan_removal
@@ -173,7 +173,10 @@ def with_pools(
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed, live) for observed in undeclared)
         undeclared = ()
-    found = (*settled.refusals, *_unsupported(outside, desired))
+    new = [plan.desired for plan in pools if plan.action == "create" and plan.desired]
+    advice = session.provider.extras.claims_advice
+    advised = advise_claims(outside.cluster, facts.kubernetes_version, new, advice) if facts else []
+    found = (*settled.refusals, *_unsupported(outside, desired), *advised)
     return replace(outside, pools=pools, undeclared=undeclared, desired=desired, diagnostics=found)
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpukube.core.claims import check_claims, check_claims_cluster
+from gpukube.core.claims import advise_claims, check_claims, check_claims_cluster
 from gpukube.core.fields import label
 from gpukube.core.owners import ADVERTISER_LABEL, solve_ownership
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Change, Nodes, Ownership
-from gpukube.gpu.sharing import MigCut, Sharing
+from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import load_provider
 from tests.builders import CLUSTER, make_target
 from tests.unit.cluster.builders import desire
@@ -121,3 +121,28 @@ def test_owner_when_changed_from_or_to_dra_then_the_nodes_are_new(cloud: str, ol
     assert bool(row.call) == (row.kind != "replace")
     assert row.sentence
     assert row.source
+
+
+@pytest.mark.parametrize(
+    ("changes", "version", "said"),
+    [
+        ({}, "1.34.2", True),
+        ({}, "1.33.9", False),
+        ({}, "", False),
+        ({"plugin_owner": "helm"}, "1.34.2", False),
+        ({"plugin_owner": "dra"}, "1.34.2", False),
+        ({"sharing": Sharing(slicing=Slicing("time-slicing", 4))}, "1.34.2", False),
+    ],
+)
+def test_advice_when_the_cloud_gives_it_then_once_for_pools_that_chose_nothing(
+    changes: dict[str, object], version: str, *, said: bool
+) -> None:
+    pools = [desire(pool="one", **changes), desire(pool="two", **changes)]  # type: ignore[arg-type]  # table data
+    found = advise_claims(CLUSTER, version, pools, "docs: cloud")
+    assert [(one.code, one.severity) for one in found] == ([("dra-advised", "hint")] if said else [])
+    assert all("one, two" in one.seen for one in found)
+    assert advise_claims(CLUSTER, version, pools, "") == []
+
+
+def test_advice_when_asked_for_then_only_aws_gives_it() -> None:
+    assert {cloud for cloud in CLOUDS if load_provider(cloud).extras.claims_advice} == {"eks"}
