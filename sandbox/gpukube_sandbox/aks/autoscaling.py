@@ -73,6 +73,10 @@ class AksGroups:
         devices = {"nvidia.com/gpu": shape.gpu.count} if shape.gpu else {}
         return make_template_node(dataclasses.replace(shape, name=f"template-{name}", max_pods=_PODS), devices)
 
+    def template_slices(self, name: str) -> list[JsonObject]:  # noqa: ARG002 -- no pool has any
+        """Return nothing: of a pool without nodes, the autoscaler knows no devices of DRA drivers."""
+        return []
+
     async def grow(self, name: str, count: int) -> str:
         """Raise the capacity of a scale set; lower it again for machines that fail to come up."""
         pool = self._pool(name)

@@ -111,6 +111,10 @@ class EksGroups:
         )
         return make_template_node(shape, {key: int(value) for key, value in devices.items() if value.isdigit()})
 
+    def template_slices(self, name: str) -> list[JsonObject]:  # noqa: ARG002 -- no group has any
+        """Return nothing: of a group without nodes, the autoscaler knows no devices of DRA drivers."""
+        return []
+
     async def grow(self, name: str, count: int) -> str:
         """Raise the desired size of an Auto Scaling group; lower it again for instances that fail to come up."""
         group = self._group(name)

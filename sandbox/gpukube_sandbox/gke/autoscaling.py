@@ -23,6 +23,7 @@ from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
 from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
+from gpukube_sandbox.kube.nodes.draslices import expected_slices
 from gpukube_sandbox.kube.nodes.gkeplugin import PARTITIONS
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _PROFILE = Profile("cloud.google.com/gke-accelerator", notifies_pods=True)
+_BY_DRA = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+"""Label of pools whose GPUs the autoscaler counts in ResourceSlices (docs: set up dynamic resource allocation)."""
 _URL = "https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroups/{group}-grp"
 _ANY = wire.NodePoolAutoscaling.LocationPolicy.ANY
 _STOCKED_OUT = {"GCE_STOCKOUT": "GCE out of resources", "GCE_QUOTA_EXCEEDED": "GCE quota exceeded"}
@@ -97,7 +100,14 @@ class GkeGroups:
         """Return the node that the autoscaler expects: all pool settings, partitions and shared clients too."""
         pool, zone = self._find(name)
         shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
-        return make_template_node(shape, {"nvidia.com/gpu": _devices(shape.gpu)} if shape.gpu else {})
+        by_plugin = shape.gpu if not _expects_slices(pool) else None
+        return make_template_node(shape, {"nvidia.com/gpu": _devices(by_plugin)} if by_plugin else {})
+
+    def template_slices(self, name: str) -> list[JsonObject]:
+        """Return the slices that the autoscaler expects of pools with the label of NVIDIA's DRA driver."""
+        pool, zone = self._find(name)
+        shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
+        return expected_slices(shape) if _expects_slices(pool) else []
 
     async def grow(self, name: str, count: int) -> str:
         """Add instances to a group; a stockout is reported early, because no operation waits for it."""
@@ -146,6 +156,10 @@ class GkeGroups:
             for zone in pool.wire.locations
             if self._name(pool, zone) == name
         )
+
+
+def _expects_slices(pool: Pool) -> bool:
+    return dict(pool.wire.config.labels).get(_BY_DRA) == "true"
 
 
 def _devices(gpu: GpuShape) -> int:

@@ -26,6 +26,7 @@ from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
 from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
 from gpukube_sandbox.kube.cluster import GpuShape, NodeShape, Taint
+from gpukube_sandbox.kube.nodes.draslices import expected_slices
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.objects import name_of, spec, status
 from gpukube_sandbox.world import ClusterRequest, World
@@ -57,6 +58,7 @@ class Kind:
     fails: str = ""
     nodes: list[str] = field(default_factory=list)
     target: int = 0
+    expects_slices: bool = False
 
 
 class Cloud:
@@ -79,9 +81,13 @@ class Cloud:
         marks = {"group": group, **kind.labels, **({"accelerator": "x"} if kind.gpu else {})}
         return NodeShape(name, gpu=kind.gpu, labels=marks, taints=(TAINT,) if kind.gpu else (), boot_s=30)
 
+    def template_slices(self, name: str) -> list[JsonObject]:
+        return expected_slices(self.shape(f"template-{name}", name)) if self.kinds[name].expects_slices else []
+
     def template_node(self, name: str) -> JsonObject:
         gpu = self.kinds[name].gpu
-        return make_template_node(self.shape(f"template-{name}", name), {GPU: gpu.count} if gpu else {})
+        by_plugin = {GPU: gpu.count} if gpu and not self.kinds[name].expects_slices else {}
+        return make_template_node(self.shape(f"template-{name}", name), by_plugin)
 
     async def grow(self, name: str, count: int) -> str:
         kind = self.kinds[name]
@@ -128,6 +134,86 @@ def test_autoscaler_when_pods_wait_then_the_fitting_group_grows_as_far_as_needed
         }
 
     life(story)
+
+
+PLAIN = GpuShape("T4", 2)
+
+
+def claim_a_gpu(bench: Bench, *names: str) -> None:
+    """Pods that claim a GPU of NVIDIA's DRA driver each."""
+    expression = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+    bench.put(
+        "deviceclasses", {"metadata": {"name": "gpu"}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+    )
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
+    bench.put(
+        "resourceclaimtemplates", {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": {"requests": requests}}}}
+    )
+    container = {"name": "c", "image": "i", "command": ["sleep", "inf"], "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    for name in names:
+        pod = {"containers": [container], "resourceClaims": claims, "tolerations": TOLERATED}
+        bench.put("pods", {"metadata": {"name": name}, "spec": pod})
+
+
+def test_autoscaler_when_pods_claim_devices_of_no_node_then_from_zero_only_where_slices_are_expected() -> None:
+    async def story(bench: Bench) -> None:
+        cloud = Cloud(bench, plain=Kind(PLAIN), labelled=Kind(PLAIN, expects_slices=True))
+        bench.cluster.autoscale(cloud)
+        claim_a_gpu(bench, "a", "b", "c")
+        await bench.wait(60)
+        assert told(bench.cluster, "TriggeredScaleUp") == ["pod triggered scale-up: [{labelled 0->2 (max: 3)}]"] * 3
+        assert not cloud.kinds["plain"].nodes
+
+    life(story)
+
+
+def test_autoscaler_when_no_slices_are_expected_then_pods_are_told_that_none_fits() -> None:
+    async def story(bench: Bench) -> None:
+        bench.cluster.autoscale(Cloud(bench, plain=Kind(PLAIN)))
+        claim_a_gpu(bench, "a")
+        await bench.wait(60)
+        assert told(bench.cluster, "NotTriggerScaleUp") == ["pod didn't trigger scale-up: 1 cannot allocate all claims"]
+
+    life(story)
+
+
+def test_autoscaler_when_a_node_lives_then_its_slices_are_those_of_the_next() -> None:
+    async def story(bench: Bench) -> None:
+        cloud = Cloud(bench, plain=Kind(PLAIN, target=1, nodes=["plain-0"]))
+        shape = cloud.shape("plain-0", "plain")
+        await bench.cluster.add_node(shape)
+        await bench.wait(60)
+        for item in expected_slices(shape):
+            bench.put("resourceslices", {"metadata": {"name": "plain-0"}, "spec": spec(item)})
+        bench.cluster.autoscale(cloud)
+        claim_a_gpu(bench, "a", "b", "c")
+        await bench.wait(30)
+        assert told(bench.cluster, "TriggeredScaleUp") == ["pod triggered scale-up: [{plain 1->2 (max: 3)}]"]
+
+    life(story)
+
+
+def test_gke_template_when_the_pool_has_the_driver_s_label_then_slices_take_the_place_of_the_resource() -> None:
+    async def story() -> None:
+        world = World(SPEED, b"authority")
+        cluster, _ = await world.ensure_gke_cluster(GkeRequest("p", "us-central1", "k"))
+        pool = gke_pool(world)
+        groups = GkeGroups(cluster, world.clock, world.faults, world.gke.service().quotas)
+        name = groups.listed()[0].name
+        assert (groups.template_slices(name), expected(groups, name)) == ([], {GPU: "1"})
+        pool.wire.config.labels["cloud.google.com/gke-nvidia-gpu-dra-driver"] = "true"
+        (found,) = groups.template_slices(name)
+        (device,) = spec(found)["devices"]
+        assert device["attributes"]["type"] == {"string": "gpu"}
+        assert expected(groups, name) == {}
+        await cluster.kube.stop()
+
+    def expected(groups: GkeGroups, name: str) -> dict[str, str]:
+        room: dict[str, str] = status(groups.template_node(name))["allocatable"]
+        return {key: value for key, value in room.items() if key == GPU}
+
+    asyncio.run(story())
 
 
 def test_autoscaler_when_a_group_comes_after_the_pod_then_it_is_used() -> None:

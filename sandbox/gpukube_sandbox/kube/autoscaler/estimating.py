@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.controllers.daemonsets import should_run
 from gpukube_sandbox.kube.matching import allocatable_of
+from gpukube_sandbox.kube.scheduler.allocation import AllocationError
 from gpukube_sandbox.kube.scheduler.filters import NodeFilters
 from gpukube_sandbox.kube.scheduler.snapshot import NodeView, Snapshot
 from gpukube_sandbox.kube.store.objects import name_of, spec, status
@@ -27,6 +28,29 @@ if TYPE_CHECKING:
 GPU = "nvidia.com/gpu"
 _ITS_TAINTS = frozenset({"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"})
 _TEMPORARY = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", *_ITS_TAINTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What a new node of a group will be like.
+
+    Attributes:
+        node: The node.
+        slices: ResourceSlices of the node: of a live one, or those that the cloud's autoscaler expects.
+    """
+
+    node: JsonObject
+    slices: tuple[JsonObject, ...] = ()
+
+    def slices_of(self, name: str) -> list[JsonObject]:
+        """Return the slices of a new node of this name."""
+        return [
+            {
+                "metadata": {"name": f"{name}-{number}"},
+                "spec": {**spec(item), "nodeName": name, "pool": {**spec(item)["pool"], "name": name}},
+            }
+            for number, item in enumerate(self.slices)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +108,44 @@ class Estimator:
     version: tuple[int, int]
     daemonsets: list[JsonObject]
 
-    def reasons(self, pod: JsonObject, template: JsonObject) -> tuple[str, ...]:
+    def reasons(self, pod: JsonObject, template: Template) -> tuple[str, ...]:
         """Return why a pod would not fit on an empty node of a group."""
-        return self._reasons(pod, fresh_node(template, f"template-{name_of(template)}", self.daemonsets))
+        name = f"template-{name_of(template.node)}"
+        view = fresh_node(template.node, name, self.daemonsets)
+        return self._try(pod, view, self.snapshot.added(view, template.slices_of(name)))
 
-    def _reasons(self, pod: JsonObject, view: NodeView) -> tuple[str, ...]:
-        verdict = NodeFilters(pod, self.snapshot.replaced(view), self.version).check(view)
+    def _try(self, pod: JsonObject, view: NodeView, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return why a pod does not fit on a node; if it does, give it its devices there."""
+        filters = NodeFilters(pod, snapshot, self.version)
+        try:
+            verdict = filters.check(view)
+        except AllocationError as problem:
+            return (str(problem),)
+        if verdict is None and view.name in filters.claims.grants:
+            snapshot.devices.take(filters.claims.grants[view.name].allocations)
         return verdict.reasons if verdict else ()
 
-    def offer(self, group: Group, template: JsonObject, pods: list[JsonObject], room: int) -> Option:
+    def offer(self, group: Group, template: Template, pods: list[JsonObject], room: int) -> Option:
         """Return how many new nodes, at most `room`, would fit which of the pods."""
         packed: list[JsonObject] = []
         left, count = list(pods), 0
         before = self.snapshot
         while left and count < room:
-            view = fresh_node(template, f"{group.name}-new-{count}", self.daemonsets)
+            name = f"{group.name}-new-{count}"
+            view = fresh_node(template.node, name, self.daemonsets)
+            snapshot = self.snapshot.added(view, template.slices_of(name))
             taken = []
             for pod in left:
-                if not self._reasons(pod, view):
+                if not self._try(pod, view, snapshot):
                     view.take(pod)
                     taken.append(pod)
             if not taken:
                 break
-            self.snapshot = self.snapshot.replaced(view)
+            self.snapshot = snapshot
             packed += taken
             left = [pod for pod in left if not any(pod is other for other in taken)]
             count += 1
         self.snapshot = before
-        gpus = int((status(template).get("allocatable") or {}).get(GPU, 0))
+        gpus = int((status(template.node).get("allocatable") or {}).get(GPU, 0))
+        gpus += sum(len(spec(item).get("devices") or ()) for item in template.slices)
         return Option(group, count, packed, gpus)

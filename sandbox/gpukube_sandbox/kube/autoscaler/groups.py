@@ -87,6 +87,10 @@ class Groups(Protocol):
         """Return the expected node of a group that has had no node yet."""
         ...
 
+    def template_slices(self, name: str) -> list[JsonObject]:
+        """Return the ResourceSlices that the autoscaler expects of a node of a group that has had no node yet."""
+        ...
+
     async def grow(self, name: str, count: int) -> str:
         """Add machines and wait until they are nodes; return the failure, or "" on success."""
         ...

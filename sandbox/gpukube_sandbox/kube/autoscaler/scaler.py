@@ -13,9 +13,11 @@ from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, cleaned, fresh_node
+from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, Template, cleaned, fresh_node
+from gpukube_sandbox.kube.controllers.deviceclaims import read_devices
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import allocatable_of, is_ready, pod_requests
+from gpukube_sandbox.kube.scheduler.allocation import AllocationError
 from gpukube_sandbox.kube.scheduler.filters import NodeFilters
 from gpukube_sandbox.kube.scheduler.snapshot import Snapshot, take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import place
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.autoscaler.groups import Group, Groups, Profile
+    from gpukube_sandbox.kube.scheduler.devices import DeviceState
     from gpukube_sandbox.kube.scheduler.snapshot import NodeView
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -74,7 +77,7 @@ class Autoscaler:
         self._scanned = self._added = -1e9
         self._growths = itertools.count(1)
         self._growing = 0
-        self._seen: dict[str, JsonObject] = {}
+        self._seen: dict[str, Template] = {}
         self._blocked: dict[str, tuple[float, float]] = {}
         self._idle: dict[str, float] = {}
         self._explained: dict[str, str] = {}
@@ -91,23 +94,29 @@ class Autoscaler:
         self._scanned = now
         nodes = {name_of(node): node for node in await self._api.list("nodes")}
         pods = await self._api.list("pods")
-        ready = {name: node for name, node in nodes.items() if _counts_as_ready(node, profile)}
+        devices = await read_devices(self._api)
+        ready = {name: node for name, node in nodes.items() if _counts_as_ready(node, profile, devices)}
         for group in groups.values():
             seen = next((ready[name] for name in group.nodes if name in ready), None)
             if seen:
-                self._seen[group.name] = cleaned(seen)
+                self._seen[group.name] = Template(cleaned(seen), devices.slices_on(name_of(seen)))
         since = now - profile.provision_s
         unready = {name for name, node in nodes.items() if name not in ready and _created(node) < since}
         due = [now + SCAN_S] if self._growing else []
         if len(unready) <= max(_MAX_UNREADY, len(nodes) * _MAX_UNREADY_SHARE):
-            due += await self._scale_up(groups, ready, unready, pods)
-        due += await self._scale_down(groups, nodes, pods, profile)
+            due += await self._scale_up(groups, ready, unready, pods, devices)
+        due += await self._scale_down(groups, nodes, pods, profile, devices)
         return min(due, default=None)
 
     # up
 
     async def _scale_up(
-        self, groups: dict[str, Group], ready: dict[str, JsonObject], unready: set[str], pods: list[JsonObject]
+        self,
+        groups: dict[str, Group],
+        ready: dict[str, JsonObject],
+        unready: set[str],
+        pods: list[JsonObject],
+        devices: DeviceState,
     ) -> list[float]:
         waiting = [pod for pod in pods if _is_unschedulable(pod)]
         uids = {meta(pod)["uid"] for pod in waiting}
@@ -115,9 +124,9 @@ class Autoscaler:
         if not waiting:
             return []
         daemonsets = await self._api.list("daemonsets")
-        snapshot = take_snapshot(ready.values(), pods, await self._api.list("namespaces"))
-        for view in self._upcoming_nodes(groups.values(), {*ready, *unready}, daemonsets):
-            snapshot.nodes[view.name] = view
+        snapshot = take_snapshot(ready.values(), pods, await self._api.list("namespaces"), devices)
+        for view, slices in self._upcoming_nodes(groups.values(), {*ready, *unready}, daemonsets):
+            snapshot = snapshot.added(view, slices)
         left = [pod for pod in waiting if not self._fits(pod, snapshot)]
         if not left:
             return []
@@ -136,22 +145,28 @@ class Autoscaler:
 
     def _upcoming_nodes(
         self, groups: Iterable[Group], registered: set[str], daemonsets: list[JsonObject]
-    ) -> Iterator[NodeView]:
+    ) -> Iterator[tuple[NodeView, list[JsonObject]]]:
         for group in groups:
             coming = [name for name in group.nodes if name not in registered]
             for number in range(len(coming) + max(0, group.target - len(group.nodes))):
-                yield fresh_node(self._template(group), f"{group.name}-upcoming-{number}", daemonsets)
+                name, template = f"{group.name}-upcoming-{number}", self._template(group)
+                yield fresh_node(template.node, name, daemonsets), template.slices_of(name)
 
     def _fits(self, pod: JsonObject, snapshot: Snapshot) -> bool:
         """Place the pod on an existing or upcoming node if it fits one, as the scheduler will."""
-        found = place(pod, snapshot, self._version).nodes
-        if found:
-            snapshot.nodes[found[0]].take(pod)
-        return bool(found)
+        found = place(pod, snapshot, self._version)
+        if not found.nodes:
+            return False
+        chosen = found.nodes[0]
+        snapshot.nodes[chosen].take(pod)
+        if chosen in found.grants:
+            snapshot.devices.take(found.grants[chosen].allocations)
+        return True
 
-    def _template(self, group: Group) -> JsonObject:
+    def _template(self, group: Group) -> Template:
         """Return a template from a node of the group or, before the first one, from the cloud's description."""
-        return self._seen.get(group.name) or self._groups.template_node(group.name)
+        expected = self._groups.template_node(group.name), tuple(self._groups.template_slices(group.name))
+        return self._seen.get(group.name) or Template(*expected)
 
     def _room(self, group: Group, groups: dict[str, Group]) -> int:
         """Return how many nodes the group can still get; balanced groups of a pool are filled together."""
@@ -226,7 +241,12 @@ class Autoscaler:
     # down
 
     async def _scale_down(
-        self, groups: dict[str, Group], nodes: dict[str, JsonObject], pods: list[JsonObject], profile: Profile
+        self,
+        groups: dict[str, Group],
+        nodes: dict[str, JsonObject],
+        pods: list[JsonObject],
+        profile: Profile,
+        devices: DeviceState,
     ) -> list[float]:
         if self._clock.speed > FASTEST:
             return []
@@ -237,7 +257,7 @@ class Autoscaler:
         if not candidates:
             self._idle.clear()
             return []
-        snapshot = take_snapshot(nodes.values(), pods, await self._api.list("namespaces"))
+        snapshot = take_snapshot(nodes.values(), pods, await self._api.list("namespaces"), devices)
         budgets = await self._api.list("poddisruptionbudgets")
         due: list[float] = []
         over: list[tuple[Group, NodeView]] = []
@@ -247,7 +267,7 @@ class Autoscaler:
             if view is None or group.target > len(group.nodes) or not self._is_unneeded(view, snapshot, budgets):
                 continue
             since = idle[name] = self._idle.get(name, now)
-            patience = profile.unneeded_s if _counts_as_ready(view.node, profile) else profile.unready_s
+            patience = profile.unneeded_s if _counts_as_ready(view.node, profile, devices) else profile.unready_s
             moment = max(since + patience, self._added + profile.after_add_s)
             if now < moment:
                 due.append(moment)
@@ -263,15 +283,21 @@ class Autoscaler:
         if annotations_of(view.node).get(_STAYS) == "true" or not is_ready(view.node):
             return False
         own = [pod for pod in view.pods if not _is_daemon(pod)]
-        if any(not _is_movable(pod, budgets) for pod in own) or _utilization(view, own) >= _IDLE_BELOW:
+        used = snapshot.devices.utilization(view.name)
+        if used is None:
+            used = _utilization(view, own)
+        if used >= _IDLE_BELOW or any(not _is_movable(pod, budgets) for pod in own):
             return False
         rest = {name: other for name, other in snapshot.nodes.items() if name != view.name}
-        elsewhere = Snapshot(rest, snapshot.namespaces)
+        elsewhere = Snapshot(rest, snapshot.namespaces, snapshot.devices)
         return all(self._has_room(pod, elsewhere) for pod in own)
 
     def _has_room(self, pod: JsonObject, snapshot: Snapshot) -> bool:
         filters = NodeFilters(pod, snapshot, self._version)
-        return any(filters.check(view) is None for view in snapshot.nodes.values())
+        try:
+            return any(filters.check(view) is None for view in snapshot.nodes.values())
+        except AllocationError:
+            return False
 
     async def _remove(self, group: Group, view: NodeView) -> None:
         node = view.node
@@ -286,14 +312,15 @@ class Autoscaler:
         await self._groups.shrink(group.name, name_of(node))
 
 
-def _counts_as_ready(node: JsonObject, profile: Profile) -> bool:
-    """Return whether a node counts as ready; a GPU node only once it has allocatable `nvidia.com/gpu`.
+def _counts_as_ready(node: JsonObject, profile: Profile, devices: DeviceState) -> bool:
+    """Return whether a node counts as ready; a GPU node only once it has allocatable `nvidia.com/gpu` or slices.
 
     So nodes with other resource names only (MIG mixed, renamed shares) never count (kubernetes/autoscaler#8095).
     """
     if not is_ready(node):
         return False
-    return profile.gpu_label not in labels(node) or allocatable_of(node)[GPU] > 0
+    has_gpus = allocatable_of(node)[GPU] > 0 or bool(devices.slices_on(name_of(node)))
+    return profile.gpu_label not in labels(node) or has_gpus
 
 
 def _created(node: JsonObject) -> float:

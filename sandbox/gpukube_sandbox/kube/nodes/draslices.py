@@ -9,17 +9,19 @@ pkg/kubelet/cm/dra/plugin/dra_plugin_manager.go (deletion at the kubelet's start
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube_sandbox.kube.nodes.dradriver import DRIVER_NAME
+from gpukube_sandbox.kube.nodes.dradriver import DRIVER_NAME, discover
+from gpukube_sandbox.kube.nodes.machines import Machine
 from gpukube_sandbox.kube.store.objects import name_of, spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube_sandbox.kube.nodes.machines import Machine
     from gpukube_sandbox.kube.nodes.podruns import PodRun
     from gpukube_sandbox.kube.nodes.processes import NodeFaults
+    from gpukube_sandbox.kube.nodes.shapes import NodeShape
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -73,6 +75,15 @@ async def serve_slices(  # noqa: PLR0913 -- the node's state in three parts
     if not faults("stale-slice", machine.shape.pool):
         await _delete(api, live)
     return []
+
+
+def expected_slices(shape: NodeShape) -> list[JsonObject]:
+    """Return the slices of a machine that does not exist yet, once its driver and the plugin run."""
+    if shape.gpu is None:
+        return []
+    machine = Machine(replace(shape, gpu=replace(shape.gpu, driver=True)))
+    pool = {"name": shape.name, "generation": 1, "resourceSliceCount": 1}
+    return [_slice({"metadata": {"name": shape.name, "uid": ""}}, pool, [one.body for one in discover(machine)])]
 
 
 async def orphan_slices(api: ObjectApi, node: str) -> None:

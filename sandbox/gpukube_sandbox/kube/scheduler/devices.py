@@ -36,8 +36,31 @@ class DeviceState:
     claims: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
 
     def put(self, claim: JsonObject) -> None:
-        """Add or replace a claim."""
-        self.claims[namespace_of(claim), name_of(claim)] = claim
+        """Add or replace a claim; one that is not created yet is known by its `generateName`."""
+        name = name_of(claim) or str(meta(claim).get("generateName", ""))
+        self.claims[namespace_of(claim), name] = claim
+
+    def take(self, allocations: Iterable[tuple[JsonObject, JsonObject]]) -> None:
+        """Allocate devices to claims."""
+        for claim, allocation in allocations:
+            self.put({**claim, "status": {**status(claim), "allocation": allocation}})
+
+    def with_slices(self, slices: Iterable[JsonObject]) -> DeviceState:
+        """Return a copy with more slices."""
+        return DeviceState([*self.slices, *slices], self.classes, dict(self.claims))
+
+    def slices_on(self, node: str) -> tuple[JsonObject, ...]:
+        """Return the slices that belong to a node alone."""
+        return tuple(item for item in self.slices if spec(item).get("nodeName") == node)
+
+    def utilization(self, node: str) -> float | None:
+        """Return which share of a node's own devices is in use; None if it has none."""
+        own = {
+            (spec(item)["driver"], spec(item)["pool"]["name"], device["name"])
+            for item in self.slices_on(node)
+            for device in spec(item).get("devices") or ()
+        }
+        return len(own & self.in_use()) / len(own) if own else None
 
     def in_use(self) -> set[DeviceId]:
         """Return the devices that are allocated to a claim; administrative access takes none."""

@@ -78,6 +78,10 @@ class Snapshot:
         """Return the snapshot with one node replaced."""
         return Snapshot({**self.nodes, view.name: view}, self.namespaces, self.devices)
 
+    def added(self, view: NodeView, slices: Iterable[JsonObject]) -> Snapshot:
+        """Return the snapshot with a node and its devices, of which pods can take some without changing this one."""
+        return Snapshot({**self.nodes, view.name: view}, self.namespaces, self.devices.with_slices(slices))
+
 
 def take_snapshot(
     nodes: Iterable[JsonObject],
