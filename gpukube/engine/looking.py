@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
+    from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -51,14 +53,23 @@ def survey(
     """Read all clusters for a listing.
 
     Returns:
-        The plans, and per cluster key and node the devices that pods request; without clusters that could not be read.
+        The plans, and per cluster key and node the devices in use; without clusters that could not be read.
     """
     with open_sessions(prepared.clusters.values(), run) as sessions:
         plans = plan_clusters(prepared, sessions, run, Scope(skip_cluster=skip_cluster))
-        requested = {plan.cluster.key: sessions[plan.cluster.key].kube().pods for plan in plans if plan.seen}
-        pods = run_all(requested, run.parallelism)
-    usage = {key: used_devices(found) for key, found in pods.items() if not isinstance(found, GpukubeError)}
-    return plans, usage
+        tasks = {p.cluster.key: partial(_usage, p.seen, sessions[p.cluster.key].kube()) for p in plans if p.seen}
+        found = run_all(tasks, run.parallelism)
+    return plans, {key: usage for key, usage in found.items() if not isinstance(usage, GpukubeError)}
+
+
+def _usage(seen: Snapshot, kube: Kube) -> dict[str, dict[str, int]]:
+    """Return the devices in use, by node; claims are read only where NVIDIA's DRA driver publishes devices."""
+    from gpukube.cluster.kube.api_types import RESOURCE_CLAIMS  # noqa: PLC0415 - only for lists
+    from gpukube.cluster.state.published import held_devices, published  # noqa: PLC0415 - as above
+
+    there = published(seen.slices)
+    claims = kube.objects(RESOURCE_CLAIMS) or () if there else ()
+    return used_devices(kube.pods(), held_devices(there, claims))
 
 
 def plan_exit_code(plans: Sequence[ClusterPlan]) -> ExitCode:

@@ -28,6 +28,8 @@ STATEFUL_SETS: Final = ApiType("apps", "v1", "StatefulSet", "statefulsets")
 REPLICATION_CONTROLLERS: Final = ApiType("", "v1", "ReplicationController", "replicationcontrollers")
 EVENTS: Final = ApiType("", "v1", "Event", "events")
 BUDGETS: Final = ApiType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+RESOURCE_CLAIMS: Final = ApiType("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
+CLAIM_TEMPLATES: Final = ApiType("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 RELEASE_TYPES: Final = {

@@ -88,6 +88,6 @@ def _parts(desired: Desired, node: NodeView, seen: Snapshot) -> Iterator[Check]:
     stuck = {found.role: found for found in unreached(desired, [place], seen.daemonsets)}
     there = {role_of(item) for item in seen.daemonsets}
     for role in needed:
-        if role != "plugin" and role in there:
+        if role not in ("plugin", "dra") and role in there:
             result = stuck[role].why_not if role in stuck else "schedulable"
             yield Check(title_of(role).removeprefix("the "), "schedulable", result, holds=role not in stuck)

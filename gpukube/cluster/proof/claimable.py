@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
 from gpukube.cluster.proof.outcome import Check, missing
-from gpukube.cluster.state.advertisers import remove_plugin
+from gpukube.cluster.state.advertisers import is_ours, remove_plugin
 from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.node_drift import changes_claiming
 from gpukube.cluster.state.published import (
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gpukube.cluster.kube.slices import DeviceView
-    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.kube.views import NodeView, WorkloadView
+    from gpukube.cluster.state.components import Role
     from gpukube.cluster.state.published import Published
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired
@@ -98,24 +99,26 @@ def twice_findings(desired: Desired, node: NodeView, there: Published, seen: Sna
 
 
 def _without_plugin(node: NodeView, seen: Snapshot) -> str:
-    landing = (
-        item
-        for item in seen.daemonsets
-        if role_of(item) in ("plugin", "cloud-plugin")
-        and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
-    )
-    plugin = next(landing, None)
+    plugin = next(_landing(node, seen, "plugin", "cloud-plugin"), None)
     return remove_plugin(plugin, node.name) if plugin else f"drain and replace node {node.name}, then look again"
 
 
 def _without_driver(node: NodeView, seen: Snapshot) -> str:
-    driver = seen.plugin_of(DRA_DRIVER)
-    if driver and not daemon_misfits(driver.placement, node.labels, node.taints, name=node.name):
-        return "gpukube pool apply"
+    driver = next(_landing(node, seen, "dra"), None)
+    if driver is None:
+        return f"drain and replace node {node.name}, then look again"
+    if is_ours(driver, seen):
+        return "gpukube pool apply (it limits the driver to its own pools)"
+    release = driver.labels.get("app.kubernetes.io/instance", "RELEASE")
     return (
-        "turn off the GPUs of the other DRA driver (helm upgrade with resources.gpus.enabled=false): "
-        f"kubectl get pods --all-namespaces -l {_COMPONENT} --field-selector spec.nodeName={node.name}"
+        f"turn its GPUs off: helm upgrade {release} with resources.gpus.enabled=false in namespace {driver.namespace}"
     )
+
+
+def _landing(node: NodeView, seen: Snapshot, *roles: Role) -> Iterator[WorkloadView]:
+    for item in seen.daemonsets:
+        if role_of(item) in roles and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name):
+            yield item
 
 
 def paused_findings(node: NodeView) -> list[Finding]:

@@ -331,7 +331,7 @@ def _part_findings(desired: Desired, node: NodeView, seen: Snapshot) -> list[Fin
     vital = needed_roles(desired)
     for stuck in unreached(desired, [live_place(node)], seen.daemonsets):
         taints = [str(taint) for taint in stuck.taints if not _passes(taint)]
-        if stuck.role == "plugin" or not taints:
+        if stuck.role in ("plugin", "dra") or not taints:  # the driver's own placement follows
             continue
         message = f"{title_of(stuck.role)} cannot run here: {stuck.why_not}"
         means = (

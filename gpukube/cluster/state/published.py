@@ -1,7 +1,7 @@
 """What NVIDIA's DRA driver publishes on each node, counted as claims can use it.
 
-In scope: ResourceSlices -> devices by the names of a promise; pure. Out of scope: whether they are the promised ones
-(cluster.proof.published), and which of them claims hold.
+In scope: ResourceSlices -> devices by the names of a promise, and those that ResourceClaims hold; pure. Out of scope:
+whether they are the promised ones (cluster.proof.claimable), and how the scheduler chooses them.
 
 The scheduler ignores pools of devices that lack slices (kubernetes/api resource/v1, ResourcePool), and gives a device
 with a taint only to claims that tolerate it.
@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.slices import device_pools
+from gpukube.core.jsontree import items, text
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, mig_devices
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from gpukube.cluster.kube.slices import DevicePool, DeviceView, SliceView
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.core.jsontree import Tree
 
 TYPE: Final = f"{DRIVER}/type"
 UUID: Final = f"{DRIVER}/uuid"
@@ -95,16 +98,49 @@ def counted(devices: Iterable[DeviceView]) -> dict[str, int]:
     return dict(sorted(Counter(map(device_name, devices)).items()))
 
 
-def published(slices: Iterable[SliceView], nodes: Container[str]) -> dict[str, Published]:
+def published(slices: Iterable[SliceView], nodes: Container[str] | None = None) -> dict[str, Published]:
     """Return what the driver publishes on nodes, by name; nodes without slices are absent.
 
     Args:
         slices: Slices of all drivers and nodes.
-        nodes: Names of the nodes.
+        nodes: Names of the nodes; None for all.
     """
-    ours = [item for item in slices if item.driver == DRIVER and item.node in nodes]
+    ours = [item for item in slices if item.driver == DRIVER and (nodes is None or item.node in nodes)]
     number = Counter(item.node for item in ours)
     pools: dict[str, list[DevicePool]] = {}
     for pool in device_pools(ours, DRIVER):
         pools.setdefault(pool.node, []).append(pool)
     return {node: Published(tuple(found), number[node]) for node, found in pools.items()}
+
+
+def node_devices(nodes: Iterable[NodeView], slices: Iterable[SliceView]) -> dict[str, dict[str, int]]:
+    """Return the GPUs and shares of GPUs of each node: by resource name, and by class for those that pods claim.
+
+    Args:
+        nodes: The nodes.
+        slices: Slices of all drivers and nodes.
+    """
+    devices = {node.name: node.devices for node in nodes}
+    for name, there in published(slices, devices).items():
+        devices[name] |= there.counts
+    return devices
+
+
+def held_devices(there: Mapping[str, Published], claims: Iterable[Tree]) -> dict[str, dict[str, int]]:
+    """Return the devices that claims hold, by node; one that several pods or shares use counts once.
+
+    Args:
+        there: What the driver publishes, by node.
+        claims: ResourceClaims; those that only observe a device (adminAccess) hold none.
+    """
+    held = {
+        (text(result, "pool"), text(result, "device"))
+        for claim in claims
+        for result in items(claim, "status", "allocation", "devices", "results")
+        if text(result, "driver") == DRIVER and text(result, "adminAccess") != "true"
+    }
+    found = {
+        node: counted(device for pool in its.pools for device in pool.devices if (pool.name, device.name) in held)
+        for node, its in there.items()
+    }
+    return {node: counts for node, counts in found.items() if counts}

@@ -42,12 +42,12 @@ def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> L
                 "error": error_part(plan.error),
                 "unknown": plan.unknown,
                 "pools": [
-                    _live_pool(pool, plan, usage or {})
+                    _live_pool(pool, plan, usage or {}, devices)
                     for pool in plan.live
                     if bool(pool.owner) or live_machine(plan.cluster.provider, pool) is not None
                 ],
             }
-            for plan in plans
+            for plan, devices in ((plan, _node_devices(plan)) for plan in plans)
         ],
     }
 
@@ -75,21 +75,35 @@ def pool_document(plans: Sequence[ClusterPlan], name: str, usage: Usage | None =
     return {"schemaVersion": 1, "kind": "Pool", "pools": found, "errors": failed}
 
 
+def _node_devices(plan: ClusterPlan) -> Mapping[str, Mapping[str, int]]:
+    if plan.seen is None:
+        return {}
+    from gpukube.cluster.state.published import node_devices  # noqa: PLC0415 - only for a cluster whose inside was read
+
+    return node_devices(plan.seen.nodes, plan.seen.slices)
+
+
 def _detail(pool: Observed, plan: ClusterPlan, usage: Usage) -> PoolDetail:
+    devices = _node_devices(plan)
     nodes: list[LiveNode] = [
-        {"name": node.name, "ready": node.ready, "devices": node.devices, "taints": [str(t) for t in node.taints]}
+        {
+            "name": node.name,
+            "ready": node.ready,
+            "devices": dict(devices[node.name]),
+            "taints": [str(t) for t in node.taints],
+        }
         for node in _pool_nodes(plan, pool)
     ]
     fields = {str(path): plain(pool.fields[path]) for path in sorted(pool.fields, key=str)}
-    return {**_live_pool(pool, plan, usage), "fields": fields, "nodes": nodes}
+    return {**_live_pool(pool, plan, usage, devices), "fields": fields, "nodes": nodes}
 
 
-def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage) -> LivePool:
+def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage, devices: Mapping[str, Mapping[str, int]]) -> LivePool:
     cluster: ClusterRef = plan.cluster
     machine = live_machine(cluster.provider, pool)
     nodes = _pool_nodes(plan, pool)
     known = plan.seen is not None
-    allocatable = _added(node.devices for node in nodes) if known else None
+    allocatable = _added(devices[node.name] for node in nodes) if known else None
     requested = usage.get(cluster.key)
     used = _added(requested.get(node.name, {}) for node in nodes) if known and requested is not None else None
     return {
@@ -131,16 +145,17 @@ def _pool_nodes(plan: ClusterPlan, pool: Observed) -> tuple[NodeView, ...]:
     return nodes_of_pool(plan.seen, pool) if plan.seen else ()
 
 
-def used_devices(pods: Iterable[PodView]) -> dict[str, dict[str, int]]:
-    """Return the devices that pods request, by node.
+def used_devices(pods: Iterable[PodView], held: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """Return the devices that pods request, and those that their claims hold, by node.
 
     Args:
         pods: All pods of a cluster; pods that are not placed or have ended use nothing.
+        held: Node -> devices that claims hold there.
 
     Returns:
         Node -> resource -> devices.
     """
-    used: dict[str, dict[str, int]] = {}
+    used = {node: dict(counts) for node, counts in held.items()}
     for pod in pods:
         if pod.devices and pod.scheduled and pod.phase not in _ENDED:
             node = used.setdefault(pod.node, {})

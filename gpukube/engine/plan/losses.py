@@ -47,7 +47,7 @@ def _with_cost(plan: PoolPlan, seen: Snapshot | None, pods: Mapping[str, Sequenc
     if plan.observed is None:
         return plan
     nodes = nodes_of_pool(seen, plan.observed) if seen else ()
-    capacity = _allocatable(nodes) if seen else None
+    capacity = _allocatable(nodes, seen) if seen else None
     if not costs_something(plan):
         return replace(plan, capacity=capacity)
     live = len(nodes) if seen else plan.observed.nodes
@@ -68,9 +68,11 @@ def _affected_nodes(plan: PoolPlan, live: int | None) -> int | None:
     return max(0, live - most)
 
 
-def _allocatable(nodes: Sequence[NodeView]) -> dict[str, int]:
+def _allocatable(nodes: Sequence[NodeView], seen: Snapshot) -> dict[str, int]:
+    from gpukube.cluster.state.published import node_devices  # noqa: PLC0415 - only if clusters were read
+
     total: dict[str, int] = {}
-    for node in nodes:
-        for name, count in node.devices.items():
+    for devices in node_devices(nodes, seen.slices).values():
+        for name, count in devices.items():
             total[name] = total.get(name, 0) + count
     return total

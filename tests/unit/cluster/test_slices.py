@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpukube.cluster.kube.slices import SliceView, device_pools, slice_view
+from gpukube.cluster.state.published import held_devices, published
+from tests.unit.cluster.claiming import gpu, mig, slice_of
 
 SLICE = {
     "metadata": {"name": "node-1-gpu.nvidia.com-x7k2p"},
@@ -67,3 +69,21 @@ def test_a_pool_with_all_its_slices_is_complete() -> None:
     (pool,) = device_pools(slices, "gpu.nvidia.com")
 
     assert pool.complete
+
+
+def result(device: str, pool: str = "node-1", driver: str = "gpu.nvidia.com", **more: object) -> dict[str, object]:
+    return {"request": "gpu", "driver": driver, "pool": pool, "device": device, **more}
+
+
+def test_devices_that_claims_hold_count_once_and_not_if_they_are_only_observed() -> None:
+    slices = [slice_of([gpu(0), gpu(1), mig(2, "1g.5gb", 0)]), slice_of([gpu(0)], "node-2")]
+    results = [
+        [result("gpu-0"), result("gpu-0", shareID="a"), result("gpu-2-mig-0")],
+        [result("gpu-0", shareID="b"), result("gpu-0", "node-2", adminAccess=True)],
+        [result("gpu-1", driver="dra.net"), result("gpu-7")],
+    ]
+    claims = [{"status": {"allocation": {"devices": {"results": found}}}} for found in results]
+
+    assert held_devices(published(slices), [*claims, {"status": {}}]) == {
+        "node-1": {"gpu.nvidia.com": 1, "mig.nvidia.com/1g.5gb": 1}
+    }

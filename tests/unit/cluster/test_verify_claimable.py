@@ -17,7 +17,16 @@ from gpukube.cluster.proof.verify import find_missing, prove_pool
 from gpukube.cluster.state.published import published
 from gpukube.engine.change.proving import summarise
 from gpukube.engine.documents.parts import WEIGHTS
-from tests.unit.cluster.builders import FROM_ZERO, VISION_TAINT, desire, installed, node_of, state
+from tests.unit.cluster.builders import (
+    FROM_ZERO,
+    VISION_TAINT,
+    daemonset,
+    desire,
+    installed,
+    node_of,
+    plugin_daemonset,
+    state,
+)
 from tests.unit.cluster.claiming import (
     BAD,
     CUT,
@@ -339,8 +348,11 @@ def test_prove_when_slices_of_an_earlier_generation_remain_then_it_is_a_note() -
 
 def test_prove_when_the_dra_driver_serves_a_node_of_the_plugin_too_then_two_advertisers() -> None:
     pool = desire()
+    theirs = daemonset("nvidia-dra-driver-gpu-kubelet-plugin", "nvidia")
     seen = installed([pool], node_of(pool), slices=(slice_of(gpus()),))
-    first = prove_pool(pool, seen).missing_step
+    seen = replace(seen, daemonsets=(*seen.daemonsets, replace(theirs, placement=plugin_daemonset({}).placement)))
+    tolerant = replace(pool, effective_taints=())
+    first = prove_pool(pool, replace(seen, nodes=(node_of(tolerant),))).missing_step
     assert first is not None
     assert (step_of(first), first.severity) == ("advertiser", "error")
     assert "resources.gpus.enabled=false" in first.fix

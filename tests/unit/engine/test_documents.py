@@ -28,6 +28,7 @@ from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import CapacityError, CloudError, ClusterError, Finding, SpecError, Where
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER, make_observed, make_target
+from tests.unit.cluster.claiming import cut_gpus, slice_of
 from tools.document_schemas import FOLDER, schemas
 
 PROVIDER = FakeProvider()
@@ -321,7 +322,23 @@ def test_used_devices_when_pods_hold_them_then_summed_by_node() -> None:
         pod("unplaced", 8, scheduled=False),
         pod("no-gpu", 0, node="n3"),
     ]
-    assert used_devices(pods) == {"n1": {"nvidia.com/gpu": 3}, "n2": {"nvidia.com/gpu": 4}}
+    assert used_devices(pods, {}) == {"n1": {"nvidia.com/gpu": 3}, "n2": {"nvidia.com/gpu": 4}}
+    held = {"n1": {"gpu.nvidia.com": 1}}
+    assert used_devices(pods, held)["n1"] == {"gpu.nvidia.com": 1, "nvidia.com/gpu": 3}
+    assert held == {"n1": {"gpu.nvidia.com": 1}}
+
+
+def test_list_document_when_the_dra_driver_publishes_devices_then_they_are_allocatable() -> None:
+    seen = Snapshot(nodes=(replace(node("True", "0"), allocatable={}),), slices=(slice_of(cut_gpus(), "n1"),))
+    plan = ClusterPlan(CLUSTER, facts=FACTS, live=(LIVE,), seen=seen)
+    (pool,) = list_document([plan], {CLUSTER.key: {"n1": {"mig.nvidia.com/1g.5gb": 3}}})["clusters"][0]["pools"]
+    assert (pool["allocatable"], pool["used"], pool["slicesPerGpu"]) == (
+        {"mig.nvidia.com/1g.5gb": 56},
+        {"mig.nvidia.com/1g.5gb": 3},
+        7,
+    )
+    (found,) = pool_document([plan], LIVE.name)["pools"]
+    assert found["nodes"][0]["devices"] == {"mig.nvidia.com/1g.5gb": 56}
 
 
 def test_event_document_when_made_then_utc_and_valid() -> None:

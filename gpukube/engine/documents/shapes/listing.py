@@ -45,9 +45,10 @@ class LivePool(TypedDict):
     gpus: float | None
     """Physical GPUs on all nodes; null if count or machine is unknown."""
     allocatable: dict[str, int] | None
-    """Devices by resource name; null if unknown, as for pools without a label."""
+    """Devices by resource name, or if pods claim them by class ("gpu.nvidia.com", "mig.nvidia.com/1g.5gb"); null if
+    unknown, as for pools without a label."""
     used: dict[str, int] | None
-    """Devices that pods on the nodes request; null if unknown."""
+    """Devices that pods on the nodes request, or that their claims hold; null if unknown."""
     slicesPerGpu: float | None
     """Allocatable devices per physical GPU: MIG instances, replicas, or both; null if unknown."""
 
