@@ -166,7 +166,7 @@ def flatten_native(properties: Mapping[str, object]) -> dict[FieldPath, object]:
 
     Lists become tuples, and are compared as a whole, as are maps. ARM ids become lower case, since ARM ignores case.
     """
-    found = ((path, at(properties, *path)) for path in _LEAVES)
+    found = ((path, at(properties, *path)) for path in _LEAVES if path[0] in properties)
     return {FieldPath("aks", *path): _comparable(value) for path, value in found if value not in (None, {})}
 
 

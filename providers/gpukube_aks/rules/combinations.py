@@ -53,7 +53,7 @@ def check_combinations(target: Target) -> Iterator[Finding]:
 
 
 def _native(target: Target, path: str) -> object:
-    return at(target.native, *_steps(path))
+    return at(target.native, *_steps(path)) if target.native else None  # most pools have none
 
 
 @cache  # every pool is checked against the same few paths

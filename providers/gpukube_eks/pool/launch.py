@@ -42,6 +42,8 @@ def group_members(native: Mapping[str, object]) -> dict[str, object]:
 def launch_data(native: Mapping[str, object]) -> dict[str, object]:
     """Return the data that native members set."""
     found: dict[str, object] = {}
+    if TOPS.isdisjoint(native):  # as in most pools
+        return found
     for path, wire in MEMBERS.items():
         value = at(native, *path.split("."))
         for step in reversed(wire if value is not None else ()):
