@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PYTHON = sys.executable
 GPUKUBE = str(Path(PYTHON).with_name("gpukube"))
 RUNS = 7
+SHOWN = 40
 HEAD = """apiVersion: gpukube.io/v1alpha1
 kind: GPUNodePools
 metadata: {name: bench}
@@ -211,7 +212,10 @@ def _fleet(clusters: int, pools: int) -> Iterator[tuple[str, Path]]:
 
 
 def _sandboxed(*words: str) -> None:
-    subprocess.run([GPUKUBE, "--sandbox", "pool", *words], check=True, capture_output=True)
+    done = subprocess.run([GPUKUBE, "--sandbox", "pool", *words], check=False, capture_output=True, text=True)
+    if done.returncode:
+        told = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if "error" in line or "fix:" in line]
+        sys.exit(f"pool {words[0]} ended with {done.returncode}:\n" + "\n".join(told[:SHOWN]))
 
 
 if __name__ == "__main__":
