@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, workload_name
 from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.lines import difference_lines, plural
-from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, repair_words
+from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, releases_of, repair_words
 from gpukube.engine.documents.shards import part_line
 from gpukube.rule_ids import rule_label
 
@@ -95,7 +95,7 @@ def _planned_cluster(cluster: ClusterPart, *, diff: bool) -> Iterator[ET.Element
     yield from (_planned_pool(name, pool, diff=diff) for pool in cluster["pools"])
     for unplanned in cluster["unplanned"]:
         yield _with(_case(name, unplanned["pool"]), "error", "the cluster could not be read")
-    if (release := cluster["release"]) and release["action"] != "none":
+    for release in (release for release in releases_of(cluster) if release["action"] != "none"):
         case = _case(name, f"release {release['namespace']}/{release['name']}")
         lines = [f"{release['action']}: {release['why']}", *map(drift_words, release["drift"])]
         if release["action"] == "unknown":

@@ -27,6 +27,7 @@ from gpukube.cli.rendering.words import (
     needs_line,
     outcome_of_diff,
     release_acts,
+    releases_of,
     repair_words,
     short_devices,
     stuck_line,
@@ -268,8 +269,7 @@ def _cluster(cluster: ClusterPart) -> Iterator[Block]:
     if cluster["unknown"]:
         line = f"- {key}: inside the cluster: unknown: {prose(cluster['unknown'])}"
         yield Block((line,), "finding", 4, items)
-    release = cluster["release"]
-    if release and release_acts(release):
+    for release in filter(release_acts, releases_of(cluster)):
         name = code(f"{release['namespace']}/{release['name']}")
         drifts = (f"  - {prose(drift_words(drift))}" for drift in release["drift"])
         yield drifted((f"- {key}: {release['action']} release {name}: {prose(release['why'])}", *drifts))

@@ -18,6 +18,7 @@ from gpukube.cli.rendering.words import (
     drift_words,
     outcome_of_diff,
     release_acts,
+    releases_of,
     repair_words,
     unread_line,
 )
@@ -128,11 +129,12 @@ def _cluster(cluster: ClusterPart, levels: Mapping[str, Level]) -> Iterator[Note
         yield Note("warning", key, f"inside the cluster: unknown: {cluster['unknown']}", rule="unknown", subject=key)
     for pool in cluster["pools"]:
         yield from _pool(key, pool, levels)
-    release = cluster["release"]
-    if release and release_acts(release):
+    for release in filter(release_acts, releases_of(cluster)):
         lines = [f"{release['action']} release {release['namespace']}/{release['name']}: {release['why']}"]
         level: Level = "error" if release["action"] == "conflict" else drifted
-        yield Note(level, key, "\n".join([*lines, *map(drift_words, release["drift"])]), rule="release", subject=key)
+        subject = key if release == cluster["release"] else f"{key}/{release['name']}"
+        text = "\n".join([*lines, *map(drift_words, release["drift"])])
+        yield Note(level, key, text, rule="release", subject=subject)
     for repair in cluster["nodeRepairs"]:
         title = f"{key}/{repair['pool']}"
         text = f"node {repair['node']}: {repair_words(repair)}"

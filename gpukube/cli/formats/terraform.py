@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from gpukube.cli.formats.data import quoted_json
+from gpukube.cli.rendering.words import releases_of
 from gpukube.core.hcl import resource_name
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def _all_changes(plan: PlanDocument) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
     for cluster in plan["clusters"]:
         changes += [_pool_change(cluster, pool) for pool in cluster["pools"]]
-        if (release := cluster["release"]) and release["action"] in _RELEASE_ACTIONS:
-            changes.append(_release_change(cluster, release))
+        acting = [release for release in releases_of(cluster) if release["action"] in _RELEASE_ACTIONS]
+        changes += [_release_change(cluster, release) for release in acting]
     return changes
 
 
@@ -191,5 +192,6 @@ def _release_change(cluster: ClusterPart, release: Release) -> dict[str, object]
         "before_sensitive": {},
         "after_sensitive": {},
     }
-    name = resource_name(cluster["cluster"])
+    second = "" if release == cluster["release"] else "-dra"
+    name = resource_name(f"{cluster['cluster']}{second}")
     return {**_resource("gpukube_release", name), "provider_name": _OWN, "change": change}

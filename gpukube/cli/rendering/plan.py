@@ -36,6 +36,7 @@ from gpukube.cli.rendering.words import (
     needs_line,
     outcome_of_diff,
     release_acts,
+    releases_of,
     repair_words,
     short_devices,
     stuck_line,
@@ -231,8 +232,8 @@ def _native(request: Request, indent: str) -> Iterator[Line]:
 
 
 def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
-    if cluster["release"]:
-        yield from _release(cluster["release"], view)
+    for release in releases_of(cluster):
+        yield from _release(release, view)
     for repair in cluster["nodeRepairs"]:
         yield headline("repair", f"node {repair['node']}", f"of {repair['pool']}")
         yield Hung(Text(f"{INDENT}~ "), Text(repair_words(repair)))
@@ -245,11 +246,10 @@ def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
 
 
 def _release(release: Release, view: View) -> Iterator[Line]:
-    if release["action"] == "none" and not release["entries"]:
-        return
     yield headline(release["action"], f"release {release['namespace']}/{release['name']}")
     if release_acts(release):
-        yield fact("chart", f"{release['chart']} {release['version']}, entries {', '.join(release['entries'])}")
+        entries = f", entries {', '.join(release['entries'])}" if release["entries"] else ""
+        yield fact("chart", f"{release['chart']} {release['version']}{entries}")
     yield fact("why", release["why"])
     for drift in release["drift"]:
         yield Hung(Text(f"{INDENT}~ "), Text(drift_words(drift)))
@@ -271,6 +271,8 @@ def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:
         elif health := list(_health(pool, INDENT)):
             yield headline("no-op", pool["name"])
             yield from health
-    quiet = cluster["release"] is None or not release_acts(cluster["release"])
-    kept: ClusterPart = {**cluster, "release": None} if quiet else cluster
-    yield from _inside(kept, view)
+    first, second = (
+        release if release and release_acts(release) else None
+        for release in (cluster["release"], cluster.get("draRelease"))
+    )
+    yield from _inside({**cluster, "release": first, "draRelease": second}, view)

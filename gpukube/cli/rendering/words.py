@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gpukube.engine.documents.shapes.parts import Toleration
     from gpukube.engine.documents.shapes.plan import (
+        ClusterPart,
         Devices,
         Drift,
         Loss,
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     )
 
 PODS_SHOWN: Final = 6
+
+
+def releases_of(cluster: ClusterPart) -> list[Release]:
+    """Return what a cluster has or gets as releases, the device plugin's first; older documents have no other."""
+    first, second = cluster["release"], cluster.get("draRelease")
+    is_there = first is not None and (first["action"] != "none" or bool(first["entries"]))
+    return [release for release in (first if is_there else None, second) if release]
 
 
 def release_acts(release: Release) -> bool:

@@ -129,7 +129,8 @@ def plan_document(  # noqa: PLR0913 - arguments other than the plans are keyword
 
 def plan_totals(clusters: Sequence[ClusterPart], gpus: GpuSum, prices: PriceBook) -> Summary:
     """Sum up the clusters of a plan; `gpus` is separate because parts omit live pools of other machines."""
-    releases = [cluster["release"]["action"] for cluster in clusters if cluster["release"]]
+    both = [release for cluster in clusters for release in (cluster["release"], cluster["draRelease"]) if release]
+    releases = [release["action"] for release in both]
     unplanned = sum(len(cluster["unplanned"]) for cluster in clusters)
     return {
         "actions": counted(pool["action"] for cluster in clusters for pool in cluster["pools"]),
@@ -192,6 +193,7 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
         "error": error_part(plan.error),
         "unknown": plan.unknown,
         "release": _release(plan.release) if plan.release else None,
+        "draRelease": _release(dra) if (dra := plan.dra_release) and (dra.revision or dra.action != "none") else None,
         "nodeRepairs": [
             {"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.desired} for r in plan.repairs
         ],

@@ -131,8 +131,12 @@ def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -
         if mark.name not in known:
             yield f"{key}/{mark.pool or mark.name}", f'live pool {mark.name} of "{mark.owner}" is new'
     yield from _repairs(key, saved, now)
-    if saved.release is not None and now.release is not None:
-        yield from ((key, moved) for moved in _release(saved.release, now.release))
+    for saved_one, now_one in ((saved.release, now.release), (saved.dra_release, now.dra_release)):
+        if saved_one is not None and now_one is not None:
+            yield from ((key, moved) for moved in _release(saved_one, now_one))
+    before, after = _dra_action(saved), _dra_action(now)
+    if before != after and None in (saved.dra_release, now.dra_release):
+        yield key, f"release of the DRA driver: action {before} -> {after}"
 
 
 def _identity(saved: ClusterRecord, now: ClusterRecord) -> Iterator[str]:
@@ -249,6 +253,10 @@ def _release(saved: ReleaseRecord, now: ReleaseRecord) -> Iterator[str]:
         then, here = ({value.path: value.new for value in release.changes} for release in (saved, now))
         moved = [f"release value {text}" for text in _differences(then, here)] or ["release values differ"]
     yield from moved
+
+
+def _dra_action(cluster: ClusterRecord) -> str:
+    return cluster.dra_release.action if cluster.dra_release else "none"
 
 
 def _release_facts(release: ReleaseRecord) -> dict[str, object]:

@@ -99,8 +99,8 @@ def _obstacles(plan: ClusterPlan) -> Iterator[tuple[Where, str]]:
         return
     if plan.unknown:
         yield where, f"the cluster could not be read: {plan.unknown}"
-    elif plan.release is not None and plan.release.action in ("conflict", "unknown"):
-        yield where, plan.release.reason
+    else:
+        yield from ((where, it.reason) for it in plan.releases if it.action in ("conflict", "unknown"))
     yield from ((d.where, d.seen) for d in plan.diagnostics if d.severity == "error")
     for pool in plan.pools:
         yield from _pool_obstacles(pool)

@@ -116,7 +116,7 @@ class ValueRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 
 
 class ReleaseRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What will happen to the cluster's release."""
+    """What will happen to a release of the cluster."""
 
     action: Literal["install", "upgrade", "none", "conflict", "unknown"]
     name: str
@@ -151,6 +151,9 @@ class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     undeclared: tuple[MarkRecord, ...]
     release: ReleaseRecord | None
     repairs: tuple[RepairRecord, ...]
+    dra_release: Annotated[
+        ReleaseRecord | None, Meta(description="The release of the DRA driver, beside the device plugin's.")
+    ] = None
 
 
 class PlanRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

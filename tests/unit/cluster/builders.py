@@ -20,7 +20,8 @@ from gpukube.cluster.kube.views import (
     WorkloadView,
     placement_of,
 )
-from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE, OPERATOR_NAME
+from gpukube.cluster.release.dra_values import dra_values
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
@@ -164,6 +165,13 @@ def operator_release(values: Mapping[str, object], **changes: object) -> Release
     kind = GPU_OPERATOR
     made = Release(kind.name, NAMESPACE, kind.chart, kind.version, 1, "deployed", values, "", "")
     made = replace(made, manifest=yaml.safe_dump_all(operator_objects(values)))
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def dra_release(*pools: Desired, **changes: object) -> Release:
+    """Make the release of the DRA driver that serves these pools."""
+    kind, values = DRA_DRIVER, dra_values(pools, ReleaseContext())
+    made = Release(kind.name, NAMESPACE, kind.chart, kind.version, 1, "deployed", values, "", "")
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from gpukube.cluster.kube.releases import Release
-from gpukube.cluster.names import DRA_DRIVER, DRA_KINDS, NAMESPACE
+from gpukube.cluster.names import DRA_DRIVER, DRA_KINDS
 from gpukube.cluster.release.chart_settings import check_agreement, check_served
 from gpukube.cluster.release.dra_values import dra_values
 from gpukube.cluster.release.offline_checks import check_settings
@@ -22,7 +21,7 @@ from gpukube.core.jsontree import at
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Taint
 from gpukube.errors import HelmError
 from tests.builders import make_observed
-from tests.unit.cluster.builders import VISION_TAINT, claimed, desire, installed, named, node_of, operated
+from tests.unit.cluster.builders import VISION_TAINT, claimed, desire, dra_release, installed, named, node_of, operated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,13 +39,8 @@ def plan(pools: Sequence[Desired], seen: Snapshot = EMPTY, **options: object) ->
     return plan_release(pools, seen, kinds=DRA_KINDS, **options)  # type: ignore[arg-type]  # test data
 
 
-def release(values: Mapping[str, object], **changes: object) -> Release:
-    made = Release(DRA_DRIVER.name, NAMESPACE, DRA_DRIVER.chart, DRA_DRIVER.version, 1, "deployed", values, "", "")
-    return replace(made, **changes)  # type: ignore[arg-type]  # test data
-
-
 def with_release(pools: Sequence[Desired], **changes: object) -> Snapshot:
-    return Snapshot(dra_history=(release(dra_values(pools, ReleaseContext()), **changes),))
+    return Snapshot(dra_history=(dra_release(*pools, **changes),))
 
 
 def test_values_when_a_pool_claims_then_those_of_gpus_only_on_its_nodes() -> None:
@@ -123,7 +117,7 @@ def test_plan_when_a_run_was_killed_then_the_release_is_changed_again() -> None:
 
 
 def test_plan_when_a_run_overwrote_another_then_its_toleration_comes_back() -> None:
-    missed = release(dra_values([POOL, TAINTED], ReleaseContext()))
+    missed = dra_release(POOL, TAINTED)
     found = plan([POOL], with_release([POOL]), missed=[missed])
     assert VISION_TAINT.key in str(found.values["kubeletPlugin"])
 

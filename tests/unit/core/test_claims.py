@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CLOUDS: dict[str, Callable[..., Target]] = {"eks": eks_target, "aks": make_target, "gke": gke_target}
 ROOTS = {"eks": "/", "aks": "/", "gke": "/home/kubernetes/bin/nvidia"}
+MORE = {"gke": {"kubeletPlugin.priorityClassName": ""}}
 SCALED = Nodes(1, 0, 4, autoscaled=True)
 
 
@@ -64,7 +65,7 @@ def test_pool_when_of_dra_then_nvidia_is_quoted_and_old_nodes_are_refused(versio
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_pool_when_of_dra_then_the_cloud_s_nodes_have_one_root_and_no_plugin(cloud: str) -> None:
     pool = made(cloud, plugin_owner="dra")
-    assert pool.ownership.values == {"nvidiaDriverRoot": ROOTS[cloud]}
+    assert pool.ownership.values == {"nvidiaDriverRoot": ROOTS[cloud], **MORE.get(cloud, {})}
     assert pool.labels["gpukube.io/advertiser"] == "dra"
     assert pool.labels["nvidia.com/gpu.present"] == "true"
     assert "nvidia.com/device-plugin.config" not in pool.labels

@@ -351,6 +351,10 @@ UNFIT: dict[str, tuple[Callable[[ClusterPlan], ClusterPlan], str]] = {
         lambda plan: replace(plan, release=replace(plan.release, action="conflict", reason="two charts")),  # type: ignore[type-var]  # it has one
         "train-aks: error[plan-unsaved]: the plan is not saved: two charts",
     ),
+    "the other release in the way": (
+        lambda plan: replace(plan, dra_release=replace(plan.dra_release, action="conflict", reason="two roots")),  # type: ignore[type-var]  # it has one
+        "train-aks: error[plan-unsaved]: the plan is not saved: two roots",
+    ),
 }
 
 

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpukube.cluster.state.node_drift import NodeRepair
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, PROTECTION, label, tag
 from gpukube.core.values import ClusterFacts, Nodes, Taint
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.saved import PlanOptions, read_plan, require_fresh, require_place, saved_plan, write_plan
 from gpukube.errors import AccessError, ClusterError, ExitCode, SpecError, StalePlan
 from tests.builders import CLUSTER, make_observed
-from tests.unit.cluster.builders import FROM_ZERO, desire, installed, release_of
+from tests.unit.cluster.builders import FROM_ZERO, claimed, desire, dra_release, installed, release_of
 from tests.unit.engine.worlds import MADE, World, loaded, require_same
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ PRUNING = World((WANTED,), (MATCHING, STRAY), PlanOptions(prune=True))
 LEAVING = World((WANTED,), (MATCHING, STRAY))
 FAILED = World((WANTED,), (make_observed(WANTED, state="failed", status="Failed"),))
 DELETING = World((WANTED,), (make_observed(WANTED, state="deleting", status="Deleting"),))
+CLAIMS = claimed(pool="claims")
+CLAIMING = World((CLAIMS,), (make_observed(CLAIMS),), seen=Snapshot())
+CLAIMED = replace(CLAIMING, seen=Snapshot(dra_history=(dra_release(CLAIMS),)))
+BESIDE = replace(installed([WANTED]), dra_history=(dra_release(CLAIMS),))
 VALUES = installed([WANTED]).history[0].values
 OTHER_VALUES = {**VALUES, "gfd": {"enabled": False}}
 UPGRADING = replace(IDLE, seen=replace(installed([WANTED]), history=(release_of(OTHER_VALUES, revision=4),)))
@@ -161,6 +166,11 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
         upgraded(UPGRADING, 4, {**OTHER_VALUES, "mine": 1}),
         ["train-aks: release values differ"],
     ),
+    "the release of the DRA driver is no longer to be installed": (
+        CLAIMING,
+        CLAIMED,
+        ["train-aks: release action install -> none", "train-aks: release revision 0 -> 1"],
+    ),
     "a label of a node": (
         IDLE,
         replace(IDLE, repairs=(LOST,)),
@@ -215,6 +225,7 @@ BY_NATURE: dict[str, tuple[World, World]] = {
         replace(IDLE, seen=installed([WANTED])),
         replace(IDLE, seen=replace(installed([WANTED]), history=(release_of(VALUES, revision=9),))),
     ),
+    "another spec's release of the DRA driver": (IDLE, replace(IDLE, seen=BESIDE)),
     "a node to repair is gone": (replace(IDLE, repairs=(LOST,)), IDLE),
     "when it is applied": (IDLE, replace(IDLE, provenance=replace(MADE, created="2027-01-01T00:00:00Z"))),
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gpukube.cluster.names import DRA_KINDS
 from gpukube.cluster.release.plan import plan_release
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import FieldPath
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.values import ClusterFacts
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.cluster.state.node_drift import NodeRepair
-    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import ClusterRef, Desired, Observed
     from gpukube.engine.saved import SavedPlan
     from gpukube.spec.loading.load import LoadedSpec
@@ -75,6 +76,7 @@ class World:
             self.live,
             stay,
             release=release,
+            dra_release=plan_release(self.desired, self.seen or Snapshot(), kinds=DRA_KINDS),
             repairs=self.repairs,
         )
 

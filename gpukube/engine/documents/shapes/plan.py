@@ -226,7 +226,7 @@ class Drift(TypedDict):
 
 
 class Release(TypedDict):
-    """The Helm release of a cluster."""
+    """A Helm release of a cluster."""
 
     action: Literal["install", "upgrade", "none", "conflict", "unknown"]
     """What would happen to it."""
@@ -241,7 +241,7 @@ class Release(TypedDict):
     version: str
     """Chart version afterwards."""
     entries: list[str]
-    """Plugin configurations afterwards, by key."""
+    """Plugin configurations afterwards, by key; the DRA driver has none."""
     changes: list[ValueChange]
     """Values that differ."""
     drift: list[Drift]
@@ -296,7 +296,9 @@ class ClusterPart(TypedDict):
     unknown: str
     """Why the inside of the cluster is unknown; empty if it is known. Nothing is planned there if it is unknown."""
     release: Release | None
-    """The Helm release; null if the inside of the cluster is unknown."""
+    """The Helm release of the device plugin or the GPU Operator; null if the inside of the cluster is unknown."""
+    draRelease: Release | None
+    """The Helm release of NVIDIA's DRA driver; null if the cluster neither needs nor has it, or it is unknown."""
     nodeRepairs: list[NodeRepair]
     """Labels and taints of nodes that drifted."""
     pools: list[PoolPart]
