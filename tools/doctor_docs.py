@@ -6,7 +6,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor.checks import clouds, configs, fabric, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import (
+    claims,
+    clouds,
+    configs,
+    dra,
+    fabric,
+    mig,
+    nodes,
+    placement,
+    plugins,
+    releases,
+    tools,
+    workloads,
+)
 from gpukube.doctor.checks import components as parts
 
 if TYPE_CHECKING:
@@ -22,11 +35,13 @@ FAMILIES: Final[Mapping[str, Sequence[Check]]] = {
     "The cloud's side": clouds.CHECKS,
     "Whether a plugin reaches every GPU node": placement.CHECKS,
     "What advertises devices": plugins.CHECKS,
+    "The DRA driver": dra.CHECKS,
     "Parts of the stack": parts.CHECKS,
     "Config entries of the plugin": configs.CHECKS,
     "MIG": mig.CHECKS,
     "Helm releases": releases.CHECKS,
     "Pods that request GPUs": workloads.CHECKS,
+    "Pods that claim GPUs": claims.CHECKS,
     "Nodes": nodes.CHECKS,
     "The network between GPUs": fabric.CHECKS,
 }

@@ -39,6 +39,7 @@ Reading = Literal[
     "quotas",
     "policies",
     "dra",
+    "claims",
     "runtime-classes",
     "events",
     "rights",
@@ -56,6 +57,8 @@ class PodFacts:
         created: metadata.creationTimestamp.
         placement: Constraints on the nodes it may run on.
         spec: The API's spec for a pod that waits for devices; empty for others.
+        claims: Names of the ResourceClaims that it uses, in its namespace; those of templates only once they exist.
+        templates: Names of the ResourceClaimTemplates that it names.
     """
 
     view: PodView
@@ -65,10 +68,59 @@ class PodFacts:
     created: str = ""
     placement: Placement = field(default_factory=Placement)
     spec: Tree = field(default_factory=dict)
+    claims: tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+
+    @property
+    def claiming(self) -> bool:
+        """Whether it claims devices of DRA."""
+        return bool(self.claims or self.templates)
 
     def __str__(self) -> str:
         """Return namespace/name."""
         return f"{self.view.namespace}/{self.view.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFacts:
+    """A ResourceClaim, or a ResourceClaimTemplate, which is never allocated.
+
+    Attributes:
+        classes: DeviceClasses that its requests name.
+        devices: (driver, pool, device) that it holds; without those that it only observes (adminAccess).
+        pods: Names of the pods in reservedFor.
+        deleted: metadata.deletionTimestamp; "" if it is not being deleted.
+        spec: The spec of the claim.
+    """
+
+    namespace: str
+    name: str
+    classes: tuple[str, ...] = ()
+    devices: tuple[tuple[str, str, str], ...] = ()
+    pods: tuple[str, ...] = ()
+    allocated: bool = False
+    deleted: str = ""
+    spec: Tree = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassFacts:
+    """A DeviceClass.
+
+    Attributes:
+        extended: Extended resource whose pods get its devices too; "" if none, or if the cluster drops the field.
+        release: (namespace, name) of the Helm release that installed it; empty names if none did.
+        created: metadata.creationTimestamp.
+    """
+
+    name: str
+    extended: str = ""
+    release: tuple[str, str] = ("", "")
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +155,9 @@ class Evidence:
         seen: Snapshot of the Kubernetes API. Its `pods` are those of gpukube's namespace; `objects` are not read.
         daemonsets: (namespace, name) -> DaemonSet as the API returns it, in all namespaces.
         pods: Pods of all namespaces, including ended ones.
+        classes: DeviceClasses.
+        claims: ResourceClaims of all namespaces.
+        templates: ResourceClaimTemplates of all namespaces.
         quotas: ResourceQuotas of all namespaces.
         limits: Cloud quotas that the declared pools need in order to be created and to grow.
         refusals: (kind, namespace, name) -> latest message: the API server's for DaemonSets whose pods are not created,
@@ -126,6 +181,9 @@ class Evidence:
     seen: Snapshot = field(default_factory=Snapshot)
     daemonsets: Mapping[tuple[str, str], Tree] = field(default_factory=dict)
     pods: tuple[PodFacts, ...] = ()
+    classes: tuple[ClassFacts, ...] = ()
+    claims: tuple[ClaimFacts, ...] = ()
+    templates: tuple[ClaimFacts, ...] = ()
     quotas: tuple[Quota, ...] = ()
     limits: tuple[QuotaUse, ...] = ()
     refusals: Mapping[tuple[str, str, str], str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from gpukube.cluster.kube.api_types import EVENTS, RELEASE_TYPES, ApiType
+from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, EVENTS, RELEASE_TYPES, RESOURCE_CLAIMS, ApiType
 from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
 from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
 from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
@@ -18,7 +18,7 @@ from gpukube.cluster.state.release_drift import find_drift, manifest_objects
 from gpukube.cluster.state.release_objects import live_objects
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import items, number, text, texts, tree
-from gpukube.doctor.evidence import Evidence, PodFacts, Quota
+from gpukube.doctor.evidence import ClaimFacts, ClassFacts, Evidence, PodFacts, Quota
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of, runtime_class_of
 from gpukube.doctor.rights import check_rights, rights_for
 from gpukube.engine.plan.quotas import growth_needs, quotas_for
@@ -55,14 +55,18 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "quotas",
     "policies",
     "dra",
+    "claims",
     "runtime-classes",
     "events",
     "rights",
 )
 _ROLES: Final = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
-_NOT_CREATED: Final = "FailedCreate"
-_NOT_STARTED: Final = "FailedCreatePodSandBox"
+_NOT_CREATED: Final = ("FailedCreate",)
+_NOT_STARTED: Final = ("FailedCreatePodSandBox", "FailedPrepareDynamicResources")
 """Reasons of events (kubernetes pkg/controller/daemon, pkg/kubelet/events)."""
+_HELM: Final = "meta.helm.sh/release-"
+"""Prefix of the annotations of objects that Helm installed."""
+_RESOURCE: Final = "resource.k8s.io"
 _DRA_VERSIONS: Final = ("v1", "v1beta2", "v1beta1")
 
 _Results = dict[str, Any]  # results by reading; typed again in the evidence
@@ -91,6 +95,9 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         seen=inside["seen"],
         daemonsets={(text(item, "metadata", "namespace"), text(item, "metadata", "name")): item for item in daemonsets},
         pods=tuple(pod_facts(pod) for pod in inside.get("pods") or ()),
+        classes=tuple(map(class_facts, (inside.get("dra") or ((), ()))[0])),
+        claims=tuple(map(claim_facts, (inside.get("claims") or ((), ()))[0])),
+        templates=tuple(map(claim_facts, (inside.get("claims") or ((), ()))[1])),
         quotas=tuple(quota_of(quota) for quota in inside.get("quotas") or ()),
         limits=_limits(session, desired, live, facts, inside["seen"]) if live is not None and facts else (),
         refusals=inside.get("events") or {},
@@ -146,6 +153,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
             "quotas": partial(kube.objects, _QUOTAS),
             "policies": partial(kube.object_names, "nvidia.com", "clusterpolicies", ("v1",)),
             "dra": partial(_dra, kube),
+            "claims": partial(_claims, kube),
             "rights": partial(check_rights, kube, rights_for(desired)),
         },
         troubles,
@@ -167,9 +175,19 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
     return {**found, "releases": latest, "seen": _snapshot(found, views)}
 
 
-def _dra(kube: Kube) -> tuple[tuple[str, ...], tuple[SliceView, ...]]:
-    classes = kube.object_names("resource.k8s.io", "deviceclasses", _DRA_VERSIONS) or ()
-    return classes, kube.resource_slices()
+def _dra(kube: Kube) -> tuple[tuple[Tree, ...], tuple[SliceView, ...]]:
+    """Read the DeviceClasses in the newest version that the cluster has, and the ResourceSlices."""
+    for version in _DRA_VERSIONS:
+        kind = ApiType(_RESOURCE, version, "DeviceClass", "deviceclasses", namespaced=False)
+        if (classes := kube.objects(kind)) is not None:
+            return classes, kube.resource_slices()
+    return (), ()
+
+
+def _claims(kube: Kube) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
+    """Read the ResourceClaims and their templates; before Kubernetes 1.34 they have another form."""
+    claims = kube.objects(RESOURCE_CLAIMS)
+    return ((), ()) if claims is None else (claims, kube.objects(CLAIM_TEMPLATES) or ())
 
 
 def _histories(kube: Kube, workloads: Iterable[WorkloadView]) -> dict[tuple[str, str], tuple[Release, ...]]:
@@ -214,7 +232,7 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
 
 def _refusals(kube: Kube, daemonsets: Iterable[Tree], pods: Iterable[Tree]) -> dict[tuple[str, str, str], str]:
     """Read why pods are not created or do not start, if there are any such pods: a cluster has thousands of events."""
-    reasons = {
+    reasons: dict[tuple[str, str, str], tuple[str, ...]] = {
         ("DaemonSet", *_placed(item)): _NOT_CREATED
         for item in daemonsets
         if part_of(workload_view(item, "DaemonSet"))
@@ -226,7 +244,7 @@ def _refusals(kube: Kube, daemonsets: Iterable[Tree], pods: Iterable[Tree]) -> d
         for event in kube.objects(EVENTS, namespace) or ():
             about = tree(event, "involvedObject")
             key = (text(about, "kind"), namespace, text(about, "name"))
-            if text(event, "reason") == reasons.get(key):
+            if text(event, "reason") in reasons.get(key, ()):
                 when = text(event, "lastTimestamp") or text(event, "eventTime")
                 found[key] = max(found.get(key, ("", "")), (when, " ".join(text(event, "message").split())))
     return {key: message for key, (_when, message) in found.items()}
@@ -239,13 +257,15 @@ def _placed(obj: Tree) -> tuple[str, str]:
 def _hangs(pod: Tree) -> bool:
     """Return whether a pod that requests devices is on a node but has not started."""
     view = pod_view(pod)
-    return bool(view.devices) and view.scheduled and view.phase == "Pending"
+    uses = bool(view.devices) or bool(items(pod, "spec", "resourceClaims"))
+    return uses and view.scheduled and view.phase == "Pending"
 
 
 def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snapshot:
     histories = found.get("releases") or {}
     maps = found.get("config-maps") or {}
     classes, slices = found.get("dra") or ((), ())
+    names = tuple(text(item, "metadata", "name") for item in classes)
     return Snapshot(
         nodes=found.get("nodes") or (),
         daemonsets=views,
@@ -257,7 +277,7 @@ def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snap
         operator_config_map=maps.get((NAMESPACE, GPU_OPERATOR.config_map)),
         dra_history=histories.get((NAMESPACE, DRA_DRIVER.name), ()),
         cluster_policies=found.get("policies") or (),
-        device_classes=classes,
+        device_classes=names,
         slices=slices,
     )
 
@@ -270,6 +290,12 @@ def pod_facts(pod: Tree) -> PodFacts:
         for name, count in devices_of(amounts).items():
             most[name] = max(count, most.get(name, 0))
     view = pod_view(pod)
+    named = items(pod, "spec", "resourceClaims")
+    made = {text(item, "resourceClaimName") for item in items(pod, "status", "resourceClaimStatuses")}
+    # A pod that requests an extended resource gets a claim from the scheduler.
+    made |= {text(pod, "status", "extendedResourceClaimStatus", "resourceClaimName")}
+    claims = {text(item, "resourceClaimName") for item in named} | made
+    waits = not view.scheduled and view.phase == "Pending"
     return PodFacts(
         view=view,
         reason=text(pod, "status", "reason"),
@@ -277,7 +303,45 @@ def pod_facts(pod: Tree) -> PodFacts:
         most=most,
         created=text(pod, "metadata", "creationTimestamp"),
         placement=placement_of(tree(pod, "spec")),
-        spec=tree(pod, "spec") if most and not view.scheduled and view.phase == "Pending" else {},
+        spec=tree(pod, "spec") if waits and (most or named) else {},
+        claims=tuple(sorted(claims - {""})),
+        templates=tuple(name for item in named if (name := text(item, "resourceClaimTemplateName"))),
+    )
+
+
+def class_facts(obj: Tree) -> ClassFacts:
+    """Parse a DeviceClass."""
+    annotations = texts(obj, "metadata", "annotations")
+    return ClassFacts(
+        name=text(obj, "metadata", "name"),
+        extended=text(obj, "spec", "extendedResourceName"),
+        release=(annotations.get(f"{_HELM}namespace", ""), annotations.get(f"{_HELM}name", "")),
+        created=text(obj, "metadata", "creationTimestamp"),
+    )
+
+
+def claim_facts(obj: Tree) -> ClaimFacts:
+    """Parse a ResourceClaim or a ResourceClaimTemplate of API version v1."""
+    spec = tree(obj, "spec", "spec") or tree(obj, "spec")
+    requests = items(spec, "devices", "requests")
+    exact = [tree(item, "exactly") for item in requests]
+    choices = [choice for item in requests for choice in items(item, "firstAvailable")]
+    results = items(obj, "status", "allocation", "devices", "results")
+    return ClaimFacts(
+        namespace=text(obj, "metadata", "namespace"),
+        name=text(obj, "metadata", "name"),
+        classes=tuple(dict.fromkeys(name for item in (*exact, *choices) if (name := text(item, "deviceClassName")))),
+        devices=tuple(
+            (text(item, "driver"), text(item, "pool"), text(item, "device"))
+            for item in results
+            if text(item, "adminAccess") != "true"
+        ),
+        pods=tuple(
+            text(item, "name") for item in items(obj, "status", "reservedFor") if text(item, "resource") == "pods"
+        ),
+        allocated=bool(tree(obj, "status", "allocation")),
+        deleted=text(obj, "metadata", "deletionTimestamp"),
+        spec=spec,
     )
 
 

@@ -4,8 +4,8 @@ In scope: the parts as the checks name them, based on cluster.stack, and how to 
 problems with them (the checks).
 
 Sources: names, labels, images and commands of NVIDIA/k8s-device-plugin v0.20.0 (chart and static manifest),
-NVIDIA/gpu-operator v26.7.0 (assets), kubernetes-sigs/node-feature-discovery v0.19.0 (chart) and
-GoogleCloudPlatform/container-engine-accelerators.
+NVIDIA/gpu-operator v26.7.0 (assets), kubernetes-sigs/node-feature-discovery v0.19.0 (chart),
+kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1 (chart) and GoogleCloudPlatform/container-engine-accelerators.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.views import devices_of
+from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.state.advertisers import node_plugin_evidence
 from gpukube.cluster.state.components import is_plugin_image, role_of
+from gpukube.cluster.state.dra_drivers import publishes_gpus
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.jsontree import items, text, tree
+from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL
 from gpukube.gpu.catalog import machines
+from gpukube.gpu.claims import DRIVER
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
@@ -30,14 +34,15 @@ if TYPE_CHECKING:
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 Failure = Literal["config", "crash", "image", "mount"]
-Part = Literal["plugin", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master", "validator", "dcgm"]
+Part = Literal[
+    "plugin", "dra", "gfd", "mps", "mig-manager", "operator", "nfd-worker", "nfd-master", "validator", "dcgm"
+]
 
 NFD_LABELS: Final = tuple(
     f"feature.node.kubernetes.io/{name}.present" for name in ("pci-10de", "pci-0302_10de", "pci-0300_10de")
 )
 """NFD labels of a node with an NVIDIA device, with its default configuration or with that of NVIDIA's charts."""
 _PRESENT: Final = "nvidia.com/gpu.present"
-_DRA_DRIVER: Final = "gpu.nvidia.com"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
 _NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
@@ -63,6 +68,8 @@ _DEPLOYED: Final[tuple[tuple[str, Part], ...]] = (
 def part_of(workload: WorkloadView) -> Part | None:
     """Return the part of the stack that a workload runs; None for other workloads."""
     if workload.kind == "DaemonSet":
+        if publishes_gpus(workload):
+            return "dra"
         if role := role_of(workload):
             return _PARTS.get(role)
         # A plugin with a custom name and command.
@@ -78,8 +85,21 @@ def workloads_of(evidence: Evidence, *parts: Part) -> tuple[WorkloadView, ...]:
 
 
 def plugins(evidence: Evidence) -> tuple[WorkloadView, ...]:
-    """Return the DaemonSets that advertise devices."""
+    """Return the DaemonSets that advertise devices as nvidia.com/*."""
     return tuple(item for item in evidence.seen.daemonsets if part_of(item) == "plugin")
+
+
+def dra_drivers(evidence: Evidence) -> tuple[WorkloadView, ...]:
+    """Return the DaemonSets that publish GPUs in ResourceSlices."""
+    return tuple(item for item in evidence.seen.daemonsets if part_of(item) == "dra")
+
+
+def candidates(evidence: Evidence, node: NodeView) -> tuple[WorkloadView, ...]:
+    """Return the DaemonSets that could advertise a node's GPUs: its label of gpukube chooses their kind."""
+    advertiser = node.labels.get(ADVERTISER_LABEL, "")
+    if advertiser == DRA_DRIVER.advertiser:
+        return dra_drivers(evidence)
+    return plugins(evidence) if advertiser else (*plugins(evidence), *dra_drivers(evidence))
 
 
 def failure_of(state: ContainerState) -> Failure | None:
@@ -99,6 +119,12 @@ def is_failing(state: ContainerState) -> bool:
     return failure_of(state) is not None
 
 
+def running_init(pod: PodFacts) -> str:
+    """Return the init container of a pod that is running; "" if none is."""
+    states = (state for state in pod.view.containers if state.init and not state.waiting and state.exit_code is None)
+    return next((state.name for state in states), "")
+
+
 def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[PodFacts, ...]:
     """Return a Deployment's pods that are not terminating: those of its ReplicaSets, whose names add a hash."""
     return tuple(
@@ -116,11 +142,22 @@ def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
 
 
 def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
-    """Return what advertises nvidia.com/* on a node: DaemonSets, services of the node's image, the DRA driver."""
+    """Return what advertises GPUs on a node: DaemonSets, services of the node's image, and what shows only its devices.
+
+    A plugin or a DRA driver that is no DaemonSet is found by its devices beside those of another kind.
+    """
     daemons = [str(item) for item in plugins(evidence) if lands_on(item, node)]
     known = (plugin for facts in in_cluster_facts() for plugin in facts.node_plugins)
     services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
-    return (*daemons, *services, *(["the DRA driver"] if node.name in evidence.seen.sliced_by(_DRA_DRIVER) else ()))
+    known_drivers = dra_drivers(evidence)
+    drivers = [str(item) for item in known_drivers if lands_on(item, node)]
+    sliced = node.name in evidence.seen.sliced_by(DRIVER)
+    # Slices are stale where a known driver does not run any more.
+    if sliced and not known_drivers and node.labels.get(ADVERTISER_LABEL) != DRA_DRIVER.advertiser:
+        drivers = [f"a DRA driver (ResourceSlices of {DRIVER})"]
+    if sliced and any(node.devices.values()) and not daemons and not services:
+        services = ["an unknown device plugin"]
+    return (*daemons, *services, *drivers[:1])  # dra-driver-twice reports a second driver
 
 
 def release_of(workload: WorkloadView) -> tuple[str, str]:

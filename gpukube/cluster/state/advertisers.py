@@ -43,7 +43,7 @@ _TWO_PLUGINS: Final = (
     "two plugins would register nvidia.com/gpu on one node: the kubelet keeps the last one, and the count drops to 0 "
     "when either restarts"
 )
-_PLUGIN_AND_DRIVER: Final = "a device plugin and the DRA driver would give the same GPU to two pods"
+PLUGIN_AND_DRIVER: Final = "a device plugin and the DRA driver would give the same GPU to two pods"
 _TWO_DRIVERS: Final = (
     "a cluster has one DRA driver for GPUs: its DeviceClasses belong to one release, and on a node two drivers delete "
     "each other's ResourceSlices"
@@ -51,6 +51,7 @@ _TWO_DRIVERS: Final = (
 _EKSCTL: Final = " (eksctl reinstalls it unless --install-nvidia-plugin=false is set)"
 """Note on the static manifest where eksctl applies it; AKS's guide uses another namespace."""
 _DRA_KIND: Final = "dra-driver"
+_LOOK_FOR_RELEASE: Final = "remove it (helm list --all-namespaces shows its release)"
 _LET_DRA: Final = "let it publish these GPUs: write devicePlugin.owner: none for these pools"
 _OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
 """Domains of labels that a foreign NFD or GPU Operator may set on a node that does not exist yet."""
@@ -92,7 +93,7 @@ class ForeignAdvertiser:
         """Return the consequence for a pool, and the fix."""
         if pool.ownership.advertiser != "dra":
             return self.consequence, "; or ".join(self.fixes)
-        consequence = _TWO_DRIVERS if self.kind == _DRA_KIND else _PLUGIN_AND_DRIVER
+        consequence = _TWO_DRIVERS if self.kind == _DRA_KIND else PLUGIN_AND_DRIVER
         return consequence, f"{self.fixes[0]}; or {self.beside_dra or self.fixes[1]}"
 
 
@@ -416,7 +417,7 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
                 _DRA_KIND,
                 "DRA driver",
                 f"ResourceSlices of {hidden[0].name}" + (f" and {len(hidden) - 1} more nodes" if hidden[1:] else ""),
-                _PLUGIN_AND_DRIVER,
+                PLUGIN_AND_DRIVER,
                 (_LET_DRA, "turn it off where its cloud, or who created these nodes, turned it on"),
                 tuple(_name(pool) for pool in plugin_pools if any(_is_of(node, pool) for node in hidden)),
             )
@@ -426,18 +427,8 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
 
 def _dra_daemonset(driver: WorkloadView, sliced: Sequence[NodeView], pools: Sequence[Desired]) -> ForeignAdvertiser:
     chart, version = chart_of(driver)
-    place = f"--namespace {driver.namespace}"
-    release = driver.labels.get("app.kubernetes.io/instance", driver.name)
     origin = f"of chart {chart} {version}" if chart else "of a GPUCluster" if is_operated(driver) else ""
-    removal = (
-        f"remove it: helm uninstall {release} {place}"
-        if chart
-        else "remove it (helm list --all-namespaces shows its release)"
-    )
-    without_gpus = (
-        f"turn its GPUs off: helm upgrade {release} {chart} --repo {GPU_OPERATOR.repository} --version {version} "
-        f"{place} --reuse-values --set resources.gpus.enabled=false"
-    )
+    removal = f"remove it: {remove_driver(driver)}" if chart else _LOOK_FOR_RELEASE
     published = sum(_runs_on(driver, node) for node in sliced)
     return ForeignAdvertiser(
         driver.name,
@@ -445,12 +436,32 @@ def _dra_daemonset(driver: WorkloadView, sliced: Sequence[NodeView], pools: Sequ
         _DRA_KIND,
         "DaemonSet",
         " ".join(filter(None, ("container gpus", origin))) + f", ResourceSlices of {published} nodes",
-        _PLUGIN_AND_DRIVER,
-        (_LET_DRA, without_gpus if chart else removal),
+        PLUGIN_AND_DRIVER,
+        (_LET_DRA, without_gpus(driver)),
         # Its DeviceClasses are in the way of gpukube's, wherever its pods run.
         tuple(_name(pool) for pool in pools if pool.ownership.advertiser == "dra" or _could_run(driver, pool)),
         beside_dra=removal,
     )
+
+
+def without_gpus(driver: WorkloadView) -> str:
+    """Return how to turn off the GPUs of a DRA driver of others; its ComputeDomains stay if its chart has them."""
+    chart, version = chart_of(driver)
+    if not chart:
+        return _LOOK_FOR_RELEASE
+    return (
+        f"turn its GPUs off: helm upgrade {_release_of(driver)} {chart} --repo {GPU_OPERATOR.repository} --version "
+        f"{version} --namespace {driver.namespace} --reuse-values --set resources.gpus.enabled=false"
+    )
+
+
+def remove_driver(driver: WorkloadView) -> str:
+    """Return the command that removes a DRA driver's release."""
+    return f"helm uninstall {_release_of(driver)} --namespace {driver.namespace}"
+
+
+def _release_of(driver: WorkloadView) -> str:
+    return driver.labels.get("app.kubernetes.io/instance", driver.name)
 
 
 def _runs_on(driver: WorkloadView, node: NodeView) -> bool:

@@ -26,6 +26,7 @@ from gpukube.doctor.gpu_stack import (
     plugins,
     pods_of_deployment,
     release_of,
+    running_init,
     runtime_class_of,
     workloads_of,
 )
@@ -352,6 +353,8 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
         if not view.scheduled or view.phase != "Pending" or age is None or age < _SLOW_S:
             continue
         if any(is_failing(state) for state in view.containers):
+            continue
+        if part_of(item) == "dra" and running_init(pod):  # dra-driver-waiting reports that
             continue
         runtime = text(evidence.manifest(item), "spec", "template", "spec", "runtimeClassName")
         states = sorted({state.waiting for state in view.containers if state.waiting}) or ["nothing"]

@@ -14,13 +14,15 @@ from gpukube.cluster.state.components import role_of, title_of
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.faults import fault
-from gpukube.core.fields import DRIVER
+from gpukube.core.fields import DRIVER, IMAGE
 from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
 from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
-from gpukube.doctor.gpu_stack import environment_of
+from gpukube.doctor.gpu_stack import dra_drivers, environment_of, lands_on
 from gpukube.gpu.catalog import catalog_date, refuse_reason
+from gpukube.gpu.claims import DRIVER as DRA
+from gpukube.gpu.claims import GPU_CLASS, OLDEST_KUBERNETES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 _SKEW: Final = 3
 """Minor versions that a kubelet may be older than the API server (kubernetes.io: releases/version-skew-policy)."""
-_DRA: Final = "gpu.nvidia.com"
 _DRA_FLOOR: Final = (1, 34, 2)
 """Minimum Kubernetes version of the DRA driver (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
 _OFF: Final = "all-disabled"
@@ -106,26 +107,39 @@ def _minor(version: str) -> int | None:
 
 @CHECKS.add(
     "dra-version",
-    title="a Kubernetes version that is too old for the DRA driver",
+    title="a Kubernetes version, of the cluster or of a node, that is too old for the DRA driver",
     consequence="ResourceClaims for GPUs may not be allocated",
     link="https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu",
-    severity="warning",
-    needs=("version", "dra"),
+    needs=("version", "nodes", "daemonsets", "dra"),
 )
 def _dra(evidence: Evidence) -> Iterator[Fault]:
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", evidence.version)
     version = tuple(int(part) for part in numbers.groups()) if numbers else ()
-    if _DRA in evidence.seen.device_classes and version and version < _DRA_FLOOR:
+    if GPU_CLASS in evidence.seen.device_classes and version and version < _DRA_FLOOR:
         yield fault(
-            where=f"DeviceClass {_DRA}",
+            where=f"DeviceClass {GPU_CLASS}",
             seen=f"Kubernetes {evidence.version} is older than the minimum of the DRA driver, "
             f"{'.'.join(map(str, _DRA_FLOOR))}",
             fix="upgrade the cluster, or use the device plugin instead: run helm uninstall on the DRA driver's "
             "release (helm list --all-namespaces shows it)",
-            evidence=tuple(f"ResourceSlice of node {node}" for node in sorted(evidence.seen.sliced_by(_DRA)))[
+            evidence=tuple(f"ResourceSlice of node {node}" for node in sorted(evidence.seen.sliced_by(DRA)))[
                 :MOST_NAMED
             ],
+            severity="warning",
         )
+    if not version or version[:2] < OLDEST_KUBERNETES:
+        return  # then its nodes are older too
+    oldest = ".".join(map(str, OLDEST_KUBERNETES))
+    for node in evidence.nodes:
+        kubelet = re.match(r"v(\d+)\.(\d+)", node.kubelet)
+        served = any(lands_on(item, node) for item in dra_drivers(evidence))
+        if served and kubelet and (int(kubelet[1]), int(kubelet[2])) < OLDEST_KUBERNETES:
+            yield fault(
+                where=f"node {node.name}",
+                seen=f"its kubelet {node.kubelet} is older than {oldest}, the first version with resource.k8s.io/v1",
+                fix="upgrade its pool to the cluster's version, in the spec by kubernetesVersion, or in the cloud",
+                evidence=(f"the cluster runs Kubernetes {evidence.version}",),
+            )
 
 
 @CHECKS.add(
@@ -137,16 +151,22 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
 )
 def _no_driver(evidence: Evidence) -> Iterator[Fault]:
     installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
+    published = {item.node for item in evidence.seen.slices if item.driver == DRA and item.devices}
+    manifests = evidence.provider.extras.in_cluster.driver_manifests
     for view, diagnosis, pool in diagnosed_pools(evidence):
         if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
             continue
         nodes = nodes_of_pool(evidence.seen, pool)
-        if any(node.devices for node in nodes) or any(_runs_on(item, nodes, pool) for item in installers):
+        manifest = manifests.get(str(pool.fields.get(IMAGE))) or manifests.get("", "")
+        works = any(node.devices or node.name in published for node in nodes)
+        if works or any(_runs_on(item, nodes, pool) for item in installers):
             continue
         yield fault(
             where=view.name_of(pool),
             seen="neither the cloud nor anything in the cluster installs a driver on its nodes",
-            fix=f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
+            fix=f"kubectl apply --filename {manifest}"
+            if manifest
+            else f"helm install gpu-operator {GPU_OPERATOR.chart} --repo {GPU_OPERATOR.repository} "
             "--namespace gpu-operator --create-namespace; or create a pool with the cloud's driver, then "
             + diagnosis.remove(view, pool),
             evidence=tuple(f"node {node.name}: no devices" for node in nodes[:MOST_NAMED]) or ("no nodes now",),

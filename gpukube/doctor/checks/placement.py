@@ -1,4 +1,4 @@
-"""Checks of placement: whether a device plugin runs on every GPU node, and if not, why.
+"""Checks of placement: whether a device plugin, or the DRA driver, runs on every GPU node, and if not, why.
 
 In scope: the single cause for each GPU node without a plugin, and the checks that report these causes. Out of scope:
 the scheduler's predicates (cluster.scheduling), pods that do run (plugins).
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.names import GPU_OPERATOR, NAMESPACE
+from gpukube.cluster.names import DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.components import publishes_itself
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.cluster.state.scheduling import daemon_misfits
@@ -23,9 +23,11 @@ from gpukube.doctor.checks.components import edits_of, is_operator_down, is_part
 from gpukube.doctor.gpu_stack import (
     NFD_LABELS,
     advertisers_on,
+    candidates,
     gpu_nodes,
     is_failing,
     lands_on,
+    part_of,
     plugins,
     pods_of_deployment,
     workloads_of,
@@ -44,6 +46,8 @@ Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
 _PCI_LABEL: Final = NFD_LABELS[0]
 _DEPLOY: Final = "nvidia.com/gpu.deploy"
+_CLIENT_LABEL: Final = "nvidia.com/gpu.deploy.client"
+"""Label that the GPU Operator pauses to clear a node of clients of the driver (NVIDIA/mig-parted v0.15.0)."""
 
 _ZERO: Final = "no plugin pod runs on the node: it advertises no GPU, and pods that request one stay Pending"
 
@@ -65,7 +69,7 @@ class _Unreached:
     """A GPU node on which no plugin runs.
 
     Attributes:
-        plugin: The plugin with the fewest misfits; None if there is no plugin.
+        plugin: The plugin or DRA driver with the fewest misfits; None if there is none.
         reasons: The misfits of that plugin.
     """
 
@@ -101,7 +105,9 @@ def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreache
     for node in gpu_nodes(evidence):
         if not node.ready or advertisers_on(evidence, node) or _is_served(evidence, node):
             continue
-        nearest, reasons = _closest_plugin(plugins(evidence), node)
+        if node.labels.get(_CLIENT_LABEL, "").startswith("paused"):
+            continue  # the operator changes MIG or the driver meanwhile; mig-config-stuck finds changes that hang
+        nearest, reasons = _closest_plugin(candidates(evidence, node), node)
         why = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)
         if cause in (None, why):
             found.append(_Unreached(node, why, nearest, reasons))
@@ -125,7 +131,8 @@ def _cause(evidence: Evidence, node: NodeView, plugin: WorkloadView | None, reas
         return "reported" if is_operator_down(evidence) and not others else "no-plugin"
     if all(reason.kind == "taint" for reason in reasons):
         return "taint"
-    if node.labels.get(PRESENT_LABEL) == "false" and evidence.seen.cluster_policies:
+    operated = bool(evidence.seen.cluster_policies) and part_of(plugin) != "dra"
+    if node.labels.get(PRESENT_LABEL) == "false" and operated:
         return "reset"
     wants_pci = any(_PCI_LABEL in reason.message for reason in reasons)
     if wants_pci and any(node.labels.get(key) == "true" for key in NFD_LABELS[1:]):
@@ -183,9 +190,11 @@ def _lost(evidence: Evidence) -> Iterator[Fault]:
 def _no_plugin(evidence: Evidence) -> Iterator[Fault]:
     for item in _unreached(evidence, "no-plugin"):
         ours = OWNER_LABEL in item.node.labels
+        claimed = item.node.labels.get(ADVERTISER_LABEL) == DRA_DRIVER.advertiser
+        advertiser = "DRA driver" if claimed else "device plugin"
         yield fault(
             f"node {item.node.name}",
-            "the cluster has no device plugin for this node, so it advertises no GPU",
+            f"the cluster has no {advertiser} for this node, so it advertises no GPU",
             APPLY
             if ours
             else "declare the pool in a spec with devicePlugin.owner: helm, or install "

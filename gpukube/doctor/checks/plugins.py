@@ -9,17 +9,25 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import NAMESPACE
-from gpukube.cluster.state.advertisers import is_ours, keep_one, node_plugin_evidence, remove_plugin
+from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
+from gpukube.cluster.state.advertisers import (
+    PLUGIN_AND_DRIVER,
+    is_ours,
+    keep_one,
+    node_plugin_evidence,
+    remove_plugin,
+    without_gpus,
+)
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import text
-from gpukube.core.owners import CONFIG_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
 from gpukube.doctor.check import APPLY, MOST_NAMED, Checks
 from gpukube.doctor.checks.components import WITHOUT, is_part_gone, recreate, restore_runtime_class
 from gpukube.doctor.checks.configs import config_key_of, shares_by_mps
 from gpukube.doctor.checks.mig import explains_crash, explains_zero
 from gpukube.doctor.gpu_stack import (
     advertisers_on,
+    dra_drivers,
     failure_of,
     gpu_nodes,
     is_failing,
@@ -30,13 +38,15 @@ from gpukube.doctor.gpu_stack import (
     release_of,
     workloads_of,
 )
+from gpukube.gpu.claims import DRIVER
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.core.faults import Fault
+    from gpukube.core.in_cluster import NodePlugin
     from gpukube.doctor.evidence import Evidence
     from gpukube.doctor.gpu_stack import Failure, Part
 
@@ -53,7 +63,7 @@ CHECKS: Final = Checks()
 
 @CHECKS.add(
     "two-advertisers",
-    title="nodes on which two components register nvidia.com/*",
+    title="nodes on which two components advertise GPUs, as nvidia.com/* or in ResourceSlices",
     consequence="the kubelet keeps the last one, and the count drops to 0 when either restarts",
     link=f"{_ISSUES}/255",
     needs=("nodes", "daemonsets", "dra"),
@@ -66,23 +76,52 @@ def _two(evidence: Evidence) -> Iterator[Fault]:
                 f"node {node.name}",
                 f"{len(found)} components advertise GPUs here: {' and '.join(found)}",
                 _keep_one(evidence, node),
-                (f"allocatable: {_shown(node)}",),
+                (f"allocatable: {_shown(node)}", *_holders(evidence, node)),
+                why="" if node.name not in evidence.seen.sliced_by(DRIVER) else PLUGIN_AND_DRIVER,
             )
 
 
 def _keep_one(evidence: Evidence, node: NodeView) -> str:
     """Return how to remove all but one; gpukube's stays, since its release contains the pools' settings."""
     landing = [item for item in plugins(evidence) if lands_on(item, node)]
-    if len(landing) > 1:
-        return keep_one(landing, evidence.seen, node.name)
     services = [
         plugin for facts in in_cluster_facts() for plugin in facts.node_plugins if node_plugin_evidence(plugin, node)
     ]
+    if node.labels.get(ADVERTISER_LABEL) == DRA_DRIVER.advertiser:
+        return _without_plugin(node, landing, services)
+    drivers = [item for item in dra_drivers(evidence) if lands_on(item, node)]
+    if drivers and not is_ours(drivers[0], evidence.seen):
+        return without_gpus(drivers[0])
+    if len(landing) > 1:
+        return keep_one(landing, evidence.seen, node.name)
     if not landing or not services:
         return "disable GPUs in the DRA driver's release: resources.gpus.enabled=false"
     if is_ours(landing[0], evidence.seen):
         return f"{services[0].keep}; then run: {APPLY}"
     return remove_plugin(landing[0], node.name)
+
+
+def _without_plugin(node: NodeView, landing: Sequence[WorkloadView], services: Sequence[NodePlugin]) -> str:
+    """Return how to remove what advertises nvidia.com/* on a node whose GPUs gpukube's DRA driver publishes."""
+    if landing:
+        return " && ".join(dict.fromkeys(remove_plugin(item, node.name) for item in landing))
+    if services:
+        return services[0].remove
+    return (
+        "find what registers nvidia.com/gpu, and remove it: kubectl get pods --all-namespaces -o wide --field-selector "
+        f"spec.nodeName={node.name}"
+    )
+
+
+def _holders(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
+    """Return the pods on a node that have GPUs of a plugin or of a claim: removing an advertiser does not stop them."""
+    held = {str(claim) for claim in evidence.claims if any(driver == DRIVER for driver, _, _ in claim.devices)}
+    return tuple(
+        f"pod {pod} holds GPUs"
+        for pod in evidence.pods_on(node.name)
+        if pod.view.phase == "Running"
+        and (pod.view.devices or any(f"{pod.view.namespace}/{name}" in held for name in pod.claims))
+    )[:MOST_NAMED]
 
 
 def _shown(node: NodeView) -> str:
@@ -158,6 +197,8 @@ def _fix_of(failure: Failure, part: Part, item: WorkloadView) -> str:
         operated = item.labels.get("app.kubernetes.io/managed-by") == "gpu-operator"
         value = _REPOSITORIES.get(part, "image.repository") if not operated else _OPERANDS.get(part, "repository")
         return f"to use a mirror, set {value}; the registry's answer: kubectl describe pod {{pod}} {{place}}"
+    if failure == "crash" and part == "dra":
+        return _READ_DRA
     if failure == "crash" and part in _WITHOUT_DRIVER:
         return _READ_LOGS
     return _READ[failure]
@@ -173,6 +214,10 @@ _READ: Final = {
 
 
 _READ_LOGS: Final = "kubectl logs {pod} {place} -c {container} --previous"
+_READ_DRA: Final = (
+    "its log names the cause: feature gates that exclude each other, a checkpoint of a newer version, or NVML: "
+    + _READ_LOGS
+)
 _CONFIGURED: Final = ("plugin", "gfd", "mps")
 """Parts that read the plugin's config entries."""
 _WITHOUT_DRIVER: Final = ("nfd-worker", "nfd-master", "operator", "mig-manager", "dcgm", "validator")

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.doctor.checks import clouds, configs, fabric, mig, nodes, placement, plugins, releases, tools, workloads
+from gpukube.doctor.checks import (
+    claims,
+    clouds,
+    configs,
+    dra,
+    fabric,
+    mig,
+    nodes,
+    placement,
+    plugins,
+    releases,
+    tools,
+    workloads,
+)
 from gpukube.doctor.checks import components as parts
 
 if TYPE_CHECKING:
@@ -18,11 +31,13 @@ CHECKS: Final[tuple[Check, ...]] = (
     *clouds.CHECKS,
     *placement.CHECKS,
     *plugins.CHECKS,
+    *dra.CHECKS,
     *parts.CHECKS,
     *configs.CHECKS,
     *mig.CHECKS,
     *releases.CHECKS,
     *workloads.CHECKS,
+    *claims.CHECKS,
     *nodes.CHECKS,
     *fabric.CHECKS,
 )

@@ -49,7 +49,10 @@ def kept_by_scaler(evidence: Evidence) -> list[PodFacts]:
     return [
         pod
         for pod in evidence.pods
-        if pod.view.devices and pod.view.phase == "Pending" and not pod.view.scheduled and not pod.view.terminating
+        if (pod.view.devices or pod.claiming)
+        and pod.view.phase == "Pending"
+        and not pod.view.scheduled
+        and not pod.view.terminating
         if any(not misfits(pod.placement, pool.labels, pool.effective_taints, unknown=may_appear) for pool in pools)
     ]
 

@@ -13,12 +13,13 @@ from gpukube.cluster.kube.views import CORDON
 from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import items, number, text, tree
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.checks.configs import entry_of
 from gpukube.doctor.checks.fabric import is_fabric_missing
 from gpukube.doctor.checks.scaling import kept_by_scaler
-from gpukube.doctor.gpu_stack import gpu_nodes
+from gpukube.doctor.gpu_stack import dra_drivers, gpu_nodes
 from gpukube.gpu.capacity import GPU_RESOURCE
+from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
 from gpukube.rule_ids import ALIASES, rule_label
 from gpukube.spec.source.files import Source
 from gpukube.workload.lint.check import lint
@@ -87,8 +88,21 @@ def _reason(evidence: Evidence, pod: PodFacts, name: str, count: int) -> str:
         return "shared"
     if name == GPU_RESOURCE and any(other.startswith(_MIG) for other in offered):
         return "mixed"
+    if name not in offered and _claimable_nodes(evidence, pod) and not _bridge(evidence, name):
+        return "claims"
     promised = {resource for expected in evidence.desired for resource in expected.promise.per_node}
     return "profile" if name.startswith(_MIG) and offered and name not in promised else ""
+
+
+def _claimable_nodes(evidence: Evidence, pod: PodFacts) -> list[str]:
+    """Return the nodes that a pod's selector allows and whose GPUs are in ResourceSlices."""
+    sliced = evidence.seen.sliced_by(DRIVER)
+    return [node.name for node in evidence.nodes if node.name in sliced and not misfits(pod.placement, node.labels, ())]
+
+
+def _bridge(evidence: Evidence, name: str) -> str:
+    """Return the DeviceClass whose devices pods get that request an extended resource; "" if there is none."""
+    return next((item.name for item in evidence.classes if item.extended == name), "")
 
 
 def _impossible_requests(evidence: Evidence, why: str) -> Iterator[tuple[PodFacts, str, int]]:
@@ -157,6 +171,27 @@ def _renamed(evidence: Evidence) -> Iterator[Fault]:
             f"it requests {name}, but the nodes' devices are named {other}",
             f"request {other} in its limits (renameByDefault of the pool's sharing decides the name)",
             _names(evidence, pod),
+        )
+
+
+@CHECKS.add(
+    "pods-ask-gpu-under-dra",
+    title="pods that request nvidia.com/* while their nodes publish GPUs in ResourceSlices",
+    consequence="the pod stays Pending forever",
+    link="https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",
+    needs=("nodes", "pods", "dra"),
+)
+def _under_dra(evidence: Evidence) -> Iterator[Fault]:
+    """Find such pods where no DeviceClass maps the name: the cluster drops that field, or the class lacks it."""
+    for pod, name, _count in _impossible_requests(evidence, "claims"):
+        installed = any(item.name == GPU_CLASS and item.release[1] for item in evidence.classes)
+        dropped = "; the cluster drops extendedResourceName of classes" if installed and name == GPU_RESOURCE else ""
+        yield fault(
+            f"pod {pod}",
+            f"it requests {name}, and its nodes give GPUs only to claims{dropped}",
+            f"claim devices of class {GPU_CLASS if name == GPU_RESOURCE else MIG_CLASS} by a ResourceClaimTemplate "
+            "instead, or run it on a pool with a device plugin",
+            tuple(f"node {node} has ResourceSlices" for node in _claimable_nodes(evidence, pod))[:MOST_NAMED],
         )
 
 
@@ -310,11 +345,16 @@ def _refused(evidence: Evidence) -> Iterator[Fault]:
 def _not_starting(evidence: Evidence) -> Iterator[Fault]:
     for pod in evidence.pods:
         view, age = pod.view, evidence.age_s(pod.created)
-        waits = view.devices and view.scheduled and view.phase == "Pending" and not view.terminating
+        waits = (view.devices or pod.claiming) and view.scheduled and view.phase == "Pending" and not view.terminating
         creating = any(state.waiting == "ContainerCreating" for state in view.containers)
+        message = evidence.refusals.get(("Pod", view.namespace, view.name), "")
+        if waits and _UNREGISTERED in message and not _has_driver(evidence, view.node):
+            continue  # another check reports why no driver runs there
+        if waits and (fix := _fix_for_preparing(message, pod)):
+            yield fault(f"pod {pod}", f"its claims cannot be prepared on node {view.node}", fix, (message,))
+            continue
         if not waits or not creating or age is None or age < _SLOW_S:
             continue
-        message = evidence.refusals.get(("Pod", view.namespace, view.name), "")
         handler = re.search(r'no runtime for "([^"]+)" is configured', message)
         describe = f"kubectl describe pod {view.name} --namespace {view.namespace}"
         yield fault(
@@ -326,6 +366,37 @@ def _not_starting(evidence: Evidence) -> Iterator[Fault]:
             else f"its events show what is missing: {describe}",
             (message,) if message else (),
         )
+
+
+_UNREGISTERED: Final = "is not registered"
+
+
+def _has_driver(evidence: Evidence, node: str) -> bool:
+    return any(pod.view.ready for item in dra_drivers(evidence) for pod in evidence.pods_on(node, item))
+
+
+def _fix_for_preparing(message: str, pod: PodFacts) -> str:
+    """Return the fix for a message of the kubelet or of the DRA driver about claims; "" for other messages.
+
+    Source: kubernetes pkg/kubelet/cm/dra/manager.go; kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1
+    cmd/gpu-kubelet-plugin/device_state.go.
+    """
+    if "prepare" not in message and "CDI" not in message:
+        return ""
+    if _UNREGISTERED in message:
+        return (
+            "restart the driver's pod on that node: kubectl get pods --all-namespaces -o wide --field-selector "
+            f"spec.nodeName={pod.view.node}"
+        )
+    if strategy := re.search(r"unknown GPU sharing strategy: (\w+)", message):
+        gate = {"TimeSlicing": "TimeSlicingSettings", "MPS": "MPSSupport"}.get(strategy[1], strategy[1])
+        return (
+            "remove config from its claim (several pods can share a claim without it), or set "
+            f"featureGates.{gate}=true in the values of the DRA driver's chart"
+        )
+    if "CDI" in message:
+        return "turn on CDI in the node's containerd (its default since 2.0), or use a node image that does"
+    return f"its events show what is missing: kubectl describe pod {pod.view.name} --namespace {pod.view.namespace}"
 
 
 @CHECKS.add(

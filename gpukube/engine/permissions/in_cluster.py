@@ -83,6 +83,8 @@ RULES: Final = (
     KubeRule(RoleRule("list", "clusterpolicies", "nvidia.com"), "to find a GPU Operator"),
     KubeRule(RoleRule("list", "deviceclasses resourceslices", "resource.k8s.io"),
         "to find DRA drivers that hand out the same GPUs"),
+    KubeRule(RoleRule("list", "resourceclaims resourceclaimtemplates", "resource.k8s.io"),
+        "to find pods whose claims stay pending, and the holders of devices", without="the doctor skips these checks"),
     KubeRule(RoleRule("get list", "clusterroles clusterrolebindings", _RBAC), _COMPARE),
     KubeRule(RoleRule("list", "poddisruptionbudgets", "policy"),
         "to find pods that cannot leave nodes that are replaced or drained"),

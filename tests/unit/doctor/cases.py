@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gpukube.cluster.kube.slices import SliceView
-from gpukube.cluster.kube.views import ConditionView, Placement
+from gpukube.cluster.kube.slices import DeviceTaint, SliceView
+from gpukube.cluster.kube.views import ConditionView, Placement, placement_of
 from gpukube.core.fields import HIGH_SPEED
 from gpukube.core.values import Taint
+from gpukube.doctor.evidence import ClaimFacts, ClassFacts
 from tests.builders import make_observed
 from tests.unit.cluster.builders import SINGLE, desire
 from tests.unit.cluster.fabrics import EFA, instance_types, on_eks
 from tests.unit.doctor.patients import (
     CPU_NODE,
+    DRA,
+    DRA_CLASSES,
+    DRA_IMAGE,
     ENTRIES,
     FOUR,
     GFD,
@@ -30,13 +34,17 @@ from tests.unit.doctor.patients import (
     NFD_MASTER,
     NFD_WORKER,
     PLUGIN,
+    SEEN_BY_NFD,
+    TOLERATES,
     Body,
     container,
     daemonset,
+    gpu,
     node,
     patient,
     pod,
     pod_of,
+    published,
     quota,
     relabelled,
     release,
@@ -859,7 +867,258 @@ CASES |= {
     "pods wait for EFA, which no pool has": ("pods-pending", patient(pods=(WITH_EFA,))),
 }
 
+# NVIDIA's DRA driver
+BARE = relabelled(
+    replace(GPU_NODE, capacity={}, allocatable={}), **{"nvidia.com/gpu.count": None, "nvidia.com/gpu.replicas": None}
+)
+"""A node whose GPUs a DRA driver publishes."""
+EIGHT = published(*map(gpu, range(8)))
+TWO_CLASSES = (
+    ClassFacts("gpu.nvidia.com", "nvidia.com/gpu", ("dra", "mydra"), "2026-10-01T00:00:00Z"),
+    ClassFacts("mine.example.com", "nvidia.com/gpu", created="2026-10-02T00:00:00Z"),
+)
+INIT = container("init-container", init=True, ready=False)
+TAINTED = (DeviceTaint("gpu.nvidia.com/xid", "79", "NoSchedule"),)
+DRA_GATE = "unknown GPU sharing strategy: TimeSlicing"
+CLAIM = {
+    "devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 1}}]},
+}
+
+
+ELSEWHERE = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "gpukube.io/advertiser", "operator": "DoesNotExist"}]}]
+        }
+    }
+}
+DOMAINS = changed(
+    {**DRA, "metadata": {**DRA["metadata"], "name": "domains"}},
+    containers=[{"name": "compute-domains", "image": DRA_IMAGE, "command": ["bash"]}],
+)
+
+
+def of_dra(
+    *nodes: NodeView,
+    slices: tuple[SliceView, ...] = (EIGHT,),
+    classes: tuple[ClassFacts, ...] = tuple(map(ClassFacts, DRA_CLASSES)),
+    daemonsets: tuple[Body, ...] = (DRA,),
+    **changes: object,
+) -> Evidence:
+    """Make a cluster whose GPUs somebody's release of the DRA driver publishes."""
+    return patient(
+        *(nodes or (BARE, CPU_NODE)),
+        daemonsets=daemonsets,
+        masters=(),
+        seen={"slices": slices, "device_classes": tuple(item.name for item in classes)},
+        classes=classes,
+        **changes,  # type: ignore[arg-type]  # test data
+    )
+
+
+def claiming(name: str = "train-0", *, said: str = "0/2 nodes are available: 2 cannot allocate all claims") -> PodFacts:
+    """Make a pod that waits for the devices of a claim, which its template has made."""
+    made = pod(name, phase="Pending", node="", scheduled=False, ready=False, unschedulable=said)
+    tolerates = placement_of({"tolerations": TOLERATES})
+    return replace(made, claims=(f"{name}-gpu-x7",), templates=("one-gpu",), placement=tolerates)
+
+
+def claim(name: str = "train-0-gpu-x7", spec: Body = CLAIM, **changes: object) -> ClaimFacts:
+    classes = tuple(item["exactly"]["deviceClassName"] for item in spec["devices"]["requests"])
+    return replace(ClaimFacts("team", name, classes, spec=spec), **changes)  # type: ignore[arg-type]  # test data
+
+
+def exactly(count: int = 1, class_name: str = "gpu.nvidia.com", **changes: object) -> Body:
+    request = {"deviceClassName": class_name, "count": count, **changes}
+    return {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
+
+
+ONE_GPU = ClaimFacts("team", "one-gpu", ("gpu.nvidia.com",), spec=CLAIM)
+HELD = tuple(
+    claim(
+        f"job-{index}-gpu-y1",
+        allocated=True,
+        devices=(("gpu.nvidia.com", "gpu-1", f"gpu-{index}"),),
+        pods=(f"job-{index}",),
+    )
+    for index in range(8)
+)
+WAITING: dict[str, Any] = {"templates": (ONE_GPU,), "pods": (claiming(),)}
+
+
+def not_prepared(message: str) -> Evidence:
+    """Make a pod that has its claim, and whose kubelet reports why it cannot prepare it."""
+    made = pod("train-0", phase="Pending", ready=False, containers=(STARTING,))
+    started = replace(made, claims=("train-0-gpu-x7",), created="2026-11-01T11:58:00Z")
+    return of_dra(
+        pods=(started,),
+        claims=(claim(allocated=True, pods=("train-0",)),),
+        refusals={("Pod", "team", "train-0"): message},
+        now=NOON,
+    )
+
+
+CASES |= {
+    "DRA driver and a plugin": (
+        "two-advertisers",
+        of_dra(GPU_NODE, CPU_NODE, daemonsets=(DRA, PLUGIN), pods=(pod(devices={"nvidia.com/gpu": 1}),)),
+    ),
+    "DRA driver, and devices of a plugin that nobody knows": ("two-advertisers", of_dra(GPU_NODE, CPU_NODE)),
+    "service of the node that publishes GPUs, and a plugin": (
+        "two-advertisers",
+        patient(seen={"slices": (EIGHT,), "device_classes": DRA_CLASSES}),
+    ),
+    "DRA driver under both names": (
+        "dra-driver-twice",
+        of_dra(
+            daemonsets=(
+                DRA,
+                {
+                    **DRA,
+                    "metadata": {**DRA["metadata"], "name": "nvidia-dra-driver-gpu-kubelet-plugin", "namespace": "old"},
+                },
+            ),
+        ),
+    ),
+    "DRA driver that selects a label nobody has": (
+        "plugin-desired-zero",
+        of_dra(daemonsets=(changed(DRA, nodeSelector={"gpu": "yes"}),), slices=(), stack_pods=()),
+    ),
+    "DRA driver that does not tolerate a taint": (
+        "plugin-not-tolerating",
+        of_dra(replace(BARE, taints=(GPU_TAINT, OTHER_TAINT)), CPU_NODE, slices=(), stack_pods=()),
+    ),
+    "pool of the DRA driver without it": (
+        "no-plugin",
+        of_dra(
+            relabelled(BARE, **{"gpukube.io/advertiser": "dra"}),
+            CPU_NODE,
+            daemonsets=(changed(PLUGIN, nodeSelector={"gpukube.io/advertiser": "chart"}),),
+            slices=(),
+            stack_pods=(),
+        ),
+    ),
+    "DRA driver that finds no driver": (
+        "dra-driver-waiting",
+        of_dra(
+            slices=(),
+            stack_pods=(
+                replace(pod_of(DRA, ready=False, phase="Pending", containers=(INIT,)), created="2026-11-01T09:00:00Z"),
+            ),
+            now=NOON,
+        ),
+    ),
+    "DRA driver whose gates exclude each other": (
+        "plugin-crashing",
+        of_dra(slices=(), stack_pods=(failing(DRA, "CrashLoopBackOff"),)),
+    ),
+    "DRA driver refused by a quota": (
+        "plugin-pods-refused",
+        of_dra(
+            slices=(), stack_pods=(), refusals={("DaemonSet", "dra", DRA["metadata"]["name"]): "insufficient quota"}
+        ),
+    ),
+    "DRA driver before NVIDIA's driver": ("dra-silent", of_dra(slices=(published(),))),
+    "DRA driver after its kubelet started again": ("dra-silent", of_dra(slices=())),
+    "half of the slices": ("dra-slices-incomplete", of_dra(slices=(replace(EIGHT, expected=2),))),
+    "slices of a node that is gone": ("dra-slices-stale", of_dra(slices=(EIGHT, published(gpu(0), on="gone")))),
+    "slices from before a driver upgrade": (
+        "dra-slices-stale",
+        of_dra(relabelled(BARE, **{"nvidia.com/cuda.driver-version.full": "590.44.01"}), CPU_NODE),
+    ),
+    "slices on a node that a plugin serves now": (
+        "dra-slices-stale",
+        of_dra(
+            relabelled(GPU_NODE, **{"gpukube.io/advertiser": "chart"}),
+            CPU_NODE,
+            daemonsets=(changed(DRA, nodeSelector={"gpukube.io/advertiser": "dra"}), changed(PLUGIN, volumes=[])),
+            stack_pods=(pod_of(PLUGIN),),
+        ),
+    ),
+    "class of whole GPUs deleted": ("dra-class-missing", of_dra(classes=tuple(map(ClassFacts, DRA_CLASSES[1:])))),
+    "class of whole GPUs deleted, and a pod waits": (
+        "dra-class-missing",
+        of_dra(classes=tuple(map(ClassFacts, DRA_CLASSES[1:])), claims=(claim(),), **WAITING),
+    ),
+    "two classes for nvidia.com/gpu": ("dra-class-twice", of_dra(classes=TWO_CLASSES)),
+    "a template that does not exist": ("claims-pending", of_dra(claims=(), pods=(claiming(),))),
+    "a claim that does not exist": (
+        "claims-pending",
+        of_dra(pods=(replace(claiming(), templates=(), claims=("shared",)),)),
+    ),
+    "a class that nobody installed": (
+        "claims-pending",
+        of_dra(claims=(claim(spec=exactly(class_name="tpu.example.com")),), **WAITING),
+    ),
+    "more devices than a node has": ("claims-pending", of_dra(claims=(claim(spec=exactly(9)),), **WAITING)),
+    "all devices held by others": ("claims-pending", of_dra(claims=(*HELD, claim()), **WAITING)),
+    "a profile that no node has": (
+        "claims-pending",
+        of_dra(claims=(claim(spec=exactly(class_name="mig.nvidia.com")),), **WAITING),
+    ),
+    "a selector that matches nothing": (
+        "claims-pending",
+        of_dra(claims=(claim(spec=exactly(selectors=[{"cel": {"expression": "false"}}])),), **WAITING),
+    ),
+    "devices with a taint": (
+        "claims-pending",
+        of_dra(
+            slices=(published(*(gpu(index, taints=TAINTED) for index in range(8))),),
+            claims=(claim(),),
+            **WAITING,
+        ),
+    ),
+    "a taint of the nodes": (
+        "claims-pending",
+        of_dra(claims=(claim(),), templates=(ONE_GPU,), pods=(replace(claiming(), placement=Placement()),)),
+    ),
+    "a selector of other nodes": (
+        "claims-pending",
+        of_dra(
+            claims=(claim(),),
+            templates=(ONE_GPU,),
+            pods=(replace(claiming(), placement=replace(claiming().placement, node_selector={"pool": "other"})),),
+        ),
+    ),
+    "a claim reserved for a pod that is gone": (
+        "claims-stuck",
+        of_dra(claims=(replace(HELD[0], deleted="2026-11-01T09:00:00Z"),), now=NOON),
+    ),
+    "a plugin that the kubelet does not know": (
+        "pods-not-starting",
+        not_prepared("failed to prepare dynamic resources: DRA driver gpu.nvidia.com is not registered"),
+    ),
+    "a claim with a strategy that is off": (
+        "pods-not-starting",
+        not_prepared(f"failed to prepare dynamic resources: {DRA_GATE}"),
+    ),
+    "a container runtime without CDI": (
+        "pods-not-starting",
+        not_prepared("unresolvable CDI devices k8s.gpu.nvidia.com/claim=x"),
+    ),
+    "a request of nvidia.com/gpu that only claims could serve": (
+        "pods-ask-gpu-under-dra",
+        of_dra(pods=(waiting("w", "nvidia.com/gpu"),)),
+    ),
+}
+
 HEALTHY: dict[str, Evidence] = {
+    "DRA": of_dra(claims=HELD, templates=(ONE_GPU,)),
+    "DRA without a driver in the cluster, as AKS may install it": of_dra(daemonsets=(), stack_pods=()),
+    "DRA beside a plugin on other nodes": of_dra(
+        BARE,
+        replace(GPU_NODE, name="gpu-2", labels={**GPU_NODE.labels, "gpukube.io/advertiser": "chart"}),
+        daemonsets=(
+            changed(DRA, nodeSelector={SEEN_BY_NFD: "true"}, affinity=ELSEWHERE),
+            changed(PLUGIN, volumes=[], nodeSelector={"gpukube.io/advertiser": "chart"}),
+        ),
+        stack_pods=(pod_of(DRA), pod_of(PLUGIN, "gpu-2")),
+    ),
+    "DRA only for ComputeDomains": patient(daemonsets=(PLUGIN, GFD, MPS_DAEMON, NFD_WORKER, DOMAINS)),
+    "a mapped nvidia.com/gpu": of_dra(classes=TWO_CLASSES[:1], pods=()),
+    "slices that came a moment ago": of_dra(
+        slices=(published(),), stack_pods=(replace(pod_of(DRA), created="2026-11-01T11:59:00Z"),), now=NOON
+    ),
     "EFA": with_efa(EFA_NODE, EFA_PLUGIN),
     "EFA of others": with_efa(EFA_NODE, EFA_PLUGIN, declared=False),
     "operator gone, its label left": patient(relabelled(GPU_NODE, **{"nvidia.com/mig.config": "all-disabled"})),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpukube.cluster.kube.releases import Release
+from gpukube.cluster.kube.slices import DeviceView, SliceView
 from gpukube.cluster.kube.views import ContainerState, NodeView, PodView, workload_view
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Taint
@@ -154,6 +155,36 @@ def quota(hard: Mapping[str, str], used: Mapping[str, str], namespace: str = "te
 
 def release(**changes: object) -> Release:
     made = Release("nvdp", NS, "nvidia-device-plugin", "0.20.0", 3, "deployed", {}, "")
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+DRA_IMAGE = "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1"
+DRA = daemonset(
+    "dra-driver-nvidia-gpu-kubelet-plugin",
+    "bash",
+    "dra",
+    {"app.kubernetes.io/instance": "mydra", "helm.sh/chart": "dra-driver-nvidia-gpu-0.4.1"},
+    containers=[
+        {
+            "name": "gpus",
+            "image": DRA_IMAGE,
+            "command": ["bash"],
+            "env": [{"name": "NVIDIA_DRIVER_ROOT", "value": "/"}],
+        }
+    ],
+)
+DRA_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
+
+
+def gpu(index: int, **changes: object) -> DeviceView:
+    """Make a whole GPU as NVIDIA's DRA driver publishes it."""
+    attributes = {"type": "gpu", "uuid": f"GPU-{index}", "driverVersion": "580.126.20"}
+    made = DeviceView(f"gpu-{index}", {f"gpu.nvidia.com/{key}": value for key, value in attributes.items()}, {})
+    return replace(made, **changes)  # type: ignore[arg-type]  # test data
+
+
+def published(*devices: DeviceView, on: str = "gpu-1", **changes: object) -> SliceView:
+    made = SliceView(f"{on}-gpu.nvidia.com-x7", "gpu.nvidia.com", on, on, devices=devices)
     return replace(made, **changes)  # type: ignore[arg-type]  # test data
 
 

@@ -12,8 +12,8 @@ import pytest
 from gpukube.core.faults import LabelNode, Reconcile, Restart
 from gpukube.core.values import OWNER_LABEL
 from gpukube.doctor.check import examine
+from gpukube.doctor.checks import claims, configs, dra, fabric, mig, nodes, placement, plugins, releases, workloads
 from gpukube.doctor.checks import components as parts
-from gpukube.doctor.checks import configs, fabric, mig, nodes, placement, plugins, releases, workloads
 from tests.builders import make_observed
 from tests.unit.cluster.builders import desire
 from tests.unit.doctor.cases import CASES, CONFIG, HEALTHY, OTHERS, UNCOUNTED
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
 INSIDE = (
     *placement.CHECKS,
     *plugins.CHECKS,
+    *dra.CHECKS,
     *parts.CHECKS,
     *configs.CHECKS,
     *mig.CHECKS,
     *releases.CHECKS,
     *workloads.CHECKS,
+    *claims.CHECKS,
     *nodes.CHECKS,
     *fabric.CHECKS,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.kube.releases import Release
+from gpukube.cluster.kube.slices import DeviceView, SliceView
 from gpukube.cluster.kube.views import NodeView, PodView, placement_of
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.quotas import CloudQuota, QuotaReading, QuotaUse
@@ -16,7 +17,7 @@ from gpukube.doctor.check import examine
 from gpukube.doctor.checks import machines, pool_marks, pool_states, scaling
 from gpukube.doctor.evidence import PodFacts
 from gpukube.gpu.sharing import MigCut, Sharing
-from tests.unit.cluster.builders import daemonset
+from tests.unit.cluster.builders import container, daemonset
 from tests.unit.doctor.live_pools import LABELS, SCALER, aks_pool, eks_pool, evidence_of, gke_pool
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
@@ -125,6 +126,14 @@ CUT = eks_pool(instanceTypes=["p4d.24xlarge"])
 MIXED = Sharing(MigCut("1g.5gb", "mixed"))
 OTHERS = {"gpukube.io/owner": "x", "gpukube.io/pool": "y"}
 OLD = {**LABELS, "gpukube.io/pool": "old"}
+
+DRA_DRIVER = daemonset(
+    "dra-driver-nvidia-gpu-kubelet-plugin",
+    "dra",
+    placement=placement_of({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}),
+    containers=(container("dra-driver-nvidia-gpu:v0.4.1", "bash", name="gpus"),),
+)
+OLD_KUBELET = replace(node("eks", {}), kubelet="v1.33.5-eks-3025e55")
 
 HEALTHY: dict[str, Evidence] = {
     "no pools": evidence_of("eks"),
@@ -252,6 +261,10 @@ ILL: dict[str, tuple[str, Evidence]] = {
         "dra-version",
         evidence_of("eks", seen=seen(device_classes=("gpu.nvidia.com",)), version="1.33.4"),
     ),
+    "DRA on a node whose kubelet is too old": (
+        "dra-version",
+        evidence_of("eks", seen=seen(CPU, OLD_KUBELET, daemonsets=(DRA_DRIVER,)), version="1.34.3"),
+    ),
     "nobody's driver": ("driver-of-nobody", evidence_of("aks", aks_pool(gpuProfile={"driver": "None"}))),
     "nobody's driver, and nodes": (
         "driver-of-nobody",
@@ -298,6 +311,19 @@ ILL: dict[str, tuple[str, Evidence]] = {
     ),
     "nothing but tainted nodes": ("no-room-for-system-pods", evidence_of("eks", EKS, seen=seen(node("eks")))),
 }  # fmt: skip
+
+
+def test_driver_when_google_has_an_installer_then_it_is_the_fix_unless_devices_are_published() -> None:
+    disabled = {"gpuDriverInstallationConfig": {"gpuDriverVersion": "INSTALLATION_DISABLED"}}
+    pool = gke_pool({**disabled, "pool": {"initialNodeCount": 1}})
+    bare = evidence_of("gke", pool, seen=seen(CPU, node("gke", {})))
+    (found,) = [item for item in found_in(bare) if item.check.id == "driver-of-nobody"]
+    assert found.finding.fix.startswith(
+        "kubectl apply --filename https://raw.githubusercontent.com/GoogleCloudPlatform/"
+    )
+    there = SliceView("s", "gpu.nvidia.com", "n1", "n1", devices=(DeviceView("gpu-0", {}, {}),))
+    served = evidence_of("gke", pool, seen=seen(CPU, node("gke", {}), slices=(there,)))
+    assert "driver-of-nobody" not in ids_in(served)
 
 
 @pytest.mark.parametrize("case", HEALTHY)
