@@ -48,6 +48,20 @@ def test_group_when_the_cluster_is_older_than_1_34_then_it_does_not_exist_until_
     assert old.request("GET", f"{GROUP}/resourceslices").json()["items"] == []
 
 
+def test_pod_when_the_cluster_is_older_than_1_34_then_its_claims_are_dropped() -> None:
+    container = {"name": "c", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [container], "resourceClaims": claims}}
+
+    old, new = (
+        server(version).request("POST", "/api/v1/namespaces/default/pods", json=body).json()["spec"]
+        for version in ("1.33.5", "1.34.2")
+    )
+
+    assert (old.get("resourceClaims"), old["containers"][0]["resources"]) == (None, {})
+    assert (new["resourceClaims"], new["containers"][0]["resources"]) == (claims, {"claims": [{"name": "gpu"}]})
+
+
 @pytest.mark.parametrize(("version", "kept"), [("1.34.2", False), ("1.35.7", False), ("1.36.2", True)])
 def test_class_when_its_field_s_gate_is_off_then_a_dry_run_shows_it_dropped(version: str, *, kept: bool) -> None:
     made = server(version).request("POST", f"{GROUP}/deviceclasses?dryRun=All", json=CLASS)

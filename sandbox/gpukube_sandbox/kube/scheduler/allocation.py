@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _MOST_RESULTS = 32
+_MOST_STEPS = 30_000
+"""Devices that a search tries before it gives up, a second of work; the real one gives up after ten seconds."""
 
 
 class AllocationError(Exception):
@@ -171,6 +173,7 @@ class _Search:
         self._taken: defaultdict[DeviceId, list[int]] = defaultdict(list)
         """Device -> the claims that it is taken for in the current attempt."""
         self._matching: dict[tuple[int, DeviceId], bool] = {}
+        self._steps = 0
         self._claims = [self._prepare(claim) for claim in claims]
 
     # preparation
@@ -283,14 +286,26 @@ class _Search:
             raise _TooManyResults
         if request.every is not None:  # the order does not matter, as all are needed
             return self._try(at, request.every[at.done], at.start)
+        if request.count - at.done > self._left(at):  # no later choice can help: without this, all would be tried
+            return False
         return any(
             self._try(at, device, place + 1)
             for place, device in enumerate(self._devices[at.start :], at.start)
             if self._is_free(at, device) and self._matches(claim, request, device)
         )
 
+    def _left(self, at: _Place) -> int:
+        """Return how many devices may still match, without evaluating a selector that the search may not come to."""
+        return sum(
+            self._is_free(at, device) and self._matching.get((id(at.request), device.key), True)
+            for device in self._devices[at.start :]
+        )
+
     def _try(self, at: _Place, device: Device, start: int) -> bool:
         """Take a device; give it back if the rest cannot be allocated."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise AllocationError(f"node {name_of(self._node)}: timed out trying to allocate devices")
         if not self._take(at, device):
             return False
         allocated = False

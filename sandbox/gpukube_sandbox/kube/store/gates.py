@@ -37,6 +37,11 @@ _OF_CLAIMS: Final = {
     "devices.constraints[].distinctAttribute": _ADVANCED,
 }
 _GATED: Final[dict[str, dict[str, Minor]]] = {
+    "Pod": {
+        "spec.resourceClaims": DEVICES,
+        "spec.containers[].resources.claims": DEVICES,
+        "spec.initContainers[].resources.claims": DEVICES,
+    },
     "DeviceClass": {"spec.extendedResourceName": EXTENDED_RESOURCES},
     "ResourceClaim": {f"spec.{path}": since for path, since in _OF_CLAIMS.items()},
     "ResourceClaimTemplate": {f"spec.spec.{path}": since for path, since in _OF_CLAIMS.items()},

@@ -414,10 +414,10 @@ class Store:
             self.delete(kind, namespace_of(obj), name_of(obj))
 
     def _empty(self, namespace: str) -> None:
-        for key in list(self._objects):
-            for obj in self.all_of(self.kinds[key], namespace) if self.kinds[key].namespaced else ():
-                if self.find(self.kinds[key], namespace, name_of(obj)) is not None:
-                    self._remove(self.kinds[key], obj)
+        for kind in list(self.kinds.values()):
+            for obj in self.all_of(kind, namespace) if kind.namespaced else ():
+                if self.find(kind, namespace, name_of(obj)) is not None:
+                    self._remove(kind, obj)
 
     def _commit(self, kind: Kind, verb: Verb, obj: JsonObject, old: JsonObject | None) -> JsonObject:
         self.version = next(self._versions)
