@@ -28,7 +28,7 @@ def check_claims(target: Target) -> list[Finding]:
     """Return the findings for a pool of the DRA driver; none for other pools."""
     if target.plugin_owner != "dra":
         return []
-    return [*_old_nodes(target), *_maturity(target)]
+    return list(_old_nodes(target))
 
 
 def check_claims_cluster(cluster: ClusterRef, version: str, pools: Iterable[Desired]) -> list[Finding]:
@@ -113,13 +113,17 @@ def _old_nodes(target: Target) -> Iterator[Finding]:
     )
 
 
-def _maturity(target: Target) -> Iterator[Finding]:
-    """Quote NVIDIA, which says two things about whole GPUs and existing MIG devices."""
-    yield Finding(
+def quote_maturity(target: Target) -> Finding:
+    """Quote NVIDIA, which says two things about whole GPUs and existing MIG devices; once for all pools.
+
+    Args:
+        target: The first pool of the DRA driver.
+    """
+    return Finding(
         "dra-maturity",
         target.locator.at("devicePlugin.owner"),
-        f"{target.where}: NVIDIA's README of the DRA driver v0.4.1 says that GPU allocation features can be tried out, "
-        'but "are not yet officially supported"',
+        "NVIDIA's README of the DRA driver v0.4.1 says that GPU allocation features can be tried out, but \"are not "
+        'yet officially supported"',
         why='its GPU Operator documentation lists "Full GPU and existing MIG device allocation" as Generally Available '
         "(kubernetes-sigs/dra-driver-nvidia-gpu README; NVIDIA/cloud-native-docs gpu-operator/dra-intro-install)",
         fix=f"{_PLUGIN_INSTEAD} where you need the older way, or silence this rule",

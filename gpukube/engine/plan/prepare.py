@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.cluster.release.offline_checks import check_settings
+from gpukube.core.claims import quote_maturity
 from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.plan.ownership import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool
@@ -265,6 +266,8 @@ def _resolve_specs(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -
         # A pool with errors still has a name, and may affect the release for the other pools.
         if sketch := translated or sketch_pool(pool.target, choices[cluster]):
             sketches[cluster].append((pool, sketch))
+    if first := next((pool for pool in pools if pool.target.plugin_owner == "dra"), None):
+        findings.append(OfPool(first.key, quote_maturity(first.target)))
     for key, guess in guesses:
         choice = choices.get(guess.targets[0].cluster.key, ReleaseChoice())
         findings += [OfPool(key, found) for found in judge_guess(guess, choice)]

@@ -266,13 +266,14 @@ def _driver(target: Target) -> Iterator[Finding]:
             why="the managed installation is an init container of GKE's plugin (NVIDIA/aicr#2047)",
         )
     elif target.driver_owner == "none" or runs_own_plugin(target):
+        claimed = target.plugin_owner == "dra"
         yield Finding(
             "gke-own-driver",
             where,
             "neither GKE nor gpukube installs a driver on these nodes",
             fix="install it with Google's DaemonSet nvidia-driver-installer, or write "
-            f"{'devicePlugin.' if target.plugin_owner == 'dra' else ''}owner: auto",
-            severity="warning",
+            f"{'devicePlugin.' if claimed else ''}owner: auto",
+            severity="hint" if claimed else "warning",  # the plan finds whether it is there
         )
 
 

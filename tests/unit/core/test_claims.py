@@ -54,9 +54,9 @@ def test_cluster_when_older_than_the_api_or_nvidia_s_advice_then_said(version: s
 
 @pytest.mark.parametrize(
     ("version", "codes"),
-    [("1.33", ["dra-kubernetes", "dra-maturity"]), ("1.34", ["dra-maturity"]), ("", ["dra-maturity"])],
+    [("1.33", ["dra-kubernetes"]), ("1.34", []), ("", [])],
 )
-def test_pool_when_of_dra_then_nvidia_is_quoted_and_old_nodes_are_refused(version: str, codes: list[str]) -> None:
+def test_pool_when_of_dra_then_old_nodes_are_refused(version: str, codes: list[str]) -> None:
     found = check_claims(make_target(plugin_owner="dra", kubernetes_version=version))
     assert [one.code for one in found] == codes
     assert check_claims(make_target(kubernetes_version="1.33")) == []
