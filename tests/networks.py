@@ -1,8 +1,9 @@
-"""What clusters need so that pods use the network between GPUs, as a platform team installs it there."""
+"""What clusters need beside gpukube's releases, as a platform team installs it there: networks of GPUs, a driver."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Final, cast
 
 import yaml
@@ -35,24 +36,39 @@ def install_networks(gpukube: Gpukube, *files: Path) -> None:
     documents = [yaml.safe_load(file.read_text("utf-8")) for file in files]
     for document in documents:
         for pool in document["pools"]:
+            clusters = [document["clusters"][key] for key in pool["clusters"]]
             if pool.get("network", {}).get("highSpeed"):
-                for key in pool["clusters"]:
-                    _install(gpukube, document["clusters"][key])
+                for cluster in clusters:
+                    _install(gpukube, cluster)
+            if pool.get("devicePlugin", {}).get("owner") == "dra":
+                for cluster in clusters:
+                    install_driver(gpukube, cluster)
+
+
+def install_driver(gpukube: Gpukube, cluster: Document) -> None:
+    """Install Google's driver installer in a cluster of GKE, whose nodes then have no driver of their own."""
+    if cluster["provider"] == "gke":
+        with closing(_connect(gpukube, cluster)) as client:
+            client.create(_installer(), namespace=_NAMESPACE)
 
 
 def _install(gpukube: Gpukube, cluster: Document) -> None:
+    provider = str(cluster["provider"])
+    with closing(_connect(gpukube, cluster)) as client:
+        for part in _PARTS[provider]():
+            client.create(part, namespace=_NAMESPACE)
+        if provider == "gke":
+            _add_networks(client)
+
+
+def _connect(gpukube: Gpukube, cluster: Document) -> Client:
     document = kubeconfig(gpukube.info)["kubeconfig"]
     assert isinstance(document, dict)
     provider, name = str(cluster["provider"]), str(cluster["name"])
     names = [str(entry["name"]) for entry in document["contexts"]]
     (context,) = [one for one in names if one.endswith(name) and one.startswith(_CONTEXTS.get(provider, name))]
     config = KubeConfig.from_dict({**document, "current-context": context})
-    client = Client(config, timeout=Timeout(PATIENCE_S), trust_env=False)
-    for part in _PARTS[provider]():
-        client.create(part, namespace=_NAMESPACE)
-    if provider == "gke":
-        _add_networks(client)
-    client.close()
+    return Client(config, timeout=Timeout(PATIENCE_S), trust_env=False)
 
 
 def _add_networks(client: Client) -> None:
@@ -77,6 +93,38 @@ def _daemonset(name: str, image: str, *, reads: str = "") -> DaemonSet:
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     return cast("DaemonSet", DaemonSet.from_dict({"metadata": {"name": name}, "spec": spec}))
+
+
+def _installer() -> DaemonSet:
+    """Make the DaemonSet of daemonset-preloaded.yaml (GoogleCloudPlatform/container-engine-accelerators, cos)."""
+    where = {
+        "matchExpressions": [
+            {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
+            {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
+        ]
+    }
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [where]}}
+    labels = {"k8s-app": "nvidia-driver-installer", "name": "nvidia-driver-installer"}
+    pod: Document = {
+        "affinity": {"nodeAffinity": affinity},
+        "tolerations": [{"operator": "Exists"}],
+        "hostNetwork": True,
+        "volumes": [{"name": "install-dir", "hostPath": {"path": "/home/kubernetes/bin/nvidia"}}],
+        "initContainers": [
+            {
+                "name": "nvidia-driver-installer",
+                "image": "cos-nvidia-installer:fixed",
+                "imagePullPolicy": "Never",
+                "env": [{"name": "NVIDIA_INSTALL_DIR_HOST", "value": "/home/kubernetes/bin/nvidia"}],
+                "securityContext": {"privileged": True},
+                "volumeMounts": [{"name": "install-dir", "mountPath": "/usr/local/nvidia"}],
+            }
+        ],
+        "containers": [{"name": "pause", "image": "gke.gcr.io/pause:3.8"}],
+    }
+    spec = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    metadata = {"name": "nvidia-driver-installer", "labels": {"k8s-app": "nvidia-driver-installer"}}
+    return cast("DaemonSet", DaemonSet.from_dict({"metadata": metadata, "spec": spec}))
 
 
 def _efa() -> list[DaemonSet]:

@@ -43,10 +43,21 @@ def edited(directory: Path, example: str, **fields: object) -> Path:
     return path
 
 
+ASKED = {"auto", "helm", "operator", "cloud", "dra", "none"}
 EXAMPLE_ANSWERS = {
     "aks-mig-single.yaml": ("chart", "chart", {"body.properties.gpuInstanceProfile": "MIG1g"}),
     "eks-mig.yaml": ("operator", "operator-cuts", {"nodegroup.amiType": "AL2023_x86_64_NVIDIA"}),
     "eks-bottlerocket-mig.yaml": ("cloud", "cloud", {"nodegroup.amiType": "BOTTLEROCKET_x86_64_NVIDIA"}),
+    "eks-dra.yaml": ("dra", "dra-kept-off", {"nodegroup.amiType": "AL2023_x86_64_NVIDIA"}),
+    "aks-dra.yaml": ("dra", "dra", {}),
+    "gke-dra.yaml": (
+        "dra",
+        "dra",
+        {
+            "nodePool.config.accelerators.0.gpuDriverInstallationConfig.gpuDriverVersion": "INSTALLATION_DISABLED",
+            "nodePool.config.labels.gke-no-default-nvidia-gpu-device-plugin": "true",
+        },
+    ),
     "gke-mig.yaml": (
         "cloud",
         "cloud",
@@ -67,7 +78,7 @@ def test_explain_when_offline_then_answer_row_and_fields(example: str, gpukube: 
     assert settings(part, "field") == fields
     assert bool(settings(part, "value")) is (advertiser in ("chart", "operator"))
     assert all(item["source"] for item in [*part["facts"], *part["rows"]])
-    assert {other["asked"] for other in part["alternatives"]} == {"helm", "operator", "cloud", "dra", "none"}
+    assert {other["asked"] for other in part["alternatives"]} == ASKED - {"dra" if advertiser == "dra" else "auto"}
     assert part["looked"] is False
 
 

@@ -251,7 +251,7 @@ def _outdated(node: NodeView, there: Published) -> list[Finding]:
     """Find slices of an earlier state: of another driver version, or of an earlier generation."""
     loaded = node.labels.get(_DRIVER_LABEL, "")
     listed = {str(device.attributes[DRIVER_VERSION]) for device in there.devices if DRIVER_VERSION in device.attributes}
-    if loaded and listed and loaded not in listed:
+    if loaded and listed and _numbers(loaded) not in map(_numbers, listed):
         seen = f"the devices are of driver {', '.join(sorted(listed))}, and driver {loaded} is loaded"
         means = "the driver was upgraded after the plugin started: its files for containers are outdated"
         return [missing(node.name, "slices", "error", seen, means, restart(node.name))]
@@ -259,6 +259,11 @@ def _outdated(node: NodeView, there: Published) -> list[Finding]:
         seen = f"{there.outdated} ResourceSlices of {DRIVER} are of an earlier generation"
         return [missing(node.name, "slices", "hint", seen, "the scheduler ignores them; the plugin deletes them")]
     return []
+
+
+def _numbers(version: str) -> tuple[str, ...]:
+    """Return the numbers of a version: 580.159.04 is published as the semantic version 580.159.4."""
+    return tuple(part.lstrip("0") or "0" for part in version.split("."))
 
 
 def _unlike(desired: Desired, node: NodeView, there: Published) -> list[Finding]:

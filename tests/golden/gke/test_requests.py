@@ -39,11 +39,13 @@ PROMISES = {
     "gke-t4-n1": 6,
     "gke-operator": 8,
     "gke-operator-driver": 1,
+    "gke-dra": 4,
 }
 """Devices of all pools of an example, under whatever names."""
 
 
 NAMES = {
+    "gke-dra": {"gpu.nvidia.com"},
     "gke-operator": {"nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/mig-2g.10gb", "nvidia.com/mig-3g.20gb"},
 }
 """Of those that GKE's own plugin does not advertise: it knows nvidia.com/gpu only."""
