@@ -76,7 +76,7 @@ def test_explain_when_offline_then_answer_row_and_fields(example: str, gpukube: 
     (part,) = told(gpukube, spec["pools"][0]["name"], "-f", str(EXAMPLES / example))
     assert (part["devicePlugin"], part["rows"][-1]["row"]) == (advertiser, row)
     assert settings(part, "field") == fields
-    assert bool(settings(part, "value")) is (advertiser in ("chart", "operator"))
+    assert bool(settings(part, "value")) is (advertiser in ("chart", "operator", "dra"))
     assert all(item["source"] for item in [*part["facts"], *part["rows"]])
     assert {other["asked"] for other in part["alternatives"]} == ASKED - {"dra" if advertiser == "dra" else "auto"}
     assert part["looked"] is False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.names import ALL_KINDS, DRA_KINDS, NAMESPACE, RELEASE_KINDS
 from gpukube.cluster.release.plan import plan_release, value_changes
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.nfd import find_nfd
@@ -116,7 +116,7 @@ def _seen(seen: Snapshot | None, explained: Explained) -> Iterator[Fact]:
     if seen is None:
         yield {"fact": "cluster", "value": "not read; add --live", "source": "the spec"}
         return
-    for kind in RELEASE_KINDS:
+    for kind in ALL_KINDS:
         release = seen.release_of(kind)
         message = f"revision {release.revision} is {release.status}" if release else "does not exist"
         yield {
@@ -162,9 +162,10 @@ def _settings(decision: Decision, desired: Desired, seen: Snapshot | None) -> It
         sent = at(desired.create.params, *(int(word) if word.isdecimal() else word for word in path.split(".")))
         if sent is not None:
             yield {"kind": "field", "name": path, "value": sent, "why": f"{desired.create.operation} of the pool"}
-    release = plan_release([desired], seen or Snapshot())
-    for change in value_changes({}, release.values) if release.action != "conflict" else ():
-        yield {"kind": "value", "name": change.path, "value": change.new, "why": f"of release {release.name}"}
+    releases = [plan_release([desired], seen or Snapshot(), kinds=kinds) for kinds in (RELEASE_KINDS, DRA_KINDS)]
+    for release in releases:
+        for change in value_changes({}, release.values) if release.action != "conflict" else ():
+            yield {"kind": "value", "name": change.path, "value": change.new, "why": f"of release {release.name}"}
 
 
 def _message(found: Finding, decision: Decision) -> str:
