@@ -4,7 +4,8 @@ In scope: its form, EKS's errors about that, and the effect of Bottlerocket's se
 on kubelet, kernel, and disks (`userdata`), the node's lifecycle (`kube`).
 
 Sources: docs: eks/launch-templates (forms, unsupported TOML); bottlerocket-os/bottlerocket-project-website
-data/settings kubelet-device-plugins.toml (1.25 time-slicing, 1.34 MIG, 1.54 MPS); bottlerocket documentation of each.
+data/settings kubelet-device-plugins.toml (1.25 time-slicing, 1.34 MIG, 1.54 MPS); bottlerocket documentation of each;
+bottlerocket-os/bottlerocket#4856, bottlerocket-core-kit#914 (1.63 turns the plugin off, and what older ones answer).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _GPU = "nvidia.com/gpu"
 _KEY = re.compile(r"([a-z])(\d+)\.(\d+)gb")
 _PROFILE = re.compile(r"[0-9]g\.\d+gb")
+_SWITCH_SINCE = (1, 63)
 _MIN_REPLICAS, _MAX_MPS_REPLICAS = 2, 48
 _COUNTED: dict[str, dict[int, str]] = {
     "a100.40gb": {1: "7g.40gb", 2: "3g.20gb", 3: "2g.10gb", 4: "1g.10gb", 7: "1g.5gb"},
@@ -47,7 +49,7 @@ class GpuSettings:
     Attributes:
         layout: MIG instances on each GPU, the same on all; () for none.
         sharing: Replicas; None for none.
-        runs: Whether the device plugin starts; it does not with MPS over MIG.
+        runs: Whether the device plugin starts; it does not with MPS over MIG, or if it is turned off.
     """
 
     layout: tuple[str, ...] = ()
@@ -89,12 +91,13 @@ def check_form(text: str, system: str) -> None:
         raise UserDataError("User data was not in the MIME multipart format.")
 
 
-def read_settings(text: str, model: str) -> GpuSettings:
+def read_settings(text: str, model: str, release: str) -> GpuSettings:
     """Parse Bottlerocket's `settings.kubelet-device-plugins.nvidia`.
 
     Args:
         text: TOML; "" for none.
         model: GPU model of the node, key of `kube.hardware.MODELS`.
+        release: Release of the image, "1.63.0-ab12cd34".
 
     Raises:
         UserDataError: An invalid value: the kubelet does not start.
@@ -102,7 +105,7 @@ def read_settings(text: str, model: str) -> GpuSettings:
     settings = _below(tomllib.loads(text), "settings", "kubelet-device-plugins", "nvidia") if text else {}
     layout = _layout(settings, model)
     sharing = _sharing(settings)
-    runs = not (layout and sharing and sharing.strategy == "mps")
+    runs = not (layout and sharing and sharing.strategy == "mps") and _enabled(settings, release)
     return GpuSettings(layout, sharing, runs)
 
 
@@ -110,6 +113,17 @@ def _below(value: object, *path: str) -> Json:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
+
+
+def _enabled(settings: Json, release: str) -> bool:
+    if "enabled" not in settings:
+        return True
+    major, minor = release.split(".")[:2]
+    if (int(major), int(minor)) < _SWITCH_SINCE:
+        raise UserDataError("unknown field `enabled` in settings.kubelet-device-plugins.nvidia")
+    if not isinstance(settings["enabled"], bool):
+        raise UserDataError(f"enabled {settings['enabled']!r} is neither true nor false")
+    return bool(settings["enabled"])
 
 
 def _layout(settings: Json, model: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 AL_DATE = "20260714"
 """Date of the initial releases."""
-_BOTTLEROCKET, _NEXT_BOTTLEROCKET = "1.57.0", "1.58.0"
+_BOTTLEROCKET, _NEXT_BOTTLEROCKET = "1.63.0", "1.64.0"
 _X86_NVIDIA = frozenset(
     [
         "p6-b300",
@@ -127,7 +127,7 @@ def check_pairing(image: Image, types: Sequence[InstanceType], kubernetes_versio
 
 
 def release_version(image: Image, kubernetes_version: str, date: str = AL_DATE) -> str:
-    """Return the release that EKS would choose now: AL2023 "1.34.2-20260714", Bottlerocket "1.57.0-ab12cd34".
+    """Return the release that EKS would choose now: AL2023 "1.34.2-20260714", Bottlerocket "1.63.0-ab12cd34".
 
     Args:
         image: The amiType.

@@ -20,6 +20,7 @@ from gpukube_sandbox.eks.wire.answers import objects_in, strings_in, whole
 from gpukube_sandbox.kube.nodes.fabric import EFA
 from gpukube_sandbox.kube.nodes.settings import NodeSettings
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from gpukube_sandbox.kube.store.gates import parse_minor
 from gpukube_sandbox.kube.store.objects import spec
 
 if TYPE_CHECKING:
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
 _SYSTEMS = {
     "al2": "Amazon Linux 2",
     "al2023": "Amazon Linux 2023.9.20260714",
-    "bottlerocket": "Bottlerocket OS 1.57.0 ({variant})",
+    "bottlerocket": "Bottlerocket OS {release} ({variant})",
     "windows": "Windows Server 2022 Datacenter",
     "custom": "Amazon Linux 2023.9.20260714",
 }
 _FEW_PODS, _MANY_PODS, _MANY_VCPUS = 110, 250, 30
 _RAID10_DISKS = 4
+_LABELLED_SINCE = (1, 35)
 _EFA_PAGES, _PAGES_PER_CPU = 5128, 110
 _GB, _GIB = 10**9, 2**30
 _ARCH = {"x86_64": "amd64", "arm64": "arm64"}
@@ -82,7 +84,7 @@ def cannot_join(cluster: EksCluster, group: NodeGroup) -> str:
     try:
         setup = read_setup(_user_data(group), group.image.system)
         if group.image.has_plugin:
-            read_settings(_user_data(group), group.types[0].gpu)
+            read_settings(_user_data(group), group.types[0].gpu, str(group.members["releaseVersion"]))
     except UserDataError as error:
         return str(error)
     disks = disks_of(group.types[0])
@@ -111,6 +113,7 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
     setup = _setup(group)
     labels = (
         setup.labels
+        | _labels_of_nodeadm(cluster, group, kind)
         | node_labels(group)
         | {
             "topology.kubernetes.io/region": cluster.region,
@@ -143,6 +146,17 @@ def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: 
         storage_gib=_storage_gib(group, kind, setup),
         fabric={EFA: efa_count(group.data)} if efa_count(group.data) else {},
     )
+
+
+def _labels_of_nodeadm(cluster: EksCluster, group: NodeGroup, kind: InstanceType) -> dict[str, str]:
+    """Return the label that nodeadm sets on machines with NVIDIA's devices, driver or not, from kubelet 1.35.
+
+    Source:
+        awslabs/amazon-eks-ami nodeadm/internal/kubelet/config.go, labels.go.
+    """
+    has_nodeadm = group.image.system in {"al2023", "custom"}
+    is_labelled = has_nodeadm and kind.is_nvidia and parse_minor(_kubelet(cluster, group)) >= _LABELLED_SINCE
+    return {"nvidia.com/gpu.present": "true"} if is_labelled else {}
 
 
 def _max_pods(setup: Setup, kind: InstanceType) -> int:
@@ -204,7 +218,8 @@ def _kubelet(cluster: EksCluster, group: NodeGroup) -> str:
 
 def _system(group: NodeGroup) -> str:
     variant = f"aws-k8s-{group.members['version']}" + ("-nvidia" if group.image.has_driver else "")
-    return _SYSTEMS[group.image.system].format(variant=variant)
+    release = str(group.members["releaseVersion"]).partition("-")[0]
+    return _SYSTEMS[group.image.system].format(variant=variant, release=release)
 
 
 def _gpu_shape(group: NodeGroup, kind: InstanceType) -> GpuShape | None:
@@ -215,7 +230,7 @@ def _gpu_shape(group: NodeGroup, kind: InstanceType) -> GpuShape | None:
     if not image.has_plugin:
         return GpuShape(kind.gpu, kind.devices, driver=image.has_driver or image.system == "custom")
     try:
-        found = read_settings(_user_data(group), kind.gpu)
+        found = read_settings(_user_data(group), kind.gpu, str(group.members["releaseVersion"]))
     except UserDataError:
         found = GpuSettings()
     return GpuShape(

@@ -173,6 +173,7 @@ BOTTLEROCKET: dict[str, tuple[str, str, dict[str, str]]] = {
         f'[{PLUGINS}]\n{HALVES}device-sharing-strategy = "time-slicing"\ntime-slicing.rename-by-default = false\n',
         {GPU: "32"},
     ),
+    "turned off for the DRA driver": ("g4dn.xlarge", f"[{PLUGINS}]\nenabled = false\n", {}),
     "MPS over MIG does not start": (
         "p4d.24xlarge",
         f'[{PLUGINS}]\n{HALVES}device-sharing-strategy = "mps"\n',
@@ -194,9 +195,30 @@ def test_node_when_on_bottlerocket_then_its_own_plugin_does_as_its_settings_say(
 
     wait_for(lambda: advertised() == expected)
     (node,) = nodes(kube, "gpu")
-    assert node["status"]["nodeInfo"]["osImage"] == "Bottlerocket OS 1.57.0 (aws-k8s-1.34-nvidia)"
+    assert node["status"]["nodeInfo"]["osImage"] == "Bottlerocket OS 1.63.0 (aws-k8s-1.34-nvidia)"
     daemonsets = kube.get("/apis/apps/v1/daemonsets").json()["items"]
     assert {each["metadata"]["name"] for each in daemonsets} == {"aws-node", "kube-proxy"}
+
+
+def test_node_when_bottlerocket_is_too_old_to_turn_its_plugin_off_then_it_does_not_start() -> None:
+    settings = f"[{PLUGINS}]\nenabled = false\n"
+    assert not read_settings(settings, "T4-16GB", "1.63.0-ab12cd34").runs
+    with pytest.raises(UserDataError, match="unknown field `enabled`"):
+        read_settings(settings, "T4-16GB", "1.62.1-ab12cd34")
+    with pytest.raises(UserDataError, match="neither true nor false"):
+        read_settings(f'[{PLUGINS}]\nenabled = "no"\n', "T4-16GB", "1.63.0-ab12cd34")
+
+
+@pytest.mark.parametrize(("version", "expected"), [("1.34", None), ("1.35", "true")])
+def test_node_when_nodeadm_finds_gpus_then_labelled_from_1_35(
+    sandbox: SandboxInfo, version: str, expected: str | None
+) -> None:
+    daemon.add_eks_cluster(sandbox, ACCOUNT, REGION, NAME, kubernetes_version=version)
+    aws = Aws(sandbox)
+    aws.create("gpu", amiType="AL2023_x86_64_NVIDIA")
+    with kube_client(aws) as client:
+        (node,) = wait_for(lambda: nodes(client, "gpu"))
+    assert node["metadata"]["labels"].get("nvidia.com/gpu.present") == expected
 
 
 @pytest.mark.parametrize(
@@ -229,7 +251,7 @@ def test_node_when_on_bottlerocket_then_its_own_plugin_does_as_its_settings_say(
 )
 def test_settings_when_bottlerocket_would_not_take_them_then_an_error(settings: str, model: str, text: str) -> None:
     with pytest.raises(UserDataError, match=text):
-        read_settings(settings, model)
+        read_settings(settings, model, "1.63.0-ab12cd34")
 
 
 @pytest.mark.parametrize("kind", [entry.name for entry in TYPES.values() if entry.is_nvidia])
