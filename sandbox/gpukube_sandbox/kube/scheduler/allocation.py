@@ -12,7 +12,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpukube_sandbox.kube.scheduler.pools import pools_on
 from gpukube_sandbox.kube.store.cel.selectors import CelError, CelSyntaxError, matches_device
 from gpukube_sandbox.kube.store.objects import name_of, namespace_of, spec
 
@@ -167,7 +166,7 @@ class _Search:
     def __init__(self, node: JsonObject, claims: Sequence[JsonObject], state: DeviceState) -> None:
         self._node = node
         self._state = state
-        self._pools = pools_on(node, state.slices)
+        self._pools = state.pools_on(node)
         self._devices = [device for pool in self._pools for device in pool.devices]
         self._in_use = state.in_use()
         self._taken: defaultdict[DeviceId, list[int]] = defaultdict(list)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gpukube_sandbox.kube.scheduler.pools import SliceIndex
 from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gpukube_sandbox.kube.scheduler.pools import DeviceId
+    from gpukube_sandbox.kube.scheduler.pools import DeviceId, Pool
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
@@ -34,11 +35,19 @@ class DeviceState:
     slices: list[JsonObject] = field(default_factory=list)
     classes: dict[str, JsonObject] = field(default_factory=dict)
     claims: dict[tuple[str, str], JsonObject] = field(default_factory=dict)
+    _index: SliceIndex | None = None
+    _in_use: set[DeviceId] | None = None
+
+    def pools_on(self, node: JsonObject) -> list[Pool]:
+        """Return the pools with devices for a node."""
+        self._index = self._index or SliceIndex(self.slices)
+        return self._index.pools_on(node)
 
     def put(self, claim: JsonObject) -> None:
         """Add or replace a claim; one that is not created yet is known by its `generateName`."""
         name = name_of(claim) or str(meta(claim).get("generateName", ""))
         self.claims[namespace_of(claim), name] = claim
+        self._in_use = None
 
     def take(self, allocations: Iterable[tuple[JsonObject, JsonObject]]) -> None:
         """Allocate devices to claims."""
@@ -64,12 +73,14 @@ class DeviceState:
 
     def in_use(self) -> set[DeviceId]:
         """Return the devices that are allocated to a claim; administrative access takes none."""
-        return {
-            (result["driver"], result["pool"], result["device"])
-            for claim in self.claims.values()
-            for result in results_of(claim)
-            if not result.get("adminAccess")
-        }
+        if self._in_use is None:
+            self._in_use = {
+                (result["driver"], result["pool"], result["device"])
+                for claim in self.claims.values()
+                for result in results_of(claim)
+                if not result.get("adminAccess")
+            }
+        return self._in_use
 
     def class_for(self, resource: str) -> str:
         """Return the class that serves an extended resource, of two the newest, then the first by name; "" for none."""

@@ -69,16 +69,22 @@ class Pool:
         return f"{self.driver}/{self.name}"
 
 
-def pools_on(node: JsonObject, slices: Iterable[JsonObject]) -> list[Pool]:
-    """Return the pools with devices for a node, sorted by driver and name."""
-    by_pool: dict[tuple[str, str], list[JsonObject]] = {}
-    for item in slices:
-        by_pool.setdefault((spec(item)["driver"], spec(item)["pool"]["name"]), []).append(item)
-    return [
-        pool
-        for (driver, name), whole in sorted(by_pool.items())
-        if (pool := _pool(driver, name, _newest(whole), node)) is not None
-    ]
+class SliceIndex:
+    """ResourceSlices by pool, and which pools may have devices for a node."""
+
+    def __init__(self, slices: Iterable[JsonObject]) -> None:
+        self._pools: dict[tuple[str, str], list[JsonObject]] = {}
+        self._of_node: dict[str, set[tuple[str, str]]] = {}
+        for item in slices:
+            key = spec(item)["driver"], spec(item)["pool"]["name"]
+            self._pools.setdefault(key, []).append(item)
+            self._of_node.setdefault(spec(item).get("nodeName") or "", set()).add(key)
+
+    def pools_on(self, node: JsonObject) -> list[Pool]:
+        """Return the pools with devices for a node, sorted by driver and name."""
+        near = self._of_node.get(name_of(node), set()) | self._of_node.get("", set())
+        found = (_pool(*key, _newest(self._pools[key]), node) for key in sorted(near))
+        return [pool for pool in found if pool is not None]
 
 
 def _newest(slices: list[JsonObject]) -> list[JsonObject]:
