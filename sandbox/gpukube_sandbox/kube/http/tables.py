@@ -261,6 +261,16 @@ _REPLICAS = (
 )
 
 
+def _param_kind(obj: JsonObject) -> str:
+    kind = spec(obj).get("paramKind")
+    return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else "<unset>"
+
+
+def _param_ref(obj: JsonObject) -> str:
+    reference = spec(obj).get("paramRef") or {}
+    return f"{reference.get('namespace') or '*'}/{reference['name']}" if reference.get("name") else "<unset>"
+
+
 def _claim_state(obj: JsonObject) -> str:
     words = ["deleted"] if meta(obj).get("deletionTimestamp") else []
     if status(obj).get("allocation"):
@@ -429,6 +439,16 @@ _COLUMNS: dict[str, tuple[_Column, ...]] = {
         _Column("ReclaimPolicy", _at("reclaimPolicy", absent="Delete")),
         _Column("VolumeBindingMode", _at("volumeBindingMode", absent="Immediate")),
         _Column("AllowVolumeExpansion", lambda obj: str(bool(obj.get("allowVolumeExpansion"))).lower()),
+        _AGE,
+    ),
+    "ValidatingAdmissionPolicy": (
+        _Column("Validations", lambda obj: len(spec(obj).get("validations") or ())),
+        _Column("ParamKind", _param_kind),
+        _AGE,
+    ),
+    "ValidatingAdmissionPolicyBinding": (
+        _Column("PolicyName", _at("spec", "policyName", absent="")),
+        _Column("ParamRef", _param_ref),
         _AGE,
     ),
     **{
