@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from gpukube.cluster.proof.fabric import fabric_devices
 from gpukube.cluster.proof.outcome import code_of_step, missing
 from gpukube.core.jsontree import items, number, text, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import shared_name
+from gpukube.gpu.claims import is_claimable, mig_devices
 from gpukube.gpu.mig import is_same_profile, resource_name
 from gpukube.gpu.models import is_product
 
@@ -48,6 +49,8 @@ _WITH_FABRIC: Final = (
     " && ".join([" ".join(_COMMAND), *(f"echo {path}: $(ls {path} 2>&1)" for path in _INTERFACES)]),
 )
 """Lists the RDMA devices too: those that the container may use, and those of the node. The image has no fi_info."""
+_STAYS_S: Final = 120
+"""Seconds that a pod with a claim stays after it has listed its device, so that its claim can be read."""
 _USABLE: Final = "uverbs"
 """Prefix of the devices by which programs use an RDMA interface (kernel documentation, infiniband/user_verbs)."""
 _GPU: Final = re.compile(r"GPU (?P<index>\d+): (?P<name>.+?) \(UUID: (?P<uuid>GPU-[^)\s]+)\)\s*")
@@ -71,6 +74,13 @@ class Listed:
     uuid: str
 
 
+class Claimed(NamedTuple):
+    """A device of the DRA driver: its pool of devices, and its name there."""
+
+    pool: str
+    device: str
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """State of the probe's pod.
@@ -81,6 +91,9 @@ class Attempt:
         phase: "Pending", "Running", "Succeeded" or "Failed"; "" without a pod.
         reason, message: Of the pod, or why it is not scheduled, or why its container does not run.
         exit_code: Exit code of the container; None until it has finished.
+        claim: Name of its ResourceClaim; "" if it has none yet.
+        device: The device of that claim; None if it was never seen allocated.
+        listed: Whether its claim and its output were read, and it need not go on.
     """
 
     pod: str = ""
@@ -89,11 +102,14 @@ class Attempt:
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
+    claim: str = ""
+    device: Claimed | None = None
+    listed: bool = False
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, or will not start without a change."""
-        return self.phase in ("Succeeded", "Failed") or self.reason in _HOPELESS
+        """Whether it has ended, is no longer needed, or will not start without a change."""
+        return self.listed or self.phase in ("Succeeded", "Failed") or self.reason in _HOPELESS
 
     def __str__(self) -> str:
         """Render the state in one line."""
@@ -133,22 +149,31 @@ def probe_job(
     """
     marks = probe_marks(desired)
     stem = f"gpukube-probe-{desired.target.pool}"[: _NAME_ROOM - len(suffix) - 1].rstrip("-.")
+    name = f"{stem}-{suffix}"
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": f"{stem}-{suffix}", "namespace": namespace, "labels": marks},
+        "metadata": {"name": name, "namespace": namespace, "labels": marks},
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": _DEADLINE_S,
             "ttlSecondsAfterFinished": _KEPT_S,
-            "template": {"metadata": {"labels": marks}, "spec": _pod(desired, image, fabric)},
+            "template": {"metadata": {"labels": marks}, "spec": _pod(desired, name, image, fabric)},
         },
     }
 
 
-def _pod(desired: Desired, image: str, fabric: str) -> dict[str, object]:
-    target = desired.target
-    devices = {probed_resource(desired): "1", **({fabric: "1"} if fabric else {})}
+def _pod(desired: Desired, name: str, image: str, fabric: str) -> dict[str, object]:
+    target, resource = desired.target, probed_resource(desired)
+    claims, devices = is_claimable(resource), {fabric: "1"} if fabric else {}
+    resources: dict[str, object] = {"requests": {"cpu": "10m", "memory": "32Mi"}}
+    command = list(_WITH_FABRIC if fabric else _COMMAND)
+    if claims:
+        resources["claims"] = [{"name": "device"}]
+        command = ["sh", "-c", f"{command[-1] if fabric else ' '.join(_COMMAND)} && sleep {_STAYS_S}"]
+    else:
+        devices = {resource: "1", **devices}
+    resources["limits"] = {"memory": "256Mi", **devices}
     return {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,
@@ -159,17 +184,15 @@ def _pod(desired: Desired, image: str, fabric: str) -> dict[str, object]:
             for taint in desired.effective_taints
         ],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        **({"resourceClaims": [{"name": "device", "resourceClaimTemplateName": name}]} if claims else {}),
         "containers": [
             {
                 "name": "probe",
                 "image": image,
-                "command": list(_WITH_FABRIC if fabric else _COMMAND),
+                "command": command,
                 # The image requires a driver for its CUDA version; listing devices needs no particular one.
                 "env": [{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}],
-                "resources": {
-                    "requests": {"cpu": "10m", "memory": "32Mi"},
-                    "limits": {"memory": "256Mi", **devices},
-                },
+                "resources": resources,
                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             }
         ],
@@ -213,14 +236,15 @@ def free_fabric(desired: Desired, nodes: Iterable[NodeView], pods: Mapping[str, 
 
     Args:
         desired: The pool.
-        nodes: Nodes of the pool.
+        nodes: Nodes of the pool; if its devices are claimed, those with a free one.
         pods: Node name -> its pods.
     """
     fabric = desired.fabric
     if fabric is None or not fabric.request:  # pods need more than the resource, such as an annotation
         return ""
     for node in nodes:
-        if not free_devices(probed_resource(desired), [node], pods):
+        resource = probed_resource(desired)
+        if not is_claimable(resource) and not free_devices(resource, [node], pods):
             continue
         living = [pod for pod in pods.get(node.name, ()) if pod.phase not in ("Succeeded", "Failed")]
         for name, count in fabric_devices(fabric, node).items():
@@ -261,6 +285,7 @@ def read_attempt(pods: Sequence[Tree]) -> Attempt:
         reason=text(source, "reason"),
         message=text(source, "message"),
         exit_code=number(ended, "exitCode") if ended else None,
+        claim=next((text(item, "resourceClaimName") for item in items(status, "resourceClaimStatuses")), ""),
     )
 
 
@@ -401,5 +426,6 @@ def _requested_profiles(desired: Desired) -> tuple[str, ...]:
     """Return the profiles of the resource that the probe requests: all of them if they share one name."""
     sharing = desired.target.sharing
     known = sharing.mig.profiles if sharing.mig else ()
-    named = tuple(name for name in known if shared_name(resource_name(name), sharing) == probed_resource(desired))
+    names = {name: (shared_name(resource_name(name), sharing), mig_devices(name)) for name in known}
+    named = tuple(name for name, forms in names.items() if probed_resource(desired) in forms)
     return named or known

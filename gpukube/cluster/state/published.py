@@ -131,16 +131,26 @@ def held_devices(there: Mapping[str, Published], claims: Iterable[Tree]) -> dict
 
     Args:
         there: What the driver publishes, by node.
-        claims: ResourceClaims; those that only observe a device (adminAccess) hold none.
+        claims: ResourceClaims.
     """
-    held = {
-        (text(result, "pool"), text(result, "device"))
-        for claim in claims
-        for result in items(claim, "status", "allocation", "devices", "results")
-        if text(result, "driver") == DRIVER and text(result, "adminAccess") != "true"
-    }
+    held = claimed_devices(claims)
     found = {
         node: counted(device for pool in its.pools for device in pool.devices if (pool.name, device.name) in held)
         for node, its in there.items()
     }
     return {node: counts for node, counts in found.items() if counts}
+
+
+def claimed_devices(claims: Iterable[Tree], *, observed: bool = False) -> frozenset[tuple[str, str]]:
+    """Return pool and name of the driver's devices that claims have.
+
+    Args:
+        claims: ResourceClaims.
+        observed: Whether to include devices that a claim only observes (adminAccess): others may hold them.
+    """
+    return frozenset(
+        (text(result, "pool"), text(result, "device"))
+        for claim in claims
+        for result in items(claim, "status", "allocation", "devices", "results")
+        if text(result, "driver") == DRIVER and (observed or text(result, "adminAccess") != "true")
+    )

@@ -1,7 +1,7 @@
 """`pool verify --probe`: runs one pod per pool that requests one device, reads its output, and deletes it.
 
-Nothing remains: the Job is deleted in any case, even on Ctrl-C. The next run deletes the Job of a killed run; otherwise
-the cluster ends and removes it (cluster.probe).
+Nothing remains: the Job, and the template of its claim, are deleted in any case, even on Ctrl-C. The next run deletes
+those of a killed run; otherwise the cluster ends and removes them (cluster.probe).
 """
 
 from __future__ import annotations
@@ -11,11 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.kube.api_types import JOBS, PODS
+from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, JOBS, PODS, RESOURCE_CLAIMS
 from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.proof.claim_probe import (
+    ADMIN_LABEL,
+    claim_template,
+    claimed_device,
+    claimed_profile,
+    free_nodes,
+    judge_device,
+)
 from gpukube.cluster.proof.outcome import Probe
 from gpukube.cluster.proof.probe import (
     PROBE_IMAGE,
+    PROBE_LABEL,
     Attempt,
     free_devices,
     free_fabric,
@@ -31,17 +40,20 @@ from gpukube.cluster.proof.probe import (
     usable_interfaces,
 )
 from gpukube.cluster.proof.verify import nodes_of
+from gpukube.cluster.state.published import published
 from gpukube.core.jsontree import text
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.lasting import Lasting
 from gpukube.errors import AccessError, ClusterError, GpukubeError
+from gpukube.gpu.claims import is_claimable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpukube.cluster.kube.client import Kube
-    from gpukube.cluster.proof.outcome import PoolProof
+    from gpukube.cluster.kube.views import NodeView
+    from gpukube.cluster.proof.outcome import PoolProof, ProbeStatus
     from gpukube.core.values import Desired
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -54,6 +66,11 @@ _NEEDED: Final = (
     ("delete", "jobs", "batch"),
     ("list", "jobs", "batch"),
     ("list", "pods", ""),
+)
+_NEEDED_TO_CLAIM: Final = (
+    ("create", "resourceclaimtemplates", "resource.k8s.io"),
+    ("delete", "resourceclaimtemplates", "resource.k8s.io"),
+    ("get", "resourceclaims", "resource.k8s.io"),
 )
 _FALLBACK: Final = "default"
 """Namespace for clusters without a gpukube release: it always exists."""
@@ -74,7 +91,14 @@ class Probing:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One probe: its pool, namespace, image, time limits (while stuck, too), and resource of the fast network."""
+    """One probe.
+
+    Attributes:
+        limit_s, patience_s: Time limits, the second while it is stuck.
+        fabric: Resource of the fast network to request too; "" for none.
+        profile: Profile to claim as the driver spells it; "" if none is published.
+        admin: Whether it observes a device that others use (adminAccess).
+    """
 
     desired: Desired
     session: Session
@@ -84,6 +108,20 @@ class _Task:
     limit_s: float
     patience_s: float
     fabric: str
+    profile: str
+    admin: bool
+
+    @property
+    def resource(self) -> str:
+        return probed_resource(self.desired)
+
+    @property
+    def claims(self) -> bool:
+        return is_claimable(self.resource)
+
+    @property
+    def requested(self) -> str:
+        return f"one device of {self.resource}" if self.claims else f"one {self.resource}"
 
     @property
     def kube(self) -> Kube:
@@ -105,12 +143,16 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
         Stopped: The run was stopped; the Job is deleted anyway.
     """
     resource, image = probed_resource(desired), how.image or PROBE_IMAGE
-    why_not = _reason_to_skip(desired, proof, session.kube(), how)
+    namespace_labels = session.kube().namespace_labels(NAMESPACE)
+    room = _find_room(desired, session.kube()) if desired.managed and resource and proof.nodes_seen else _Room()
+    observable = is_claimable(resource) and (namespace_labels or {}).get(ADMIN_LABEL) == "true"
+    admin = observable and proof.nodes_seen > 0 and not room.free and not how.scale_up
+    why_not = "" if admin else _reason_to_skip(desired, proof, how, free=room.free)
     if why_not:
         return replace(proof, probe=Probe("skipped", why_not, resource, image))
     limit_s = run.pace.verify_s if how.scale_up else min(_LIMIT_S, run.pace.verify_s)
     patience_s = limit_s if how.scale_up else min(limit_s, run.pace.settle_s)
-    namespace = _FALLBACK if session.kube().namespace_labels(NAMESPACE) is None else NAMESPACE
+    namespace = _FALLBACK if namespace_labels is None else NAMESPACE
     task = _Task(
         desired=desired,
         session=session,
@@ -119,18 +161,21 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
         image=image,
         limit_s=limit_s,
         patience_s=patience_s,
-        fabric=_free_fabric(desired, session.kube()) if desired.fabric else "",
+        fabric=room.fabric,
+        profile=room.profile,
+        admin=admin,
     )
     _require_permissions(task)
-    task.report(f"probing: a pod requests one {resource}")
+    task.report(f"probing: a pod {'claims' if task.claims else 'requests'} {task.requested}")
     with _running(task) as job:
         attempt = _follow(task, job)
-        output = task.kube.pod_log(task.namespace, attempt.pod, _LINES) if attempt.exit_code is not None else ()
+        over = attempt.listed or attempt.exit_code is not None
+        output = task.kube.pod_log(task.namespace, attempt.pod, _LINES) if over else ()
     probe = _judge(task, attempt, output, proof)
     return replace(proof, probe=probe, status=proof.status if probe.status == "passed" else "broken")
 
 
-def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing) -> str:
+def _reason_to_skip(desired: Desired, proof: PoolProof, how: Probing, *, free: bool) -> str:
     """Explain why a probe would show nothing, or would cost a node; "" if it can run."""
     if not desired.managed or not probed_resource(desired):
         return "no device is expected"
@@ -138,29 +183,46 @@ def _reason_to_skip(desired: Desired, proof: PoolProof, kube: Kube, how: Probing
         return ""
     if proof.status == "empty":
         return "the pool has no node, and a probe would start one; add --probe-scale-up"
-    marks = {OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
-    nodes = nodes_of(desired, kube.nodes(marks))
-    for node in nodes:
-        if free_devices(probed_resource(desired), [node], {node.name: kube.pods("", node=node.name)}):
-            return ""
+    if free:
+        return ""
     if not desired.promise.nodes.autoscaled:
         return "every device is in use"
     return "every device is in use, and a probe would start a node; add --probe-scale-up"
 
 
-def _free_fabric(desired: Desired, kube: Kube) -> str:
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What a probe could use: whether a device is free, and which resource of the fast network is beside it."""
+
+    free: bool = False
+    fabric: str = ""
+    profile: str = ""
+
+
+def _find_room(desired: Desired, kube: Kube) -> _Room:
     marks = {OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
-    found = (
-        free_fabric(desired, [node], {node.name: kube.pods("", node=node.name)})
-        for node in nodes_of(desired, kube.nodes(marks))
-    )
+    nodes, resource = nodes_of(desired, kube.nodes(marks)), probed_resource(desired)
+    if not is_claimable(resource):
+        free = any(free_devices(resource, [node], {node.name: kube.pods("", node=node.name)}) for node in nodes)
+        return _Room(free, _free_fabric(desired, nodes, kube))
+    there = published(kube.resource_slices(), {node.name for node in nodes})
+    claims = kube.objects(RESOURCE_CLAIMS) or ()
+    others = (claim for claim in claims if not text(claim, "metadata", "labels", PROBE_LABEL))
+    having = free_nodes(desired, nodes, there, others)
+    return _Room(bool(having), _free_fabric(desired, having, kube), claimed_profile(desired, there.values()))
+
+
+def _free_fabric(desired: Desired, nodes: Sequence[NodeView], kube: Kube) -> str:
+    if desired.fabric is None:
+        return ""
+    found = (free_fabric(desired, [node], {node.name: kube.pods("", node=node.name)}) for node in nodes)
     return next(filter(None, found), "")
 
 
 def _require_permissions(task: _Task) -> None:
     missing = [
         f"{verb} {resource}"
-        for verb, resource, group in _NEEDED
+        for verb, resource, group in (*_NEEDED, *(_NEEDED_TO_CLAIM if task.claims else ()))
         if not task.kube.may(verb, resource, group=group, namespace=task.namespace)
     ]
     if missing:
@@ -181,6 +243,9 @@ def _running(task: _Task) -> Iterator[str]:
     name = text(made, "metadata", "name")
     try:
         created = task.kube.create_object(JOBS, made)
+        if task.claims:
+            template = claim_template(task.desired, created, task.profile, admin=task.admin)
+            task.kube.create_object(CLAIM_TEMPLATES, template)
         # After creating our Job, whose creation time is the API's: much older ones were left by killed runs.
         for job in task.kube.objects(JOBS, task.namespace, probe_marks(task.desired)) or ():
             if is_left_over(job, created):
@@ -193,7 +258,8 @@ def _running(task: _Task) -> Iterator[str]:
 def _remove(task: _Task, name: str) -> None:
     """Delete a Job; a failure does not lose the result, as the cluster deletes it later."""
     try:
-        task.kube.cleaning().delete_object(JOBS, name, task.namespace)
+        for kind in (JOBS, CLAIM_TEMPLATES) if task.claims else (JOBS,):
+            task.kube.cleaning().delete_object(kind, name, task.namespace)
     except (GpukubeError, Stopped) as error:
         by_hand = f"kubectl -n {task.namespace} delete job {name}"
         why = str(error) or "stopped"
@@ -213,7 +279,7 @@ def _follow(task: _Task, job: str) -> Attempt:
         if isinstance(seen, Attempt):
             if last.pod and not seen.pod:
                 return last  # somebody, or the Job's own deadline, deleted the pod
-            last = seen
+            last = seen = replace(seen, device=seen.device or last.device)
         is_stuck = not isinstance(seen, GpukubeError) and seen.stuck
         stuck.note(now, holds=is_stuck)
         if isinstance(seen, GpukubeError):
@@ -232,7 +298,8 @@ def _look(task: _Task, job: str) -> Attempt | GpukubeError:
     kube = None
     try:
         kube = task.kube
-        return read_attempt(kube.objects(PODS, task.namespace, {"job-name": job}) or ())
+        attempt = read_attempt(kube.objects(PODS, task.namespace, {"job-name": job}) or ())
+        return _with_claim(task, attempt, kube) if attempt.claim else attempt
     except AccessError as error:
         task.session.renew(kube)
         return error
@@ -240,28 +307,43 @@ def _look(task: _Task, job: str) -> Attempt | GpukubeError:
         return error
 
 
+def _with_claim(task: _Task, attempt: Attempt, kube: Kube) -> Attempt:
+    """Add the device of the pod's claim while it is allocated, and whether the pod has listed what it sees."""
+    device = claimed_device(kube.find_object(RESOURCE_CLAIMS, attempt.claim, task.namespace))
+    lines = kube.pod_log(task.namespace, attempt.pod, _LINES) if device and attempt.phase == "Running" else ()
+    return replace(attempt, device=device, listed=bool(parse_listing(lines)))
+
+
 def _judge(task: _Task, attempt: Attempt, output: tuple[str, ...], proof: PoolProof) -> Probe:
-    resource = probed_resource(task.desired)
     listed = parse_listing(output)
-    if attempt.phase == "Succeeded":
+    if attempt.phase == "Succeeded" or attempt.listed:
         findings = judge_output(task.desired, attempt.node, listed)
         if task.fabric:
             findings += judge_interfaces(attempt.node, task.fabric, output)
+        if task.claims and not findings:
+            there = published(task.kube.resource_slices(), {attempt.node})
+            findings += judge_device(attempt.node, attempt.device, there, listed)
     else:
         findings = (judge_attempt(task.desired, attempt, task.namespace, proof),)
-    if findings:
-        return Probe(
-            status="failed",
-            message=findings[0].seen,
-            resource=resource,
-            image=task.image,
-            node=attempt.node,
-            output=output,
-            findings=findings,
-        )
-    message = f"a pod with one {resource} on {attempt.node} sees {listed[-1].name} ({listed[-1].uuid})"
+    status: ProbeStatus = "failed" if findings else "passed"
+    return Probe(
+        status=status,
+        message=findings[0].seen if findings else _seen(task, attempt, output),
+        resource=task.resource,
+        image=task.image,
+        node=attempt.node,
+        output=output,
+        findings=findings,
+    )
+
+
+def _seen(task: _Task, attempt: Attempt, output: tuple[str, ...]) -> str:
+    device = parse_listing(output)[-1]
+    message = f"a pod with {task.requested} on {attempt.node} sees {device.name} ({device.uuid})"
+    if attempt.device:
+        message += f", as its claim has it ({attempt.device.device})"
+    if task.admin:
+        message += "; every device is in use, so this one is shared by adminAccess: a weaker proof"
     if task.fabric:
         message += f", and with one {task.fabric} {', '.join(usable_interfaces(output))}"
-    return Probe(
-        status="passed", message=message, resource=resource, image=task.image, node=attempt.node, output=output
-    )
+    return message

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.kube.views import placement_of
+from gpukube.cluster.proof.claim_probe import claim_template, claimed_profile, free_nodes, judge_device
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.probe import (
     PROBE_IMAGE,
     PROBE_LABEL,
     Attempt,
+    Claimed,
     free_devices,
     free_fabric,
     is_left_over,
@@ -25,6 +27,7 @@ from gpukube.cluster.proof.probe import (
     read_attempt,
     usable_interfaces,
 )
+from gpukube.cluster.state.published import published
 from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.jsontree import at, items, text, texts
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Promise, Taint
@@ -44,9 +47,12 @@ from tests.unit.cluster.builders import (
     node_of,
     plugin_pod,
 )
+from tests.unit.cluster.claiming import BAD, claimed, claimed_node, cut_gpus, gpu, gpus, slice_of
+from tests.unit.cluster.claiming import CUT as CLAIMED_CUT
 from tests.unit.cluster.fabrics import EFA, on_aks, on_eks, on_gke
 
 if TYPE_CHECKING:
+    from gpukube.cluster.kube.slices import DeviceView
     from gpukube.core.values import Desired
 
 A100 = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-b4895dbf-9350-2524-a89b-98161ddd9fe4)"
@@ -301,3 +307,76 @@ def test_free_fabric_when_a_device_is_free_beside_a_gpu_then_its_resource(case: 
     node = replace(node, allocatable={**node.allocatable, **amounts})
     job = plugin_pod(devices={}, others={EFA: used}, owner_kind="Job", owner="train")
     assert free_fabric(pool, [node], {node.name: [job]}) == expected
+
+
+JOB = {"metadata": {"name": "gpukube-probe-a100mig-1", "namespace": "gpukube-system", "uid": "u1"}}
+
+
+def test_job_when_the_dra_driver_serves_the_pool_then_it_claims_a_device_and_stays_to_be_read() -> None:
+    pod = at(probe_job(claimed(), "gpukube-system", "1"), "spec", "template", "spec")
+    (container,) = items(pod, "containers")
+    assert items(pod, "resourceClaims") == [{"name": "device", "resourceClaimTemplateName": "gpukube-probe-a100mig-1"}]
+    assert items(container, "resources", "claims") == [{"name": "device"}]
+    assert texts(container, "resources", "limits") == {"memory": "256Mi"}
+    assert items(container, "command") == ["sh", "-c", "nvidia-smi -L && sleep 120"]
+
+
+def test_template_when_made_then_it_claims_one_device_and_goes_with_its_job() -> None:
+    whole, cut = (claim_template(pool, JOB) for pool in (claimed(), claimed(sharing=CLAIMED_CUT)))
+    request = {"name": "device", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+    assert items(whole, "spec", "spec", "devices", "requests") == [request]
+    (selector,) = items(items(cut, "spec", "spec", "devices", "requests")[0], "exactly", "selectors")
+    assert text(selector, "cel", "expression") == "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"
+    (owner,) = items(whole, "metadata", "ownerReferences")
+    assert (text(owner, "kind"), text(owner, "uid")) == ("Job", "u1")
+    assert text(whole, "spec", "metadata", "labels", PROBE_LABEL) == "true"
+    spied = items(claim_template(claimed(), JOB, admin=True), "spec", "spec", "devices", "requests")[0]
+    assert at(spied, "exactly", "adminAccess") is True
+
+
+def test_profile_when_the_board_rounds_its_memory_up_then_as_the_driver_spells_it() -> None:
+    pool = claimed(sharing=CLAIMED_CUT)
+    there = published([slice_of(cut_gpus("1g.6gb", "3g.20gb"))])
+    assert claimed_profile(pool, there.values()) == "1g.6gb"
+    assert claimed_profile(pool, ()) == ""
+
+
+def holding(device: str, **more: object) -> dict[str, object]:
+    result = {"driver": "gpu.nvidia.com", "pool": "node-1", "device": device, **more}
+    return {"status": {"allocation": {"devices": {"results": [result]}}}}
+
+
+FREE_CLAIMS: dict[str, tuple[tuple[DeviceView, ...], list[dict[str, object]], bool]] = {
+    "all": (gpus(2), [], True),
+    "one of two": (gpus(2), [holding("gpu-0")], True),
+    "none": (gpus(2), [holding("gpu-0"), holding("gpu-1")], False),
+    "only observed": (gpus(1), [holding("gpu-0", adminAccess=True)], True),
+    "of another driver": (gpus(1), [holding("gpu-0", driver="dra.net")], True),
+    "the other one has a taint": ((gpu(0), gpu(1, taints=(BAD,))), [holding("gpu-0")], False),
+    "only of another kind": (cut_gpus(), [], False),
+}
+
+
+@pytest.mark.parametrize("case", FREE_CLAIMS)
+def test_free_nodes_when_claims_hold_devices_then_those_with_another(case: str) -> None:
+    devices, claims, free = FREE_CLAIMS[case]
+    node = claimed_node(claimed())
+    there = published([slice_of(devices)])
+    assert bool(free_nodes(claimed(), [node], there, claims)) is free
+    assert not free_nodes(claimed(), [replace(node, unschedulable=True)], there, claims)
+
+
+GOT = {
+    "the same": (Claimed("node-1", "gpu-0"), "GPU-0", ""),
+    "another": (Claimed("node-1", "gpu-1"), "GPU-0", "the pod sees GPU-0, and its claim has gpu-1 (GPU-1)"),
+    "gone": (Claimed("node-1", "gpu-9"), "GPU-0", "gpu-9, which no ResourceSlice has now"),
+    "never seen": (None, "GPU-0", "the probe's claim was not seen"),
+}
+
+
+@pytest.mark.parametrize("case", GOT)
+def test_judge_device_when_the_uuid_is_not_that_of_the_claim_then_an_error(case: str) -> None:
+    device, uuid, seen = GOT[case]
+    listed = parse_listing([f"GPU 0: NVIDIA A100-SXM4-40GB (UUID: {uuid})"])
+    found = judge_device("node-1", device, published([slice_of(gpus())]), listed)
+    assert [seen in item.seen and bool(item.fix) for item in found] == [True] * bool(seen)

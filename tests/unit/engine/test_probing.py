@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.cluster.kube.api_types import JOBS
+from gpukube.cluster.kube.api_types import JOBS, RESOURCE_CLAIMS
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import prove_pool
@@ -18,6 +18,7 @@ from gpukube.engine.run.clock import Stopped
 from gpukube.errors import AccessError, ClusterError
 from gpukube.testing.clock import ManualClock
 from tests.unit.cluster.builders import FROM_ZERO, SINGLE, desire, installed, node_of, plugin_pod
+from tests.unit.cluster.claiming import claimed, claimed_node, claiming, gpus, slice_of
 from tests.unit.cluster.fabrics import EFA, on_eks
 from tests.unit.engine.stage import PACE, Stage
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.api_types import ApiType
     from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.kube.slices import SliceView
     from gpukube.cluster.kube.views import NodeView, PodView
-    from gpukube.cluster.proof.outcome import PoolProof
+    from gpukube.cluster.proof.outcome import PoolProof, Probe
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
 
@@ -76,7 +78,8 @@ class FakeProbeKube:
         return {} if self.namespace and name == NAMESPACE else None
 
     def may(self, verb: str, resource: str, *, group: str, namespace: str) -> bool:
-        assert (group, namespace) in {("batch", NAMESPACE), ("", NAMESPACE), ("batch", "default"), ("", "default")}
+        assert group in {"batch", "", "resource.k8s.io"}
+        assert namespace in {NAMESPACE, "default"}
         return f"{verb} {resource}" not in self.forbidden
 
     def create_object(self, _kind: ApiType, obj: Tree) -> Tree:
@@ -335,3 +338,95 @@ def test_probe_when_the_network_is_not_advertised_then_only_the_gpu_is_probed() 
 def test_probe_when_the_container_may_use_no_interface_then_failed() -> None:
     proof, _, _ = probe(on_eks(), nodes_with={EFA: "32"}, log=(H100, "/dev/infiniband: ls: cannot access"))
     assert (proof.probe.status if proof.probe else "", proof.status) == ("failed", "broken")
+
+
+CLAIMED = claimed()
+RUNNING: Tree = {
+    "metadata": {"name": "probe-x"},
+    "spec": {"nodeName": "node-0"},
+    "status": {
+        "phase": "Running",
+        "resourceClaimStatuses": [{"name": "device", "resourceClaimName": "probe-x-device"}],
+    },
+}
+GPU_0 = "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-0)"
+
+
+def got(device: str, **more: object) -> Tree:
+    result = {"driver": "gpu.nvidia.com", "pool": "node-0", "device": device, **more}
+    return {"status": {"allocation": {"devices": {"results": [result]}}}}
+
+
+@dataclass
+class FakeClaimKube(FakeProbeKube):
+    """The same on a cluster with the DRA driver: the pod's claim, and those of others."""
+
+    claim: Tree | None = field(default_factory=lambda: got("gpu-0"))
+    others: tuple[Tree, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def nodes(self, _marks: object) -> tuple[NodeView, ...]:
+        return (claimed_node(self.pool, "node-0"),)
+
+    def namespace_labels(self, _name: str) -> dict[str, str]:
+        return self.labels
+
+    def resource_slices(self) -> tuple[SliceView, ...]:
+        return (slice_of(gpus(), "node-0"),)
+
+    def find_object(self, kind: ApiType, name: str, _namespace: str) -> Tree | None:
+        assert (kind, name) == (RESOURCE_CLAIMS, "probe-x-device")
+        return self.claim
+
+    def objects(self, kind: ApiType, namespace: str = "", labels: dict[str, str] | None = None) -> tuple[Tree, ...]:
+        return self.others if kind == RESOURCE_CLAIMS else super().objects(kind, namespace, labels or {})
+
+
+def probe_claim(how: Probing = PLAIN, **kube: object) -> tuple[Probe, FakeClaimKube]:
+    stage = Stage([CLAIMED], ManualClock())
+    given = {"pod_at": lambda _now: RUNNING, "log": (GPU_0,), **kube}
+    fake = FakeClaimKube(stage.clock, CLAIMED, **given)  # type: ignore[arg-type]  # test data
+    stage.session = replace(stage.session, _kube=cast("Kube", fake))
+    seen = claiming([CLAIMED], claimed_node(CLAIMED, "node-0"))
+    found = probe_pool(CLAIMED, prove_pool(CLAIMED, seen), stage.session, stage.run, how).probe
+    assert found is not None
+    return found, fake
+
+
+def test_probe_when_the_pod_sees_the_device_of_its_claim_then_passed_and_nothing_stays() -> None:
+    found, kube = probe_claim()
+    device = "NVIDIA A100-SXM4-40GB (GPU-0), as its claim has it (gpu-0)"
+    assert (found.status, found.message) == (
+        "passed",
+        f"a pod with one device of gpu.nvidia.com on node-0 sees {device}",
+    )
+    assert [text(made, "kind") for made in kube.made] == ["Job", "ResourceClaimTemplate"]
+    (name,) = {text(made, "metadata", "name") for made in kube.made}
+    assert kube.deleted == [name, name]
+
+
+def test_probe_when_the_pod_sees_another_device_than_its_claim_then_failed() -> None:
+    found, _ = probe_claim(claim=got("gpu-3"))
+    assert (found.status, found.message) == ("failed", "the pod sees GPU-0, and its claim has gpu-3 (GPU-3)")
+
+
+def test_probe_when_the_claim_is_gone_before_it_is_read_then_failed() -> None:
+    found, _ = probe_claim(claim=None, pod_at=lambda _now: ended())
+    assert (found.status, found.message) == ("failed", "the probe's claim was not seen")
+
+
+def test_probe_when_claims_hold_every_device_then_skipped_or_only_observed_if_the_namespace_allows_it() -> None:
+    others = tuple(got(f"gpu-{index}") for index in range(8))
+    found, kube = probe_claim(others=others)
+    assert (found.status, found.message, kube.made) == ("skipped", "every device is in use", [])
+    admin = {"resource.kubernetes.io/admin-access": "true"}
+    found, kube = probe_claim(others=others, labels=admin, claim=got("gpu-0", adminAccess=True))
+    assert found.status == "passed"
+    assert found.message.endswith("shared by adminAccess: a weaker proof")
+    (request,) = items(kube.made[1], "spec", "spec", "devices", "requests")
+    assert text(request, "exactly", "adminAccess") == "true"
+
+
+def test_probe_when_templates_are_forbidden_then_named() -> None:
+    with pytest.raises(AccessError, match="create resourceclaimtemplates, get resourceclaims"):
+        probe_claim(forbidden=("create resourceclaimtemplates", "get resourceclaims"))
