@@ -43,6 +43,7 @@ _UNSAFE: Final = re.compile(r"[^\w.-]+")
 PLUGIN: Final = "for pools with the device-plugin chart"
 OPERATOR: Final = "for pools with the GPU Operator"
 RELEASE: Final = "for pools with gpukube's Helm release"
+CLAIMED_PROBE: Final = "with --probe, for pools with NVIDIA's DRA driver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ RULES: Final = (
     KubeRule(RoleRule("list", "deviceclasses resourceslices", "resource.k8s.io"),
         "to find DRA drivers that hand out the same GPUs"),
     KubeRule(RoleRule("list", "resourceclaims resourceclaimtemplates", "resource.k8s.io"),
-        "to find pods whose claims stay pending, and the holders of devices", without="the doctor skips these checks"),
+        "to find pods whose claims stay pending, and the holders of devices",
+        without="the doctor skips these checks, and pool list does not show which devices are in use"),
     KubeRule(RoleRule("get list", "clusterroles clusterrolebindings", _RBAC), _COMPARE),
     KubeRule(RoleRule("list", "poddisruptionbudgets", "policy"),
         "to find pods that cannot leave nodes that are replaced or drained"),
@@ -134,6 +136,10 @@ RULES: Final = (
         "to configure the GPU Operator", source=_CHARTS, level="apply", when=OPERATOR),
     _here(RoleRule("list create delete", "jobs", "batch"), "to run a probe and delete it", when=EXTRAS["probe"]),
     _here(RoleRule("get", "pods/log"), "to read the output of a probe", when=EXTRAS["probe"]),
+    _here(RoleRule("create delete", "resourceclaimtemplates", "resource.k8s.io"), "to give a probe one device",
+        when=CLAIMED_PROBE),
+    _here(RoleRule("get", "resourceclaims", "resource.k8s.io"), "to compare its device with what the probe sees",
+        when=CLAIMED_PROBE),
 )  # fmt: skip
 
 
@@ -186,6 +192,7 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
     holding |= {PLUGIN} if moves or "chart" in advertisers else set()
     holding |= {OPERATOR} if moves or "operator" in advertisers else set()
     holding |= {RELEASE} if holding & {PLUGIN, OPERATOR} else set()
+    holding |= {CLAIMED_PROBE} if "probe" in scope.extras and "dra" in advertisers else set()
     for row in TABLE:
         if row.when in holding and (scope.level == "apply" or row.level == "plan"):
             yield row

@@ -218,6 +218,15 @@ def test_policy_when_an_extra_is_asked_for_then_only_it_brings_its_rows(extra: E
     assert more <= {row.name for row in rows}
 
 
+@pytest.mark.parametrize("owner", ["auto", "dra"])
+def test_policy_when_pools_are_probed_then_only_those_of_the_dra_driver_need_claims(owner: str) -> None:
+    pools = EKS_POOL + f", devicePlugin: {{owner: {owner}}}}}"
+    more = granted(SPEC + pools, extras=("probe",)) - granted(SPEC + pools)
+    claims = {name for name in more if "resource.k8s.io" in name}
+    assert bool(claims) is (owner == "dra")
+    assert "create, delete resourceclaimtemplates.resource.k8s.io in gpukube-system" in claims or owner != "dra"
+
+
 def test_policy_when_a_plan_is_enough_then_nothing_in_it_changes_anything() -> None:
     names = granted(SPEC + EKS_POOL + "}", "plan") | granted(SPEC + GKE_POOL + "}", "plan")
     inside = {name for name in names if " " in name}
