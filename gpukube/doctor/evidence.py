@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from gpukube.cluster.kube.views import Placement
+from gpukube.cluster.state.published import NOTHING, published
 from gpukube.cluster.state.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.releases import Release
     from gpukube.cluster.kube.views import NodeView, PodView, WorkloadView
+    from gpukube.cluster.state.published import Published
     from gpukube.core.jsontree import Tree
     from gpukube.core.quotas import QuotaUse
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
@@ -197,9 +199,10 @@ class Evidence:
     now: datetime | None = None
     _owned: Mapping[tuple[str, str], Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
     _placed: Mapping[str, Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
+    _published: Mapping[str, Published] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index the pods by DaemonSet and by node: checks look them up for each node."""
+        """Index the pods by DaemonSet and by node, and slices by node: checks look them up for each node."""
         owned: dict[tuple[str, str], list[PodFacts]] = {}
         placed: dict[str, list[PodFacts]] = {}
         for pod in self.pods:
@@ -208,11 +211,16 @@ class Evidence:
                 owned.setdefault((pod.view.namespace, pod.view.owner), []).append(pod)
         object.__setattr__(self, "_owned", owned)
         object.__setattr__(self, "_placed", placed)
+        object.__setattr__(self, "_published", published(self.seen.slices))
 
     @property
     def nodes(self) -> tuple[NodeView, ...]:
         """All nodes."""
         return self.seen.nodes
+
+    def published_on(self, node: str) -> Published:
+        """Return what NVIDIA's DRA driver publishes on a node."""
+        return self._published.get(node, NOTHING)
 
     def age_s(self, moment: str) -> float | None:
         """Return the seconds since a time in the API's format; None if unknown."""

@@ -151,7 +151,7 @@ def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:
     services = [plugin.title for plugin in known if node_plugin_evidence(plugin, node)]
     known_drivers = dra_drivers(evidence)
     drivers = [str(item) for item in known_drivers if lands_on(item, node)]
-    sliced = node.name in evidence.seen.sliced_by(DRIVER)
+    sliced = bool(evidence.published_on(node.name).pools)
     # Slices are stale where a known driver does not run any more.
     if sliced and not known_drivers and node.labels.get(ADVERTISER_LABEL) != DRA_DRIVER.advertiser:
         drivers = [f"a DRA driver (ResourceSlices of {DRIVER})"]

@@ -51,7 +51,6 @@ _TWO_DRIVERS: Final = (
 _EKSCTL: Final = " (eksctl reinstalls it unless --install-nvidia-plugin=false is set)"
 """Note on the static manifest where eksctl applies it; AKS's guide uses another namespace."""
 _DRA_KIND: Final = "dra-driver"
-_LOOK_FOR_RELEASE: Final = "remove it (helm list --all-namespaces shows its release)"
 _LET_DRA: Final = "let it publish these GPUs: write devicePlugin.owner: none for these pools"
 _OTHERS_DOMAINS: Final = ("feature.node.kubernetes.io/", "nvidia.com/gpu.deploy.")
 """Domains of labels that a foreign NFD or GPU Operator may set on a node that does not exist yet."""
@@ -428,7 +427,6 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
 def _dra_daemonset(driver: WorkloadView, sliced: Sequence[NodeView], pools: Sequence[Desired]) -> ForeignAdvertiser:
     chart, version = chart_of(driver)
     origin = f"of chart {chart} {version}" if chart else "of a GPUCluster" if is_operated(driver) else ""
-    removal = f"remove it: {remove_driver(driver)}" if chart else _LOOK_FOR_RELEASE
     published = sum(_runs_on(driver, node) for node in sliced)
     return ForeignAdvertiser(
         driver.name,
@@ -440,7 +438,7 @@ def _dra_daemonset(driver: WorkloadView, sliced: Sequence[NodeView], pools: Sequ
         (_LET_DRA, without_gpus(driver)),
         # Its DeviceClasses are in the way of gpukube's, wherever its pods run.
         tuple(_name(pool) for pool in pools if pool.ownership.advertiser == "dra" or _could_run(driver, pool)),
-        beside_dra=removal,
+        beside_dra=f"remove it: {remove_driver(driver)}",
     )
 
 
@@ -448,7 +446,7 @@ def without_gpus(driver: WorkloadView) -> str:
     """Return how to turn off the GPUs of a DRA driver of others; its ComputeDomains stay if its chart has them."""
     chart, version = chart_of(driver)
     if not chart:
-        return _LOOK_FOR_RELEASE
+        return f"remove it: {remove_driver(driver)}"
     return (
         f"turn its GPUs off: helm upgrade {_release_of(driver)} {chart} --repo {GPU_OPERATOR.repository} --version "
         f"{version} --namespace {driver.namespace} --reuse-values --set resources.gpus.enabled=false"
@@ -456,8 +454,12 @@ def without_gpus(driver: WorkloadView) -> str:
 
 
 def remove_driver(driver: WorkloadView) -> str:
-    """Return the command that removes a DRA driver's release."""
-    return f"helm uninstall {_release_of(driver)} --namespace {driver.namespace}"
+    """Return the command that removes a DRA driver: its release, its GPUCluster, or its DaemonSet alone."""
+    if chart_of(driver)[0]:
+        return f"helm uninstall {_release_of(driver)} --namespace {driver.namespace}"
+    if is_operated(driver):
+        return "kubectl delete gpuclusters.nvidia.com --all"
+    return f"kubectl delete daemonset {driver.name} --namespace {driver.namespace}"
 
 
 def _release_of(driver: WorkloadView) -> str:

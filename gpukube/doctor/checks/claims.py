@@ -138,12 +138,8 @@ def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts]) -> 
             f"{wants}, but no node that it can run on has more than {most}",
             "claim fewer, or create a pool of machines with more GPUs: a pod gets all its devices from one node",
         )
-    if needed[name] > max(map(len, untainted.values())):
-        tainted = [device for node in suited for _, device in there[node] if device.kept_off]
-        return _Cause(
-            f"{wants}, but {len(tainted)} devices have a taint: {tainted[0].taints[0].key}",
-            "check the health of these GPUs, and replace their node: kubectl get resourceslices --output yaml",
-        )
+    if needed[name] > max(map(len, untainted.values())):  # devices-unhealthy reports that
+        return None
     if needed[name] > max(map(len, free.values())):
         users = dict.fromkeys(f"{item.namespace}/{one}" for item in holders.values() for one in item.pods)
         total = sum(map(len, untainted.values()))

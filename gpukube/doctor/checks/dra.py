@@ -26,7 +26,6 @@ from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpukube.cluster.kube.slices import DevicePool
     from gpukube.cluster.kube.views import NodeView, WorkloadView
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import ClassFacts, Evidence, PodFacts
@@ -50,10 +49,6 @@ def _served(evidence: Evidence) -> Iterator[tuple[NodeView, WorkloadView, PodFac
                 yield from ((node, driver, pod) for pod in evidence.pods_on(node.name, driver))
 
 
-def _pools_on(evidence: Evidence, node: NodeView) -> list[DevicePool]:
-    return [pool for pool in device_pools(evidence.seen.slices, DRIVER) if pool.node == node.name]
-
-
 def _restart_on(pod: PodFacts) -> str:
     return f"kubectl delete pod {pod.view.name} --namespace {pod.view.namespace}"
 
@@ -71,10 +66,7 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
         yield fault(
             str(other),
             f"{found[0]} publishes GPUs too",
-            remove_driver(other)
-            if chart_of(other)[0]
-            else "a GPUCluster of the GPU Operator created it; remove that release, or the other driver's: "
-            + remove_driver(found[0]),
+            remove_driver(other),
             tuple(f"chart {name} {version}" for name, version in map(chart_of, found) if name),
         )
 
@@ -128,7 +120,7 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
     """Find nodes without a slice or without devices: NVIDIA's driver came later, or MIG mode has no instances."""
     for node, driver, pod in _served(evidence):
         age = evidence.age_s(pod.created)
-        pools = _pools_on(evidence, node)
+        pools = evidence.published_on(node.name).pools
         if not pod.view.ready or explains_crash(node) or any(pool.devices for pool in pools):
             continue
         if not all(pool.complete for pool in pools) or (age is not None and age < _SLOW_S):
@@ -153,7 +145,7 @@ def _silent(evidence: Evidence) -> Iterator[Fault]:
 def _incomplete(evidence: Evidence) -> Iterator[Fault]:
     for node, driver, pod in _served(evidence):
         age = evidence.age_s(pod.created)
-        for pool in _pools_on(evidence, node):
+        for pool in evidence.published_on(node.name).pools:
             if not pool.complete and (age is None or age >= _SLOW_S):
                 yield fault(
                     f"node {node.name}",
@@ -199,7 +191,7 @@ def _is_left_over(evidence: Evidence, node: NodeView) -> bool:
 
 def _other_versions(evidence: Evidence, node: NodeView) -> list[str]:
     """Return the driver versions of a node's devices if the loaded driver is another one."""
-    devices = [device for pool in _pools_on(evidence, node) for device in pool.devices]
+    devices = [device for pool in evidence.published_on(node.name).pools for device in pool.devices]
     found = {str(version) for device in devices if (version := device.attributes.get(DRIVER_VERSION))}
     loaded = node.labels.get(_LOADED, "")
     return sorted(found) if loaded and loaded not in found else []

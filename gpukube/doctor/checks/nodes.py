@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.views import ConditionView, devices_of
 from gpukube.cluster.proof.checks import HINDERING
+from gpukube.cluster.proof.claimable import promised_counts
 from gpukube.core.faults import fault
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.checks.mig import explains_crash
-from gpukube.doctor.gpu_stack import advertisers_on, gpu_nodes, unhealthy_devices
+from gpukube.doctor.gpu_stack import advertisers_on, dra_drivers, gpu_nodes, unhealthy_devices
 from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.gpu.catalog import find_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpukube.cluster.kube.views import NodeView
     from gpukube.core.faults import Fault
+    from gpukube.core.values import Desired
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 _LONGEST_BOOT_S: Final = 1800.0
@@ -128,7 +130,7 @@ def _is_cpu_guest(pod: PodFacts) -> bool:
 
 @CHECKS.add(
     "devices-unhealthy",
-    title="devices that the plugin reports as unhealthy",
+    title="devices that the plugin or the DRA driver reports as unhealthy",
     consequence="pods cannot use them; a restart of the plugin would advertise them again although they are broken",
     link="https://docs.nvidia.com/deploy/xid-errors/index.html",
     needs=("nodes", "daemonsets", "pods"),
@@ -145,6 +147,16 @@ def _unhealthy(evidence: Evidence) -> Iterator[Fault]:
                 f"the plugin's log on the node has the XID; then drain and replace or reboot the node: kubectl drain "
                 f"{node.name} --ignore-daemonsets --delete-emptydir-data",
                 (f"capacity {there}, allocatable {healthy}",),
+            )
+        tainted = [device for device in evidence.published_on(node.name).kept_off if node.ready]
+        if tainted:
+            yield fault(
+                f"node {node.name}",
+                f"{len(tainted)} of its devices have a taint in its ResourceSlice, such as {tainted[0].taints[0]}",
+                "the driver's log on the node has the XID; then drain and replace or reboot the node: kubectl drain "
+                f"{node.name} --ignore-daemonsets --delete-emptydir-data",
+                tuple(f"device {device.name}" for device in tainted)[:MOST_NAMED],
+                why="claims do not get them, unless they tolerate the taint; it stays until the driver's pod restarts",
             )
 
 
@@ -168,6 +180,39 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
                     f"{node.name} --ignore-daemonsets --delete-emptydir-data",
                     (f"instance type {node.labels.get(_TYPE, '?')}",),
                 )
+        yield from _missing_to_claims(evidence, node)
+
+
+def _missing_to_claims(evidence: Evidence, node: NodeView) -> Iterator[Fault]:
+    """Find a node whose DRA driver has published other devices than the spec promises; dra-silent finds none."""
+    pool = next((item for item in evidence.desired if _marks_of(item) == _marks(node)), None)
+    there = evidence.published_on(node.name)
+    if pool is None or pool.ownership.advertiser != "dra" or not there.devices or explains_crash(node):
+        return
+    if not node.ready or there.kept_off or not all(one.complete for one in there.pools):
+        return
+    shown, due = promised_counts(pool, there), pool.promise.per_node
+    pods = [pod for driver in dra_drivers(evidence) for pod in evidence.pods_on(node.name, driver)]
+    if shown != due and pods:
+        yield fault(
+            f"node {node.name}",
+            f"its ResourceSlice has {_counts(shown)}; the spec promises {_counts(due)}",
+            "the driver looks for devices only when it starts; restart its pod, and replace the node if that does not "
+            f"help: kubectl delete pod {pods[0].view.name} --namespace {pods[0].view.namespace}",
+            (f"instance type {node.labels.get(_TYPE, '?')}",),
+        )
+
+
+def _counts(devices: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in devices.items())
+
+
+def _marks(node: NodeView) -> tuple[str, str]:
+    return node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")
+
+
+def _marks_of(pool: Desired) -> tuple[str, str]:
+    return pool.target.owner, pool.target.pool
 
 
 def _expected_devices(evidence: Evidence, node: NodeView) -> dict[str, int]:
@@ -176,11 +221,12 @@ def _expected_devices(evidence: Evidence, node: NodeView) -> dict[str, int]:
     Empty if GPUs are shared, or if a former layout may still apply (as many devices as GPUs): other checks cover config
     entries and layouts.
     """
-    marks = (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL))
-    pool = next((item for item in evidence.desired if (item.target.owner, item.target.pool) == marks), None)
+    pool = next((item for item in evidence.desired if _marks_of(item) == _marks(node)), None)
     machine = pool.target.machine if pool else find_machine(evidence.cluster.provider, node.labels.get(_TYPE, ""))
     shown = devices_of(node.capacity)
     if machine is None or machine.is_fractional or explains_crash(node) or len(advertisers_on(evidence, node)) > 1:
+        return {}
+    if pool is not None and pool.ownership.advertiser == "dra":
         return {}
     if pool is not None and pool.target.sharing.slicing is None and pool.target.sharing.mig is not None:
         due = pool.promise.per_node

@@ -293,7 +293,8 @@ UPGRADE = (
     "turn its GPUs off: helm upgrade mydra {chart} --repo https://helm.ngc.nvidia.com/nvidia --version {version} "
     "--namespace dra --reuse-values --set resources.gpus.enabled=false"
 )
-BY_HELM = "remove it (helm list --all-namespaces shows its release)"
+OF_OPERATOR = "remove it: kubectl delete gpuclusters.nvidia.com --all"
+BY_HAND = "remove it: kubectl delete daemonset dra-driver-nvidia-gpu-kubelet-plugin --namespace dra"
 DRIVERS: dict[str, tuple[WorkloadView, str, str]] = {
     "the chart": (
         dra_release(),
@@ -305,7 +306,12 @@ DRIVERS: dict[str, tuple[WorkloadView, str, str]] = {
         UPGRADE.format(chart="nvidia-dra-driver-gpu", version="25.12.0"),
         "remove it: helm uninstall mydra --namespace dra",
     ),
-    "a GPUCluster": (GPU_CLUSTER, BY_HELM, BY_HELM),
+    "somebody's own manifest": (
+        dra_release(labels={}),
+        BY_HAND,
+        BY_HAND,
+    ),
+    "a GPUCluster": (GPU_CLUSTER, OF_OPERATOR, OF_OPERATOR),
 }
 
 

@@ -946,6 +946,13 @@ HELD = tuple(
 WAITING: dict[str, Any] = {"templates": (ONE_GPU,), "pods": (claiming(),)}
 
 
+def one_gpu_short() -> Evidence:
+    """Make a node of a declared pool, whose driver found seven of its eight GPUs."""
+    pool = desire(plugin_owner="dra")
+    ours = replace(BARE, labels={**BARE.labels, **pool.labels}, taints=pool.effective_taints)
+    return of_dra(ours, CPU_NODE, slices=(published(*map(gpu, range(7))),), desired=(pool,))
+
+
 def not_prepared(message: str) -> Evidence:
     """Make a pod that has its claim, and whose kubelet reports why it cannot prepare it."""
     made = pod("train-0", phase="Pending", ready=False, containers=(STARTING,))
@@ -1060,8 +1067,9 @@ CASES |= {
         "claims-pending",
         of_dra(claims=(claim(spec=exactly(selectors=[{"cel": {"expression": "false"}}])),), **WAITING),
     ),
+    "a GPU less than the spec promises": ("devices-missing", one_gpu_short()),
     "devices with a taint": (
-        "claims-pending",
+        "devices-unhealthy",
         of_dra(
             slices=(published(*(gpu(index, taints=TAINTED) for index in range(8))),),
             claims=(claim(),),
