@@ -24,6 +24,7 @@ from gpukube.cluster.state.published import (
     PRODUCT,
     counted,
     device_name,
+    version_numbers,
 )
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.core.owners import ADVERTISER_LABEL
@@ -251,7 +252,7 @@ def _outdated(node: NodeView, there: Published) -> list[Finding]:
     """Find slices of an earlier state: of another driver version, or of an earlier generation."""
     loaded = node.labels.get(_DRIVER_LABEL, "")
     listed = {str(device.attributes[DRIVER_VERSION]) for device in there.devices if DRIVER_VERSION in device.attributes}
-    if loaded and listed and _numbers(loaded) not in map(_numbers, listed):
+    if loaded and listed and version_numbers(loaded) not in map(version_numbers, listed):
         seen = f"the devices are of driver {', '.join(sorted(listed))}, and driver {loaded} is loaded"
         means = "the driver was upgraded after the plugin started: its files for containers are outdated"
         return [missing(node.name, "slices", "error", seen, means, restart(node.name))]
@@ -259,11 +260,6 @@ def _outdated(node: NodeView, there: Published) -> list[Finding]:
         seen = f"{there.outdated} ResourceSlices of {DRIVER} are of an earlier generation"
         return [missing(node.name, "slices", "hint", seen, "the scheduler ignores them; the plugin deletes them")]
     return []
-
-
-def _numbers(version: str) -> tuple[str, ...]:
-    """Return the numbers of a version: 580.159.04 is published as the semantic version 580.159.4."""
-    return tuple(part.lstrip("0") or "0" for part in version.split("."))
 
 
 def _unlike(desired: Desired, node: NodeView, there: Published) -> list[Finding]:

@@ -93,6 +93,11 @@ def device_name(device: DeviceView) -> str:
             return ""
 
 
+def version_numbers(version: str) -> tuple[str, ...]:
+    """Return the numbers of a driver version: 580.159.04 is published as the semantic version 580.159.4."""
+    return tuple(part.lstrip("0") or "0" for part in version.split("."))
+
+
 def counted(devices: Iterable[DeviceView]) -> dict[str, int]:
     """Count devices by the name that promises have for them, in the order of the names."""
     return dict(sorted(Counter(map(device_name, devices)).items()))

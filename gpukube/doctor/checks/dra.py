@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.kube.slices import device_pools
 from gpukube.cluster.state.advertisers import is_ours, remove_driver
 from gpukube.cluster.state.dra_drivers import chart_of
-from gpukube.cluster.state.published import DRIVER_VERSION, TYPE
+from gpukube.cluster.state.published import DRIVER_VERSION, TYPE, version_numbers
 from gpukube.core.faults import Reconcile, Restart, fault
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
@@ -194,7 +194,7 @@ def _other_versions(evidence: Evidence, node: NodeView) -> list[str]:
     devices = [device for pool in evidence.published_on(node.name).pools for device in pool.devices]
     found = {str(version) for device in devices if (version := device.attributes.get(DRIVER_VERSION))}
     loaded = node.labels.get(_LOADED, "")
-    return sorted(found) if loaded and loaded not in found else []
+    return sorted(found) if loaded and version_numbers(loaded) not in map(version_numbers, found) else []
 
 
 @CHECKS.add(
