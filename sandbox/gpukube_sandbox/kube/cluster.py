@@ -106,6 +106,7 @@ class KubeCluster:
         self.clock = clock
         self.token = token
         self._version = kubernetes_version
+        self._versioned: list[Scheduler | Autoscaler] = []
         self.denied: set[tuple[str, str]] = set()
         self.admits_anonymous = True
         self.user = SANDBOX_ADMIN
@@ -158,6 +159,7 @@ class KubeCluster:
         if self._plane:
             await self._start_plane(self._plane)
         scheduler = Scheduler(self.api, self.clock, self._minor)
+        self._versioned.append(scheduler)
         for controller in (*(kind(self.api, self.clock) for kind in _CONTROLLERS), scheduler):
             if not (self._plane and self._plane.has(controller.emulates)):
                 name = type(controller).__name__
@@ -178,6 +180,8 @@ class KubeCluster:
     def kubernetes_version(self, version: str) -> None:
         self._version = version
         self.store.serve_version(self._minor)
+        for part in self._versioned:
+            part.version = self._minor
 
     @property
     def _minor(self) -> tuple[int, int]:
@@ -187,6 +191,7 @@ class KubeCluster:
         """Start an autoscaler for these node groups; a copy of the cluster has one too."""
         self._groups = groups
         scaler = Autoscaler(self.api, self.clock, groups, self._minor, self._run)
+        self._versioned.append(scaler)
         self._run("Autoscaler", self._loop("Autoscaler", scaler.watches, scaler.reconcile))
 
     def wake_autoscaler(self) -> None:

@@ -223,6 +223,25 @@ def test_claim_when_nobody_uses_it_and_it_is_on_another_node_then_it_is_allocate
     life(story)
 
 
+def test_pod_when_the_cluster_is_upgraded_then_its_claims_and_its_class_s_resource_are_served() -> None:
+    async def story(bench: Bench) -> None:
+        await add(bench, "n1", {"efa": 2})
+        bench.put("daemonsets", DRANET)
+        await bench.wait(60)
+        assert bench.all_of("resourceslices") == []
+        bench.cluster.kubernetes_version = "1.36.2"
+        named = {**spec(CLASS), "extendedResourceName": "example.com/nic"}
+        bench.put("deviceclasses", {"metadata": {"name": "nic"}, "spec": named})
+        bench.put("resourceclaimtemplates", {"metadata": {"name": "one"}, "spec": {"spec": cards()}})
+        bench.put("pods", pod("a", template="one"))
+        container = {"name": "c", "image": "i", "resources": {"limits": {"example.com/nic": "1"}}}
+        bench.put("pods", {"metadata": {"name": "b"}, "spec": {"containers": [container]}})
+        await bench.wait(30)
+        assert (phase(bench, "a"), phase(bench, "b")) == ("Running", "Running")
+
+    life(story, "1.33.5")
+
+
 @pytest.mark.parametrize("version", ["1.35.7", "1.36.2"])
 def test_pod_when_it_requests_a_resource_that_a_class_serves_then_it_gets_devices_from_1_36(version: str) -> None:
     async def story(bench: Bench) -> None:

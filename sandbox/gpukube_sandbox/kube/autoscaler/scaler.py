@@ -56,6 +56,9 @@ class Autoscaler:
         groups: The cloud's node groups.
         version: Minor version of Kubernetes.
         begin: Starts a background task, such as the growth of a group.
+
+    Attributes:
+        version: As given; an upgrade changes it.
     """
 
     watches = ("pods", "nodes")
@@ -71,7 +74,7 @@ class Autoscaler:
         self._api = api
         self._clock = clock
         self._groups = groups
-        self._version = version
+        self.version = version
         self._begin = begin
         self._events = Recorder(api, clock, "cluster-autoscaler")
         self._scanned = self._added = -1e9
@@ -130,7 +133,7 @@ class Autoscaler:
         left = [pod for pod in waiting if not self._fits(pod, snapshot)]
         if not left:
             return []
-        estimator = Estimator(snapshot, self._version, daemonsets)
+        estimator = Estimator(snapshot, self.version, daemonsets)
         offers = [
             estimator.offer(group, self._template(group), left, self._room(group, groups)) for group in groups.values()
         ]
@@ -154,7 +157,7 @@ class Autoscaler:
 
     def _fits(self, pod: JsonObject, snapshot: Snapshot) -> bool:
         """Place the pod on an existing or upcoming node if it fits one, as the scheduler will."""
-        found = place(pod, snapshot, self._version)
+        found = place(pod, snapshot, self.version)
         if not found.nodes:
             return False
         chosen = found.nodes[0]
@@ -293,7 +296,7 @@ class Autoscaler:
         return all(self._has_room(pod, elsewhere) for pod in own)
 
     def _has_room(self, pod: JsonObject, snapshot: Snapshot) -> bool:
-        filters = NodeFilters(pod, snapshot, self._version)
+        filters = NodeFilters(pod, snapshot, self.version)
         try:
             return any(filters.check(view) is None for view in snapshot.nodes.values())
         except AllocationError:

@@ -36,6 +36,9 @@ class Scheduler:
         api: The cluster's API.
         clock: The sandbox's time.
         version: Minor version of Kubernetes, which determines the wording of messages.
+
+    Attributes:
+        version: As given; an upgrade changes it.
     """
 
     watches = ("pods", "nodes", "persistentvolumeclaims", "resourceclaims", "resourceslices", "deviceclasses")
@@ -44,7 +47,7 @@ class Scheduler:
     def __init__(self, api: ObjectApi, clock: Clock, version: tuple[int, int] = (1, 34)) -> None:
         self._api = api
         self._clock = clock
-        self._version = version
+        self.version = version
         self._events = Recorder(api, clock, NAME)
 
     async def reconcile(self) -> float | None:
@@ -64,13 +67,13 @@ class Scheduler:
         if spec(pod).get("schedulingGates"):
             await self._set_condition(pod, "SchedulingGated", GATED)
             return
-        if PodClaims(pod, snapshot.devices, self._version).missing:
+        if PodClaims(pod, snapshot.devices, self.version).missing:
             return
         if refusal := await self._blocked_by(pod, len(snapshot.nodes)):
             await self._refuse(pod, refusal)
             return
         alike = json.dumps([namespace_of(pod), labels(pod), spec(pod)], sort_keys=True)
-        found = placings.get(alike) or place(pod, snapshot, self._version)
+        found = placings.get(alike) or place(pod, snapshot, self.version)
         if not found.victims and not spec(pod).get("resourceClaims"):
             placings[alike] = found
         if found.nodes:
@@ -100,7 +103,7 @@ class Scheduler:
             return ""
         if volume := await unbound_volume(self._api, pod):
             # If device claims are part of the API, preemption calls their plugin, which has no state for this pod yet.
-            return f"{prefix} {volume}. {'not found' if self._version >= CLAIMS else suffix}"
+            return f"{prefix} {volume}. {'not found' if self.version >= CLAIMS else suffix}"
         return ""
 
     async def _refuse(self, pod: JsonObject, message: str, *, is_error: bool = False) -> None:
