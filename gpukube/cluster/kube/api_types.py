@@ -46,7 +46,15 @@ RELEASE_TYPES: Final = {
         ApiType(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
         ApiType(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
         ApiType("nvidia.com", "v1", "ClusterPolicy", "clusterpolicies", namespaced=False),
+        ApiType("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False),
+        *(
+            ApiType("admissionregistration.k8s.io", "v1", kind, plural, namespaced=False)
+            for kind, plural in (
+                ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+                ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+            )
+        ),
     )
 }
-"""Kind -> type of the objects that the two charts render (rendered charts nvidia-device-plugin 0.20.0, gpu-operator
-v26.7.0) and that determine whether GPUs are advertised."""
+"""Kind -> type of the objects that the charts render (rendered charts nvidia-device-plugin 0.20.0, gpu-operator
+v26.7.0, dra-driver-nvidia-gpu 0.4.1) and that determine whether GPUs are advertised."""

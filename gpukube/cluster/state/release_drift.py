@@ -46,6 +46,9 @@ _ADDITIONS: Final = _COMPARED_WHOLE | {
     "runtimeClassName",
 }
 """Fields that count even if the manifest does not set them."""
+_GATED: Final = frozenset({"extendedResourceName"})
+"""Fields that an API server drops where their feature is off; if missing, they are no difference (kubernetes
+pkg/registry/resource/deviceclass/strategy.go)."""
 _ITEM_KEYS: Final = ("mountPath", "name")
 """Key of list items, if all have it and none twice (list-map-keys of core/v1)."""
 _UNITS: Final[dict[str, Decimal]] = {
@@ -151,6 +154,8 @@ def _differences(
         return
     if isinstance(desired, Mapping) and isinstance(live, Mapping):
         for key, value in desired.items():
+            if key in _GATED and key not in live:
+                continue
             below = whole or key in _COMPARED_WHOLE
             yield from _differences(value, live.get(key), (*path, key), (*steps, _step(key, steps)), whole=below)
         for key, value in live.items():

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 5
 _INSTANCE = "app.kubernetes.io/instance"
-"""Label in which both charts and their NFD write the release's name on all objects."""
+"""Label in which the plugin's charts and their NFD write the release's name on all objects. The DRA driver's chart does
+not; its few cluster-scoped objects are read by name."""
 
 
 def live_objects(kube: Kube, release: Release, kinds: Container[str] = RELEASE_TYPES) -> tuple[Tree, ...]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import RELEASE_KINDS
+from gpukube.cluster.names import ALL_KINDS
 from gpukube.cluster.release.entries import dropped_entries
 from gpukube.cluster.release.migration import is_there
-from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.plan import plan_removal
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, remove_pool, started
@@ -110,16 +109,12 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
 
 def _removal_hint(plan: ClusterPlan, run: Run) -> str:
     """Return a line with the command that removes releases no pool needs any more; "" if there are none."""
-    kinds = [kind for kind in RELEASE_KINDS if plan.seen and is_there(plan.seen.release_of(kind))]
+    kinds = [kind for kind in ALL_KINDS if plan.seen and is_there(plan.seen.release_of(kind))]
     going = {pool.name for pool in plan.pools}
     staying = [pool for pool in plan.live if pool.name not in going]
-    names = [
-        kind.address
-        for kind in kinds
-        if not any(pool.labels.get(ADVERTISER_LABEL) == kind.advertiser for pool in staying)
-    ]
+    names = [kind.address for kind in kinds if not any(kind.carries(pool.labels) for pool in staying)]
     words = ["gpukube", "release", "remove", *shlex.split(run.spec_options)]
-    while "--owner" in words:  # a cluster has one release for all owners
+    while "--owner" in words:  # a cluster has its releases for all owners
         at = words.index("--owner")
         del words[at : at + 2]
     return f"no pool needs {', '.join(names)} now; to remove it: {shlex.join(words)}" if names else ""

@@ -6,19 +6,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import NAMESPACE, RELEASE_KINDS
+from gpukube.cluster.kube.api_types import RESOURCE_CLAIMS
+from gpukube.cluster.names import ALL_KINDS, DRA_DRIVER, NAMESPACE
 from gpukube.cluster.release.migration import is_there
 from gpukube.cluster.state.snapshot import look
+from gpukube.core.jsontree import items, text
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.release import open_manager, require_removable
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import ClusterReport
 from gpukube.errors import Conflict, GpukubeError
+from gpukube.gpu.claims import DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.names import ReleaseKind
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Observed
@@ -49,8 +53,8 @@ class Removal:
 def needed_by(kind: ReleaseKind, pools: Iterable[Observed], seen: Snapshot) -> list[str]:
     """Return the live pools of all owners that need a release, or if there are none the nodes, by their label."""
     pools = list(pools)
-    names = [f"pool {pool.name}" for pool in pools if pool.labels.get(ADVERTISER_LABEL) == kind.advertiser]
-    nodes = [node.name for node in seen.nodes if node.labels.get(ADVERTISER_LABEL) == kind.advertiser]
+    names = [f"pool {pool.name}" for pool in pools if kind.carries(pool.labels)]
+    nodes = [node.name for node in seen.nodes if kind.carries(node.labels)]
     return sorted(names) or [f"node {name}" for name in sorted(nodes)]
 
 
@@ -74,27 +78,53 @@ def remove_releases(removal: Removal, sessions: Mapping[str, Session], run: Run)
 
 
 def _removable(session: Session) -> tuple[ReleaseKind, ...]:
-    """Return the cluster's removable releases.
+    """Return the cluster's releases that nothing needs.
 
     Raises:
-        Conflict: A pool or a node needs one.
+        Conflict: Pools or nodes need all that exist, or claims have devices of the DRA driver.
         AccessError, ClusterError, CloudError: See look, and the cloud.
     """
-    seen = look(session.kube())
-    kinds = tuple(kind for kind in RELEASE_KINDS if is_there(seen.release_of(kind)))
+    kube = session.kube()
+    seen = look(kube)
+    kinds = tuple(kind for kind in ALL_KINDS if is_there(seen.release_of(kind)))
     live = session.cloud.pools() if kinds else ()
-    for kind in kinds:
-        if names := needed_by(kind, live, seen):
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            raise Conflict(
-                f"{', '.join(names[:_SHOWN])}{more} needs release {kind.address}",
-                where=session.cluster.key,
-                why=f"the label {ADVERTISER_LABEL}={kind.advertiser} requires {kind.title}, which advertises the GPUs",
-                fix="delete the pools first (gpukube pool delete), and wait until their nodes have left the cluster "
-                f"(kubectl get nodes --selector {ADVERTISER_LABEL}={kind.advertiser})",
-                code="release-needed",
-            )
-    return kinds
+    needed = {kind: needed_by(kind, live, seen) for kind in kinds}
+    free = tuple(kind for kind in kinds if not needed[kind])
+    if kinds and not free:
+        raise _still_needed(kinds[0], needed[kinds[0]], session)
+    if DRA_DRIVER in free and (claims := _allocated(kube)):
+        more = f" and {len(claims) - _SHOWN} more" if len(claims) > _SHOWN else ""
+        raise Conflict(
+            f"ResourceClaims have devices of {DRIVER}: {', '.join(claims[:_SHOWN])}{more}",
+            where=session.cluster.key,
+            why="without the driver, nothing frees their devices on the nodes, and their pods do not end",
+            fix="delete the pods and claims first: kubectl get resourceclaims --all-namespaces shows them",
+            code="release-needed",
+        )
+    return free
+
+
+def _still_needed(kind: ReleaseKind, names: Sequence[str], session: Session) -> Conflict:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return Conflict(
+        f"{', '.join(names[:_SHOWN])}{more} needs release {kind.address}",
+        where=session.cluster.key,
+        why=f"the label {ADVERTISER_LABEL}={kind.advertiser} requires {kind.title}, which advertises the GPUs",
+        fix="delete the pools first (gpukube pool delete), and wait until their nodes have left the cluster "
+        f"(kubectl get nodes --selector {ADVERTISER_LABEL}={kind.advertiser})",
+        code="release-needed",
+    )
+
+
+def _allocated(kube: Kube) -> list[str]:
+    """Return namespace and name of the claims that have devices of NVIDIA's DRA driver."""
+    return sorted(
+        f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}"
+        for claim in kube.objects(RESOURCE_CLAIMS) or ()
+        if any(
+            text(result, "driver") == DRIVER for result in items(claim, "status", "allocation", "devices", "results")
+        )
+    )
 
 
 def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
@@ -114,6 +144,7 @@ def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
     finally:
         manager.close()
     names = ", ".join(kind.address for kind in kinds)
-    left = f"its CustomResourceDefinitions and namespace {NAMESPACE} stay, as others may use them"
+    whose = "its" if len(kinds) == 1 else "their"
+    left = f"{whose} CustomResourceDefinitions and namespace {NAMESPACE} stay, as others may use them"
     run.report("done", f"removed {names}", key)
     return ClusterReport(plan.cluster, (), f"release: {names} removed; {left}", removed=True)

@@ -1,10 +1,10 @@
-"""Permissions of the roles that the two charts create.
+"""Permissions of the roles that the charts create.
 
 Kubernetes lets nobody create a role that allows more than their own permissions (RBAC's escalation check), so whoever
 installs a chart needs these rules too. The alternative, the verbs escalate and bind, would allow everything.
 
-Source: the objects of the rendered charts nvidia-device-plugin 0.20.0 with node-feature-discovery 0.19.0, and
-gpu-operator v26.7.0, each rule copied unchanged; a test compares them.
+Source: the objects of the rendered charts nvidia-device-plugin 0.20.0 with node-feature-discovery 0.19.0, gpu-operator
+v26.7.0, and dra-driver-nvidia-gpu 0.4.1, each rule copied unchanged; a test compares them.
 """
 
 from __future__ import annotations
@@ -91,3 +91,18 @@ OPERATOR_OURS: Final = (
     RoleRule(_MOST, "servicemonitors prometheusrules", "monitoring.coreos.com"),
     RoleRule("get list watch create update", "nodefeatures", _NFD),
 )  # fmt: skip
+
+_DOMAINS: Final = "resource.nvidia.com"
+DRA_EVERYWHERE: Final = (
+    RoleRule("get list watch update patch", "computedomains computedomains/status", _DOMAINS),
+    RoleRule("get list watch create update patch", "computedomaincliques", _DOMAINS),
+    RoleRule("get list watch patch", "pods"),
+    RoleRule("get list watch update", "nodes"),
+    RoleRule("get create update", "leases", "coordination.k8s.io"),
+    RoleRule(_READ, "resourceclaims", "resource.k8s.io"),
+    RoleRule(_MOST, "resourceclaimtemplates resourceslices", "resource.k8s.io"),
+)
+DRA_OURS: Final = (
+    RoleRule(_ALL, "daemonsets", "apps"),
+    RoleRule("get list watch update", "computedomaincliques", _DOMAINS),
+)

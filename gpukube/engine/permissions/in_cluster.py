@@ -14,9 +14,11 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
+from gpukube.cluster.names import ALL_KINDS, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.core.permissions import EXTRAS, CloudPolicy, Permission
 from gpukube.engine.permissions.chart_roles import (
+    DRA_EVERYWHERE,
+    DRA_OURS,
     OPERATOR_EVERYWHERE,
     OPERATOR_OURS,
     PLUGIN_EVERYWHERE,
@@ -30,10 +32,13 @@ if TYPE_CHECKING:
     from gpukube.core.in_cluster import KubeSubject
     from gpukube.core.permissions import ClusterPools, PolicyLevel, PolicyScope
 
+_ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _API: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/authorization, request verbs"
 _HELM: Final = "helm.sh/helm pkg/storage/driver/secrets.go"
-_CHARTS: Final = "objects of the rendered charts nvidia-device-plugin 0.20.0 and gpu-operator v26.7.0"
+_CHARTS: Final = (
+    "objects of the rendered charts nvidia-device-plugin 0.20.0, gpu-operator v26.7.0 and dra-driver-nvidia-gpu 0.4.1"
+)
 _EVICTION: Final = "docs: kubernetes.io/docs/concepts/scheduling-eviction/api-eviction"
 _ESCALATION: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/rbac, privilege escalation prevention"
 
@@ -42,6 +47,7 @@ _UNSAFE: Final = re.compile(r"[^\w.-]+")
 
 PLUGIN: Final = "for pools with the device-plugin chart"
 OPERATOR: Final = "for pools with the GPU Operator"
+DRA: Final = "for pools with the DRA driver"
 RELEASE: Final = "for pools with gpukube's Helm release"
 CLAIMED_PROBE: Final = "with --probe, for pools with NVIDIA's DRA driver"
 
@@ -83,10 +89,13 @@ RULES: Final = (
         "to find the pods of nodes that are replaced or drained, and pods that wait for GPUs"),
     KubeRule(RoleRule("list", "clusterpolicies", "nvidia.com"), "to find a GPU Operator"),
     KubeRule(RoleRule("list", "deviceclasses resourceslices", "resource.k8s.io"),
-        "to find DRA drivers that hand out the same GPUs"),
+        "to find DRA drivers that hand out the same GPUs, and to count their devices"),
     KubeRule(RoleRule("list", "resourceclaims resourceclaimtemplates", "resource.k8s.io"),
         "to find pods whose claims stay pending, and the holders of devices",
         without="the doctor skips these checks, and pool list does not show which devices are in use"),
+    KubeRule(RoleRule("get list", "deviceclasses", "resource.k8s.io"), _COMPARE),
+    KubeRule(RoleRule("get list", "validatingadmissionpolicies validatingadmissionpolicybindings", _ADMISSION),
+        _COMPARE),
     KubeRule(RoleRule("get list", "clusterroles clusterrolebindings", _RBAC), _COMPARE),
     KubeRule(RoleRule("list", "poddisruptionbudgets", "policy"),
         "to find pods that cannot leave nodes that are replaced or drained"),
@@ -126,7 +135,7 @@ RULES: Final = (
         "to install, change, and remove the chart; these roles cannot allow more than these rules",
         source=f"{_CHARTS}; {_ESCALATION}"),
     _release(RoleRule("get list watch create patch", "customresourcedefinitions", "apiextensions.k8s.io"),
-        "to install the custom resources of node-feature-discovery and the GPU Operator"),
+        "to install the custom resources of node-feature-discovery, the GPU Operator and the DRA driver"),
     _release_here(RoleRule("get list watch create patch delete", "jobs", "batch"),
         "to run the charts' own cleanup and upgrade jobs, and to wait for them"),
     _here(RoleRule("create patch delete", "resourcequotas"),
@@ -134,6 +143,10 @@ RULES: Final = (
         source="docs: NVIDIA/cloud-native-docs, gpu-operator/google-gke (quota)", level="apply", when=OPERATOR),
     KubeRule(RoleRule("get create patch delete", "clusterpolicies", "nvidia.com"),
         "to configure the GPU Operator", source=_CHARTS, level="apply", when=OPERATOR),
+    KubeRule(RoleRule("create patch delete", "deviceclasses", "resource.k8s.io"),
+        "to create the classes by which pods claim GPUs", source=_CHARTS, level="apply", when=DRA),
+    KubeRule(RoleRule("create patch delete", "validatingadmissionpolicies validatingadmissionpolicybindings",
+        _ADMISSION), "to limit each node's driver to the devices of its node", source=_CHARTS, level="apply", when=DRA),
     _here(RoleRule("list create delete", "jobs", "batch"), "to run a probe and delete it", when=EXTRAS["probe"]),
     _here(RoleRule("get", "pods/log"), "to read the output of a probe", when=EXTRAS["probe"]),
     _here(RoleRule("create delete", "resourceclaimtemplates", "resource.k8s.io"), "to give a probe one device",
@@ -155,6 +168,8 @@ TABLE: Final = (
     *_chart_rows(PLUGIN_OURS, DEVICE_PLUGIN.title, PLUGIN, ours=True),
     *_chart_rows(OPERATOR_EVERYWHERE, GPU_OPERATOR.title, OPERATOR, ours=False),
     *_chart_rows(OPERATOR_OURS, GPU_OPERATOR.title, OPERATOR, ours=True),
+    *_chart_rows(DRA_EVERYWHERE, DRA_DRIVER.title, DRA, ours=False),
+    *_chart_rows(DRA_OURS, DRA_DRIVER.title, DRA, ours=True),
 )
 
 
@@ -186,13 +201,14 @@ def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject)
 
 
 def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
-    advertisers = {pool.ownership.advertiser for pool in item.desired}
+    served = [kind for kind in ALL_KINDS if any(kind.serves(pool.ownership) for pool in item.desired)]
     moves = "migrate-release" in scope.extras
     holding = {"", *(EXTRAS[extra] for extra in scope.extras)}
-    holding |= {PLUGIN} if moves or "chart" in advertisers else set()
-    holding |= {OPERATOR} if moves or "operator" in advertisers else set()
-    holding |= {RELEASE} if holding & {PLUGIN, OPERATOR} else set()
-    holding |= {CLAIMED_PROBE} if "probe" in scope.extras and "dra" in advertisers else set()
+    holding |= {PLUGIN} if moves or DEVICE_PLUGIN in served else set()
+    holding |= {OPERATOR} if moves or GPU_OPERATOR in served else set()
+    holding |= {DRA} if DRA_DRIVER in served else set()
+    holding |= {RELEASE} if holding & {PLUGIN, OPERATOR, DRA} else set()
+    holding |= {CLAIMED_PROBE} if "probe" in scope.extras and DRA_DRIVER in served else set()
     for row in TABLE:
         if row.when in holding and (scope.level == "apply" or row.level == "plan"):
             yield row
@@ -261,8 +277,8 @@ def _notes(item: ClusterPools, scope: PolicyScope, subject: KubeSubject) -> Iter
         yield "no pool is declared here: permissions for gpukube's Helm release are not included"
     if versions := sorted({pool.target.chart_version for pool in item.desired if pool.target.chart_version}):
         yield (
-            f"the rules for the charts' own roles match {DEVICE_PLUGIN.version} and {GPU_OPERATOR.version}: "
+            f"the rules for the charts' own roles match {', '.join(kind.version for kind in ALL_KINDS)}: "
             f"compare them with chart {', '.join(versions)}"
         )
-    if any(pool.ownership.advertiser == "operator" for pool in item.desired):
+    if any(GPU_OPERATOR.serves(pool.ownership) for pool in item.desired):
         yield "whoever installs the GPU Operator can do almost everything in the cluster, as its own role can"

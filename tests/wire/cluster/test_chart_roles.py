@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpukube.cluster.release.dra_values import dra_values
 from gpukube.cluster.release.operator_values import operator_values
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.engine.permissions.chart_roles import (
+    DRA_EVERYWHERE,
+    DRA_OURS,
     OPERATOR_EVERYWHERE,
     OPERATOR_OURS,
     PLUGIN_EVERYWHERE,
     PLUGIN_OURS,
 )
-from gpukube_sandbox.kube.repository import CHART, OPERATOR, archive_name, chart_archive
-from tests.unit.cluster.builders import SLICED, desire, operated
+from gpukube_sandbox.kube.repository import CHART, DRA, OPERATOR, archive_name, chart_archive
+from tests.unit.cluster.builders import SLICED, claimed, desire, operated
 from tests.wire.cluster.real_charts import missing_charts, real_archive
 from tests.wire.cluster.test_stand_ins import Case, rendered
 
@@ -39,6 +42,7 @@ CASES = {
         OPERATOR_EVERYWHERE,
         OPERATOR_OURS,
     ),
+    "DRA driver": (Case(DRA, "0.4.1", dra_values([claimed()], ReleaseContext())), DRA_EVERYWHERE, DRA_OURS),
 }  # fmt: skip
 
 
