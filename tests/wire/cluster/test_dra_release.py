@@ -5,20 +5,27 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gpukube.cluster.kube.api_types import RELEASE_TYPES
+from gpukube.cluster.kube.client import connect_kube
 from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, DRA_KINDS
-from gpukube.cluster.release.manager import apply_release
+from gpukube.cluster.release.manager import Cluster, ReleaseManager, apply_release
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.snapshot import Snapshot, look
+from gpukube.core.values import KubeAccess
 from gpukube.core.values import Taint as PoolTaint
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
+from sandbox_tests.waiting import PATIENCE_S
 from tests.unit.cluster.builders import VISION_TAINT, claimed, desire
 from tests.wire.cluster.conftest import settled_proof
+from tests.wire.cluster.test_real_charts import ASSETS, NO_PLANE, control_plane
 
 if TYPE_CHECKING:
+    from gpukube.cluster.helm.chart import ChartSource
+    from gpukube.cluster.helm.engine import Engine
     from gpukube.cluster.kube.client import LightKube
-    from gpukube.cluster.release.manager import ReleaseManager
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.core.jsontree import Tree
     from gpukube.core.values import Desired
@@ -28,6 +35,7 @@ CLAIMED = claimed(pool="claims", taints=(VISION_TAINT,))
 CHARTED = desire(pool="charted")
 POOLS = (CLAIMED, CHARTED)
 CLASS = "mig.nvidia.com"
+SERVED = "revision 1 already serves these pools"
 plan_dra = partial(plan_release, kinds=DRA_KINDS)
 
 
@@ -92,3 +100,24 @@ def test_upgrade_when_another_spec_was_faster_then_both_specs_taints_are_tolerat
     answer = apply_release(keeper, kube, late, lambda missed: plan_dra(POOLS, look(kube), missed=missed))
     assert (answer.revision if answer else 0) == 3
     assert (plan_dra(POOLS, look(kube)).action, plan_dra([theirs], look(kube)).action) == ("none", "none")
+
+
+@pytest.mark.kube
+@pytest.mark.skipif(ASSETS is None, reason=NO_PLANE)
+def test_releases_when_the_control_plane_is_real_then_it_takes_all_objects_of_both(
+    engine: Engine, charts: ChartSource
+) -> None:
+    """With the real charts where GPUKUBE_REAL_CHARTS has them, with stand-ins otherwise."""
+    with control_plane() as (cluster, _loop):
+        access = KubeAccess(cluster.kubeconfig(""))
+        kube = connect_kube(access, PATIENCE_S)
+        keeper = ReleaseManager(Cluster(lambda: access, kube), engine, charts)
+        for plan in (plan_release(POOLS, look(kube)), plan_dra(POOLS, look(kube))):
+            bring(keeper, kube, plan)
+        seen = look(kube)
+        assert (plan_release(POOLS, seen).reason, plan_dra(POOLS, seen).reason) == (SERVED, SERVED)
+        assert {"gpu.nvidia.com", CLASS} <= set(seen.device_classes)
+        keeper.take_away(DRA_DRIVER)
+        assert (look(kube).release_of(DRA_DRIVER), plan_release(POOLS, look(kube)).reason) == (None, SERVED)
+        keeper.close()
+        kube.close()

@@ -11,18 +11,24 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from gpukube.cluster.names import ALL_KINDS, NAMESPACE
+from gpukube.cluster.names import ALL_KINDS, DRA_KINDS, NAMESPACE
+from gpukube.cluster.release.dra_values import dra_values
 from gpukube.cluster.release.operator_values import operator_values
+from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.plugin_values import chart_values
+from gpukube.cluster.release.reach import require_reach
+from gpukube.cluster.release.rendered import require_rendered
 from gpukube.cluster.release.shared_values import ReleaseContext
+from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.values import Taint
 from gpukube_sandbox.kube.repository import CHART, DRA, OPERATOR, archive_name, chart_archive
-from tests.unit.cluster.builders import MIXED, MPS, SINGLE, SLICED, VISION_TAINT, desire, operated
+from tests.unit.cluster.builders import MIXED, MPS, SINGLE, SLICED, VISION_TAINT, claimed, desire, operated
 from tests.wire.cluster.real_charts import SWITCH, missing_charts, real_archive
 
 if TYPE_CHECKING:
@@ -57,6 +63,16 @@ POOLS = {
     "a taint": desire(taints=(VISION_TAINT,)),
 }
 OPERATED = {"sliced": operated(sharing=SLICED), "MIG mixed": operated(sharing=MIXED)}
+GKE: Mapping[str, object] = {
+    "nvidiaDriverRoot": "/home/kubernetes/bin/nvidia", "kubeletPlugin.priorityClassName": "",
+}  # fmt: skip
+CLAIMING = {
+    "whole GPUs": claimed(),
+    "a taint": claimed(taints=(VISION_TAINT, Taint("team", "", "NoExecute"))),
+    "the operator's driver": claimed("/run/nvidia/driver"),
+    "GKE": replace(claimed(), ownership=replace(claimed().ownership, values=GKE)),
+    "more values": claimed(chart_values={"logVerbosity": "6", "image": {"repository": "mirror.example/dra"}}),
+}
 DRIVER: Mapping[str, object] = {"gpuResourcesEnabledOverride": True}
 ALONE: Mapping[str, object] = {**DRIVER, "resources": {"computeDomains": {"enabled": False}}}
 LABELLED = {"nodeSelector": {"gpukube.io/advertiser": "dra"}, "priorityClassName": ""}
@@ -81,6 +97,9 @@ DRIVERS: Mapping[str, Mapping[str, object]] = {
     },
     "bare": {**ALONE, "kubeletPlugin": {**BARE, "podAnnotations": {"a": "b"}, "networkPolicy": {"enabled": True}}},
 }  # fmt: skip
+CLAIMED: Mapping[str, Mapping[str, object]] = {
+    f"gpukube's of {name}": dra_values([pool], ReleaseContext()) for name, pool in CLAIMING.items()
+}
 NONE: Mapping[str, object] = {}
 CASES = {
     **{
@@ -96,7 +115,7 @@ CASES = {
     **{
         f"driver {version}, {name}": Case(DRA, version, values)
         for version in VERSIONS[DRA]
-        for name, values in DRIVERS.items()
+        for name, values in {**DRIVERS, **CLAIMED}.items()
     },
     **{
         f"{chart} {version}, no values": Case(chart, version, NONE)
@@ -258,3 +277,16 @@ def test_deciding_when_a_difference_is_listed_then_left_out() -> None:
     harmless = "DaemonSet x .spec.template.metadata.annotations.checksum/config: 'a' != 'b'"
     deciding_one = "DaemonSet x .spec.template.spec.nodeSelector.a: 'b' != None"
     assert deciding([harmless, deciding_one]) == [deciding_one]
+
+
+@pytest.mark.parametrize("archive", [pytest.param("real", marks=pytest.mark.charts), "stand-in"])
+@pytest.mark.parametrize("name", CLAIMING)
+def test_chart_of_the_dra_driver_when_rendered_with_gpukube_s_values_then_its_checks_pass(
+    name: str, archive: str
+) -> None:
+    pool = CLAIMING[name]
+    plan = plan_release([pool], Snapshot(), kinds=DRA_KINDS)
+    case = Case(DRA, plan.version, plan.values)
+    objects = rendered(real_chart(case) if archive == "real" else chart_archive(plan.version, DRA), case).values()
+    require_rendered(yaml.safe_dump_all(objects), plan)
+    require_reach(objects, plan, [pool])
