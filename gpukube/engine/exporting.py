@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube import __version__
-from gpukube.cluster.names import kind_of
+from gpukube.cluster.names import ALL_KINDS
 from gpukube.core.exporting import ExportedPool, Losses
 from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
@@ -154,8 +154,7 @@ def _require_visible(text: str, cluster: ClusterRef, pools: Sequence[ExportedPoo
 def _notes(pools: Sequence[ExportedPool], *, is_pool: bool) -> Iterator[str]:
     """Yield notes on what gpukube does in addition to the pool, whatever the target."""
     for pool in pools:
-        kind = kind_of(pool.desired.ownership.advertiser)
-        if kind is not None:
+        for kind in (one for one in ALL_KINDS if one.serves(pool.desired.ownership)):
             how = "gpukube pool create -f SPEC installs it once the pool exists"
             chart = f"chart {kind.chart} {kind.version} of {kind.repository}"
             yield (

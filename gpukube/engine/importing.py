@@ -42,6 +42,7 @@ _ROUNDS: Final = 4
 """Maximum number of comparisons: fields written after one may change the next."""
 _MIXED: Final = "nvidia.com/mig-"
 _OWNER: Final = FieldPath("devicePlugin", "owner")
+_MIG: Final = FieldPath("sharing", "mig")
 _OWNERS: Final = {"chart": "helm", "operator": "operator"}
 _OPTIONS: Final = ("renameByDefault", "failRequestsGreaterThanOne")
 """Options of a plugin's sharing that have the same names in a spec."""
@@ -143,9 +144,13 @@ def spec_name(cluster: str) -> str:
 def _import_one(observed: Observed, plan: ClusterPlan, session: Session, owner: str) -> _Found:
     facts = cast("ClusterFacts", plan.facts)  # a plan without facts has an error, and is not imported
     chosen = session.provider.extras.chosen_fields(observed)
-    is_ours = observed.labels.get(ADVERTISER_LABEL) in ("chart", "operator")
+    advertiser = observed.labels.get(ADVERTISER_LABEL)
+    is_ours = advertiser in ("chart", "operator", "dra")
     served = is_ours or observed.fields.get(PLUGIN) == "cloud"
     imported = import_pool(observed, chosen, facts, served=served)
+    if advertiser == "dra":
+        cut = _mig_layout(observed, plan.cluster.provider)
+        imported = imported.with_fields({_OWNER: advertiser, **({_MIG: cut} if cut else {})})
     managed = tuple(
         f"{one.name} manages it ({one.sign}); to adopt it anyway: --adopt-managed --pool {observed.name}"
         for one in session.provider.extras.managers(observed)

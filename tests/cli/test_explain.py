@@ -119,6 +119,14 @@ def test_explain_when_read_by_people_then_sections_and_sources_on_demand(gpukube
     )
 
 
+def test_explain_when_the_dra_driver_publishes_then_people_read_so(gpukube: Gpukube) -> None:
+    spec = str(EXAMPLES / "eks-dra.yaml")
+    plain = gpukube("explain", "owner", "a100mig", "-f", spec, sandbox=False).out
+    assert plain.startswith("claims-eks/a100mig  advertised by NVIDIA's DRA driver; the nodes have the driver")
+    assert "nvidiaDriverRoot = /" in plain
+    assert "devicePlugin.enabled = false" in plain
+
+
 def test_explain_when_yaml_is_asked_for_then_the_same_document(gpukube: Gpukube) -> None:
     shown = gpukube("explain", "owner", "a100mig", "-f", str(SINGLE), "-o", "yaml", sandbox=False)
     assert yaml.safe_load(shown.out)["pools"] == told(gpukube, "a100mig", "-f", str(SINGLE))

@@ -17,6 +17,7 @@ _NAMES: Final = {
     "chart": "the device-plugin chart",
     "operator": "the GPU Operator",
     "cloud": "the cloud",
+    "dra": "NVIDIA's DRA driver",
     "none": "neither gpukube nor the cloud",
 }
 _DRIVERS: Final = {

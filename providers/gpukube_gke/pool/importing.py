@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
-from gpukube.core.fields import FieldPath
+from gpukube.core.fields import FieldPath, label
 from gpukube.core.jsontree import at, text
+from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.gpu.catalog import find_machine, machines
 from gpukube_gke.facts.local_ssd import fixed_disks
+from gpukube_gke.pool.fields import DRA_LABEL
 from gpukube_gke.pool.members import MEMBERS, POOL_MEMBERS
 from gpukube_gke.pool.native import comparable
 from gpukube_gke.pool.node_settings import DISKS_OF
@@ -54,6 +56,9 @@ def chosen_fields(observed: Observed) -> dict[FieldPath, object]:
         if not (path.is_below("gke") or value == _DEFAULTS.get(path) or _is_default(path, named))
     }
     found |= {FieldPath("gke", *one.wire): _as_written(one) for one in chosen if one.kind == "native"}
+    if observed.labels.get(ADVERTISER_LABEL) == "dra":  # both follow from it
+        found.pop(label(DRA_LABEL), None)
+        found.pop(paths.DRIVER, None)
     if paths.LOCAL_STORAGE in found:
         _leave_fixed_disks(found, observed)
     if FORM_FIELD in found:
