@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Document, Gpukube
 
 _NAMESPACE: Final = "kube-system"
@@ -42,27 +43,27 @@ def install_networks(gpukube: Gpukube, *files: Path) -> None:
                     _install(gpukube, cluster)
             if pool.get("devicePlugin", {}).get("owner") == "dra":
                 for cluster in clusters:
-                    install_driver(gpukube, cluster)
+                    install_driver(gpukube.info, cluster)
 
 
-def install_driver(gpukube: Gpukube, cluster: Document) -> None:
+def install_driver(info: SandboxInfo, cluster: Document) -> None:
     """Install Google's driver installer in a cluster of GKE, whose nodes then have no driver of their own."""
     if cluster["provider"] == "gke":
-        with closing(_connect(gpukube, cluster)) as client:
+        with closing(_connect(info, cluster)) as client:
             client.create(_installer(), namespace=_NAMESPACE)
 
 
 def _install(gpukube: Gpukube, cluster: Document) -> None:
     provider = str(cluster["provider"])
-    with closing(_connect(gpukube, cluster)) as client:
+    with closing(_connect(gpukube.info, cluster)) as client:
         for part in _PARTS[provider]():
             client.create(part, namespace=_NAMESPACE)
         if provider == "gke":
             _add_networks(client)
 
 
-def _connect(gpukube: Gpukube, cluster: Document) -> Client:
-    document = kubeconfig(gpukube.info)["kubeconfig"]
+def _connect(info: SandboxInfo, cluster: Document) -> Client:
+    document = kubeconfig(info)["kubeconfig"]
     assert isinstance(document, dict)
     provider, name = str(cluster["provider"]), str(cluster["name"])
     names = [str(entry["name"]) for entry in document["contexts"]]

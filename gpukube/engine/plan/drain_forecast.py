@@ -13,11 +13,13 @@ from gpukube.cluster.drain.cordon import pool_nodes, staying_nodes
 from gpukube.cluster.drain.judge import delays, gangs
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
 from gpukube.cluster.drain.reading import Controllers, find_occupants
-from gpukube.cluster.kube.api_types import JOBS, STATEFUL_SETS, ApiType
+from gpukube.cluster.kube.api_types import JOBS, RESOURCE_CLAIMS, STATEFUL_SETS, ApiType
 from gpukube.core.drain_forecast import DrainForecast, KeptPod, Turns
-from gpukube.core.jsontree import number, text, tree
+from gpukube.core.jsontree import number, text, tree, trees
+from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import POOL_LABEL
 from gpukube.errors import AccessError, GpukubeError
+from gpukube.gpu.claims import DRIVER
 from gpukube.provider import load_provider
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.kube.client import Kube
     from gpukube.core.drain_forecast import PoolPin
     from gpukube.core.jsontree import Tree
-    from gpukube.core.values import Desired, PoolPlan
+    from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.run.session import Session
     from gpukube.workload.fit.predicates import Obstacle
 
@@ -51,6 +53,8 @@ _KINDS: Final = (
     ApiType("kueue.x-k8s.io", "v1beta1", "ResourceFlavor", "resourceflavors", namespaced=False),
 )
 """Types whose objects may name a pool, newer versions first; types that the cluster lacks have no objects."""
+_UNCLAIMABLE: Final = "its claim finds no device there: a device plugin serves the new nodes"
+_OTHER_TEMPLATE: Final = "change the pod's template, or the declared pool"
 _DISCOVERED: Final = "nvidia.com/"
 """Domain of the labels that feature discovery adds to running nodes: unknown for a new machine."""
 
@@ -103,6 +107,7 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
     objects, unread = read_owners(kube)
     owners = _owners_by_gang(objects)
     own_gangs = {_gang_key(v.pod.gang) for v in left if v.pod.gang}
+    claiming, unread_claims = _claiming(kube) if new and _stops_publishing(old, new) else (frozenset(), ())
     return DrainForecast(
         pods=len(left),
         blocked=tuple(_kept_pod(v) for v in left if v.way == "never"),
@@ -114,10 +119,31 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
         ),
         gangs=tuple(describe_gang(gang, members, owners.get(_gang_key(gang))) for gang, members in gangs(left).items()),
         queues=fed_queues([v.pod for v in left], [obj for key, obj in owners.items() if key in own_gangs]),
-        homeless=tuple(_unschedulable(left, pods, nodes, new)) if new else (),
+        homeless=(
+            *(_kept_pod(v, _UNCLAIMABLE, _OTHER_TEMPLATE) for v in left if v.pod.uid in claiming),
+            *(_unschedulable([v for v in left if v.pod.uid not in claiming], pods, nodes, new) if new else ()),
+        ),
         pins=_pins(objects, [pods[v.pod.uid] for v in left if not v.pod.owner.kind], nodes, old.name),
-        unread=(*unread_templates, *unread),
+        unread=(*unread_templates, *unread, *unread_claims),
     )
+
+
+def _stops_publishing(old: Observed, new: Desired) -> bool:
+    return old.labels.get(ADVERTISER_LABEL) == "dra" != new.ownership.advertiser
+
+
+def _claiming(kube: Kube) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the uids of the pods with GPUs from NVIDIA's DRA driver, and what may not be listed."""
+    try:
+        claims = kube.objects(RESOURCE_CLAIMS) or ()
+    except AccessError as error:
+        return frozenset(), (f"resourceclaims: {error}",)
+    return frozenset(
+        text(pod, "uid")
+        for claim in claims
+        if any(text(one, "driver") == DRIVER for one in trees(claim, "status", "allocation", "devices", "results"))
+        for pod in trees(claim, "status", "reservedFor")
+    ), ()
 
 
 def _read_occupants(
@@ -211,11 +237,13 @@ def _unschedulable(
             offer=offer,
             new=True,
         )
-        pod = read_pod(tree(obj, "metadata"), tree(obj, "spec"))
+        # The scheduler wrote the node; a template that names one is found by its controller.
+        spec = {name: value for name, value in tree(obj, "spec").items() if name != "nodeName"}
+        pod = read_pod(tree(obj, "metadata"), spec)
         unknown = [key for term in pod.terms or () for key in _keys(term) if key not in node.labels]
         reasons = [found.text for found in obstacles(pod, node) if found.lasting and not _is_unsure(found, unknown)]
         if reasons:
-            yield _kept_pod(verdict, "; ".join(reasons), "change the pod's template, or the declared pool")
+            yield _kept_pod(verdict, "; ".join(reasons), _OTHER_TEMPLATE)
 
 
 def _keys(term: Tree) -> list[str]:

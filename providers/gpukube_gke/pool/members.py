@@ -37,7 +37,7 @@ from gpukube_gke.pool.effects import (
     TERRAFORM,
     UPDATE,
 )
-from gpukube_gke.pool.fields import SYSTEM_TAINTS
+from gpukube_gke.pool.fields import OPT_OUT_LABEL, SYSTEM_TAINTS
 from gpukube_gke.pool.marks import FORM
 from gpukube_gke.pool.purchase import observe_buying
 
@@ -376,10 +376,10 @@ _ON_BY_DEFAULT: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
 """Message -> its switches that are on in a pool made without the message. proto3 omits false: in a message, an absent
 switch was turned off."""
 _ADDED: Final[Mapping[str, Callable[[str], bool]]] = {
-    "labels": lambda key: key.startswith("gpukube.io/") or key in SYSTEM_LABELS,
+    "labels": lambda key: key.startswith("gpukube.io/") or key in SYSTEM_LABELS or key == OPT_OUT_LABEL,
     "resourceLabels": lambda key: key.startswith("goog-") or FORM.is_own(key),
 }
-"""Map -> whether GKE or gpukube adds a key."""
+"""Map -> whether GKE or gpukube adds a key; the opt-out label is devicePlugin.owner in a spec."""
 _PACE: Final = ("maxSurge", "maxUnavailable")
 _OF_BUYING: Final = frozenset(
     {

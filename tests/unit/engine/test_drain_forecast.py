@@ -9,8 +9,9 @@ import pytest
 
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins
 from gpukube.cluster.drain.pods import Gang, node_pod
-from gpukube.cluster.kube.api_types import REPLICA_SETS
+from gpukube.cluster.kube.api_types import REPLICA_SETS, RESOURCE_CLAIMS
 from gpukube.core.drain_forecast import PoolPin
+from gpukube.core.jsontree import text, tree
 from gpukube.engine.plan.drain_forecast import forecast_drain, read_owners
 from gpukube.errors import AccessError
 from gpukube.testing.fakes import FakeProvider
@@ -60,12 +61,52 @@ def test_forecast_when_pods_are_kept_then_by_budget_by_consent_and_by_the_new_po
     (turn,) = found.turns
     assert (turn.budget, turn.pods, turn.allowed, turn.seconds >= 60) == ("default/web", 4, 2, True)
     (homeless,) = [pod for pod in found.homeless if "pinned" in pod.pod]
+    assert not any("nodeName" in pod.why for pod in found.homeless), "the scheduler wrote it"
     assert f"{POOL_LABEL} is {NEW}, the nodeSelector requires {OLD}" in homeless.why
     label = f"{POOL_LABEL}={OLD}"
     assert set(found.pins) == {
         PoolPin("Deployment default/pinned", "nodeSelector", label),
         PoolPin("DaemonSet default/agent", "nodeSelector", label),
     }
+
+
+def test_forecast_when_a_device_plugin_follows_dra_then_pods_with_claims_find_no_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpukube.engine.plan.drain_forecast.load_provider", lambda _name: FakeProvider())
+    with Stage() as stage:
+        stage.join("old-1")
+        for name in ("claims", "free"):
+            stage.put(
+                "pods", {"metadata": {"name": name}, "spec": {**pod_spec(), "tolerations": [{"operator": "Exists"}]}}
+            )
+        stage.pass_time(60)
+        pods = [tree(one, "metadata") for one in stage.kube.all_pods_on(["old-1"])]
+        (uid,) = [text(one, "uid") for one in pods if text(one, "name") == "claims"]
+        claim = {
+            "status": {
+                "allocation": {"devices": {"results": [{"driver": "gpu.nvidia.com", "device": "gpu-0"}]}},
+                "reservedFor": [{"resource": "pods", "name": "claims", "uid": uid}],
+            }
+        }
+        nic = {"status": {**claim["status"], "allocation": {"devices": {"results": [{"driver": "dra.net"}]}}}}
+        listed = {RESOURCE_CLAIMS: (claim, nic)}
+        everything = stage.kube.objects
+        monkeypatch.setattr(
+            stage.kube, "objects", lambda kind, *more, **how: listed.get(kind) or everything(kind, *more, **how)
+        )
+        assert PLAN.observed
+        was_dra = replace(PLAN, observed=replace(PLAN.observed, labels={"gpukube.io/advertiser": "dra"}))
+        for plan, homeless in ((was_dra, ["default/claims"]), (PLAN, [])):
+            found = forecast_drain(
+                replace(plan, desired=replace(desire(), target=replace(desire().target, name=NEW))),
+                stage.session,
+                cast("Kube", stage.kube),
+                stage.clock.now(),
+            )
+            assert found is not None
+            assert [pod.pod for pod in found.homeless] == homeless
+            assert all("its claim finds no device" in pod.why for pod in found.homeless)
 
 
 def test_forecast_when_a_workload_ignores_the_cordon_then_named_and_templates_that_may_not_be_read_are(
