@@ -13,6 +13,7 @@ from gpukube.core.autoscaler_template import expected_devices
 from gpukube.core.hugepages import HUGE, hugepages_of
 from gpukube.core.prices import UNPRICED
 from gpukube.gpu.cloud_machines import cloud_machines
+from gpukube.workload.devices import NOTHING, Published, devices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +36,7 @@ class NodeShape:
         taints: All of them.
         others: Bytes of hugepages-* and ephemeral-storage; missing ones are unknown, except hugepages: a node has them
             only if its pool configures them.
+        published: Devices that claims request, of the drivers of Dynamic Resource Allocation.
         unnamed: Prefix of extended resources that the node has under names from the cluster's configuration, such as
             those of GKE's networks; any number of them counts as there. "" for none.
     """
@@ -46,6 +48,7 @@ class NodeShape:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     others: Mapping[str, int] = field(default_factory=dict)
+    published: Published = NOTHING
     unnamed: str = ""
 
     def count(self, name: str) -> int | None:
@@ -91,6 +94,11 @@ class PoolOffer:
         return self.desired.promise.per_node
 
     @property
+    def by_claims(self) -> bool:
+        """Whether pods request the GPUs by claims: NVIDIA's DRA driver publishes them, and no device plugin runs."""
+        return self.desired.ownership.advertiser == "dra"
+
+    @property
     def name(self) -> str:
         """Cluster key and pool, "train-aks/a100mig"."""
         return str(self.desired.target.where)
@@ -112,10 +120,16 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
     target, facts, fabric = desired.target, provider.nodes, desired.fabric
     diagnosis = provider.extras.diagnosis
     expected = expected_devices(desired, diagnosis.autoscaler if diagnosis else None)
+    promised, published, foreseen = desired.promise.per_node, NOTHING, NOTHING
+    if desired.ownership.advertiser == "dra":
+        published = Published(devices_of(desired))
+        foreseen = published if promised.items() <= expected.items() else foreseen
+        expected = {name: count for name, count in expected.items() if name not in promised}
+        promised = {}
     room = facts.room(target)
     pages = {**(fabric.hugepages if fabric else {}), **hugepages_of(target)}
 
-    def shape(devices: Mapping[str, int], others: Mapping[str, int]) -> NodeShape:
+    def shape(devices: Mapping[str, int], others: Mapping[str, int], claimable: Published) -> NodeShape:
         return NodeShape(
             devices=devices,
             cpu=room.cpu if room else None,
@@ -124,18 +138,20 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
             labels=facts.labels(desired),
             taints=desired.effective_taints,
             others=others,
+            published=claimable,
             unnamed=fabric.resource[:-1] if fabric and fabric.resource.endswith("*") else "",
         )
 
     return PoolOffer(
         desired=desired,
-        real=shape({**desired.promise.per_node, **(fabric.names if fabric else {})}, pages),
+        real=shape({**promised, **(fabric.names if fabric else {})}, pages, published),
         # Its template comes from the machine type, which has no huge pages (kubernetes/autoscaler cloudprovider).
         expected=shape(
             {name: count for name, count in expected.items() if not name.startswith(HUGE)},
             {name: size for name, size in expected.items() if name.startswith(HUGE)}
             if diagnosis and diagnosis.autoscaler
             else pages,
+            foreseen,
         ),
         tolerates_resources=provider.extras.tolerates_resources,
         selector=facts.selector(desired),

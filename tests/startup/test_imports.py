@@ -265,8 +265,20 @@ LINTING = {
     "engine": {"documents", "workloads"},
     "engine.documents": {"parts", "summary", "validation"},
     "spec": {"kubesyntax", "source", "wording"},
-    "workload": {"fit", "lint", "manifests", "offers", "quantity", "requests", "templates"},
-    "workload.fit": {"nodes", "pods", "predicates", "selectors"},
+    "workload": {
+        "cel",
+        "claims",
+        "devices",
+        "fit",
+        "lint",
+        "manifests",
+        "offers",
+        "quantity",
+        "requests",
+        "selectors",
+        "templates",
+    },
+    "workload.fit": {"allocation", "claiming", "nodes", "pods", "predicates"},
 }
 
 

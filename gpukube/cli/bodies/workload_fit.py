@@ -42,7 +42,7 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         raise SpecError("no manifest given", where=Where("FILE"), fix="add a file, or - for stdin", code="no-file")
     if not choices.files:
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
-    demands, unplaced = read_workloads(paths)
+    workloads = read_workloads(paths)
     prices = known_prices(os.environ, sandbox=choices.sandbox)
     if live or choices.live_prices:
         from gpukube.cli.stage import open_job  # imports sessions, progress, and the Kubernetes client
@@ -50,7 +50,7 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
 
         with open_job(choices, "Fit") as job:
             prepared = job.prepared
-            views = live_clusters(prepared, job.run, demands) if live else declared_clusters(prepared)
+            views = live_clusters(prepared, job.run, workloads.demands) if live else declared_clusters(prepared)
             if choices.live_prices:
                 from gpukube.catalog.live_prices import PoolToPrice, read_prices  # only this option needs it
 
@@ -64,7 +64,7 @@ def fit(choices: Choices, paths: Sequence[str], *, live: bool) -> None:
         learn_refreshed(os.environ, sandbox=choices.sandbox)
         specs = offline.load(choices.files, sets=choices.sets)
         views = declared_clusters(prepare(specs, Filters(tuple(choices.clusters))))
-    found = find_fit([with_prices(view, prices) for view in views], demands, unplaced)
+    found = find_fit([with_prices(view, prices) for view in views], *workloads)
     document = fit_document(found, live=live, prices=prices)
     out.show(document, choices.output, verbose=choices.verbose)
     warn_old_prices(choices, (part["asOf"] for part in document["prices"]))

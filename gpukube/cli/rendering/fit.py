@@ -20,6 +20,7 @@ _STATES: Final = {
     "now": ("=", "green"),
     "after-scale-up": ("+", "yellow"),
     "never": ("x", "bold red"),
+    "unknown": ("?", "bold yellow"),
     "elsewhere": ("?", "cyan"),
 }
 _REASONS_SHOWN: Final = 3
@@ -49,6 +50,7 @@ def _workload(part: FittedPart, view: View) -> Iterator[Line]:
         (part["now"], "now"),
         (part["afterScaleUp"], "after scale-up"),
         (part["never"], "never"),
+        (part["unknown"], "unknown"),
         (part["elsewhere"], f"on {_NO_GPU}"),
     ]
     words = ", ".join(f"{count} {word}" for count, word in counts if count) or "no pods"
@@ -57,7 +59,8 @@ def _workload(part: FittedPart, view: View) -> Iterator[Line]:
     )
     requests = part["requests"]
     amounts = {"cpu": requests["cpu"], "memory": requests["memory"], **requests["devices"]}
-    each = ", ".join(f"{name} {amount}" for name, amount in amounts.items() if str(amount) != "0")
+    claimed = [f"claim {name}" for name in requests["claims"]]
+    each = ", ".join([*(f"{name} {amount}" for name, amount in amounts.items() if str(amount) != "0"), *claimed])
     yield _fact("pods", f"{_range(part)}, each {each}" if each else _range(part))
     shown = part["reasons"] if view.verbose or view.wide else part["reasons"][:_REASONS_SHOWN]
     for reason in shown:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.cluster.kube.views import CORDON
 from gpukube.core.jsontree import at, integer, number, text, texts, tree, trees
-from gpukube.workload.fit.selectors import Selector, read_selector
+from gpukube.workload.selectors import Selector, read_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -80,6 +80,7 @@ def _workload(answer: Answer) -> FittedPart:
             "cpu": cpu_text(request.cpu),
             "memory": memory_text(request.memory),
             "devices": dict(request.devices),
+            "claims": [claim.name for claim in demand.pod.claims],
         },
         "least": demand.least,
         "most": demand.most,
@@ -87,6 +88,7 @@ def _workload(answer: Answer) -> FittedPart:
         "now": placed.now,
         "afterScaleUp": placed.later,
         "never": placed.never,
+        "unknown": placed.unknown,
         "elsewhere": placed.elsewhere,
         "places": [{"node": node.name, "pods": count} for node, count in placed.nodes.items()],
         "reasons": [{"pool": reason.pool, "why": list(reason.texts)} for reason in answer.reasons],
@@ -106,7 +108,7 @@ def _not_placed(item: Unplaced) -> NotPlacedPart:
 
 
 def _roll_out(answer: Answer) -> RollOutPart | None:
-    if not answer.demand.surge or answer.placed.never or answer.placed.elsewhere:
+    if not answer.demand.surge or answer.placed.never or answer.placed.unknown or answer.placed.elsewhere:
         return None
     return {
         "pods": answer.demand.surge,

@@ -24,8 +24,8 @@ from gpukube.provider import load_provider
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import obstacles
-from gpukube.workload.fit.selectors import read_selector
 from gpukube.workload.offers import make_offers
+from gpukube.workload.selectors import read_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

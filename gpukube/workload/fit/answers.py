@@ -6,7 +6,7 @@ Pure. In scope: reasons per pool, what limits a node. Out of scope: placing (`pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.autoscaler_template import devices_text
@@ -17,6 +17,7 @@ from gpukube.workload.fit.predicates import obstacles, why_not
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from gpukube.workload.claims import Claims
     from gpukube.workload.fit.demand import Demand, Unplaced
     from gpukube.workload.fit.filling import ClusterView, Filling
     from gpukube.workload.fit.nodes import Node
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _MISSING: Final = "the pool does not exist yet: `gpukube pool create` creates it"
 
-State = Literal["now", "after-scale-up", "never", "elsewhere"]
+State = Literal["now", "after-scale-up", "never", "unknown", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Answer:
         """The worst result among the pods."""
         if self.placed.never:
             return "never"
+        if self.placed.unknown:
+            return "unknown"
         if self.placed.elsewhere:
             return "elsewhere"
         return "after-scale-up" if self.placed.later else "now"
@@ -70,7 +73,7 @@ class Answer:
     @property
     def rollout_blocked(self) -> bool:
         """Whether a rollout or an upgrade would never finish, although the pods themselves fit."""
-        whole = not (self.placed.never or self.placed.elsewhere)
+        whole = not (self.placed.never or self.placed.elsewhere or self.placed.unknown)
         return whole and self.placed.surge < self.demand.surge_needed
 
 
@@ -112,22 +115,35 @@ class Fit:
     @property
     def fits(self) -> bool:
         """Whether every pod fits now or after a scale-up, as far as the spec shows."""
-        never = any(answer.placed.never for answer in self.answers)
+        never = any(answer.placed.never or answer.placed.unknown for answer in self.answers)
         return not never and not any(item.has_pods for item in self.unplaced)
 
 
-def find_fit(views: Sequence[ClusterView], demands: Sequence[Demand], unplaced: Sequence[Unplaced] = ()) -> Fit:
+def find_fit(
+    views: Sequence[ClusterView],
+    demands: Sequence[Demand],
+    unplaced: Sequence[Unplaced] = (),
+    claims: Claims | None = None,
+) -> Fit:
     """Place the pods of workloads, and explain those that do not fit.
 
     Args:
         views: The clusters.
         demands: Pods to place, in the order of the files.
         unplaced: Pods that cannot be placed, to report with the rest.
+        claims: Claims and device classes among the files; they come before those of the clusters.
     """
+    if claims is not None:
+        views = [replace(view, claims=view.claims.beside(claims)) for view in views]
     packing = pack(views, demands)
     edits = find_edits(views, demands, packing)
     answers = tuple(
-        Answer(demand, placed, tuple(_reasons(demand.pod, placed.cluster)) if placed.never else (), edits.get(demand))
+        Answer(
+            demand,
+            placed,
+            tuple(_reasons(demand.pod, placed.cluster)) if placed.never or placed.unknown else (),
+            edits.get(demand),
+        )
         for demand, placed in packing.placed.items()
     )
     return Fit(answers, tuple(_uses(packing)), packing, tuple(unplaced))
@@ -138,7 +154,7 @@ def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
         PoolReason(offer.name, tuple(dict.fromkeys(pool_reasons(pod, cluster, offer)))) for offer in cluster.view.offers
     ]
     found += [PoolReason(offer.name, (_MISSING,)) for offer in cluster.view.missing]
-    if not pod.request.devices and (texts := too_large_anywhere(pod, cluster)):
+    if not pod.needs_devices and (texts := too_large_anywhere(pod, cluster)):
         found.append(PoolReason(f"{cluster.view.key}, nodes of no pool of the spec", texts))
     return sorted(found, key=lambda reason: len(reason.texts))
 
@@ -151,7 +167,7 @@ def pool_reasons(pod: Pod, cluster: Filling, offer: PoolOffer) -> Iterator[str]:
         yield from lasting
         return
     if not cluster.is_expected(pod, offer):
-        expected = devices_text(offer.expected.devices)
+        expected = devices_text({**offer.expected.devices, **offer.expected.published.free(())})
         yield f"while the pool is empty, the autoscaler expects {expected} of a node, so such pods start none"
         return
     more = list(cluster.more(offer))
@@ -190,5 +206,5 @@ def _stranded(of_pod: Mapping[Pod, Demand], node: Node) -> dict[str, int]:
     return {
         name: count
         for name, count in left.items()
-        if not any(name in pod.request.devices and why_not(pod, node) is None for pod in of_pod)
+        if not any((name in pod.request.devices or pod.claims) and why_not(pod, node) is None for pod in of_pod)
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.core.jsontree import at, number, text, trees
+from gpukube.workload.claims import read_claims
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.requests import requested_names
 from gpukube.workload.templates import ENDLESS, Replicas, read_contents, scaled
@@ -16,6 +17,7 @@ from gpukube.workload.templates import ENDLESS, Replicas, read_contents, scaled
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gpukube.workload.claims import Claims, PodClaim
     from gpukube.workload.fit.pods import Pod
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.templates import PodTemplate
@@ -82,16 +84,19 @@ class Workloads(NamedTuple):
     Attributes:
         demands: Pods to place, in the order of the files.
         unplaced: Pods that cannot be placed.
+        claims: Claims, templates, and device classes among the manifests.
     """
 
     demands: tuple[Demand, ...]
     unplaced: tuple[Unplaced, ...]
+    claims: Claims
 
 
 def read_demands(manifests: Iterable[Manifest]) -> Workloads:
     """Return the pods of manifests, in order."""
     manifests = list(manifests)
     scalers = _scalers(manifests)
+    claims = read_claims(manifest.root for manifest in manifests)
     demands: list[Demand] = []
     unplaced: list[Unplaced] = []
     for manifest in manifests:
@@ -104,10 +109,10 @@ def read_demands(manifests: Iterable[Manifest]) -> Workloads:
                 has_pods = template.role == "embedded" or template.replicas.most > 0
                 unplaced.append(Unplaced(manifest=manifest, group=template.group, why=why, has_pods=has_pods))
             elif template.role != "embedded":
-                demands.append(read_demand(template))
+                demands.append(read_demand(template, claims=claims.of_pod(template.spec, manifest.namespace)))
         if found.requirements and not found.templates:
             unplaced.append(Unplaced(manifest=manifest, group="", why=_KIND.format(manifest.kind), has_pods=True))
-    return Workloads(tuple(demands), tuple(unplaced))
+    return Workloads(tuple(demands), tuple(unplaced), claims)
 
 
 def _scalers(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], Replicas]:
@@ -143,8 +148,6 @@ def _why_unknown(template: PodTemplate) -> str:
     spec = template.spec
     if template.role == "embedded":
         return _KIND.format(template.manifest.kind) if _names_devices(spec) else ""
-    if trees(spec, "resourceClaims"):
-        return "claims: not placed: gpukube does not know which nodes have the devices that DRA allocates"
     if gates := [text(gate, "name") for gate in trees(spec, "schedulingGates")]:
         return f"schedulingGates: not placed: no scheduler handles the pod until {', '.join(gates)} is removed"
     if (name := text(spec, "schedulerName")) not in ("", _DEFAULT_SCHEDULER):
@@ -156,12 +159,13 @@ def _names_devices(spec: object) -> bool:
     return bool(requested_names(spec)) or bool(trees(spec, "resourceClaims"))
 
 
-def read_demand(template: PodTemplate, spec: object = None) -> Demand:
+def read_demand(template: PodTemplate, spec: object = None, *, claims: tuple[PodClaim, ...] = ()) -> Demand:
     """Read a template.
 
     Args:
         template: The template in the file.
         spec: Its pod spec after an edit; None for its own.
+        claims: Its claims of devices.
     """
     least, most = template.replicas
     pod = read_pod(
@@ -169,6 +173,7 @@ def read_demand(template: PodTemplate, spec: object = None) -> Demand:
         template.spec if spec is None else spec,
         name=str(template),
         namespace=template.manifest.namespace,
+        claims=claims,
     )
     return Demand(
         template=template,

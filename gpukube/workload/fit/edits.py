@@ -106,8 +106,8 @@ class _Search:
         found = pack(trial.views, trial.demands, roll_outs=False).placed
         after = {id(demand.template): placed for demand, placed in found.items()}
         mine = after[id(self._demand.template)]
-        return not (mine.never or mine.elsewhere) and all(
-            after[id(demand.template)].never <= placed.never for demand, placed in self._before.items()
+        return not (mine.never or mine.elsewhere or mine.unknown) and all(
+            after[id(demand.template)].unfit <= placed.unfit for demand, placed in self._before.items()
         )
 
     def small(self) -> Iterator[_Trial]:
@@ -233,7 +233,7 @@ class _Search:
 
     def _of_pod(self, text: str, size: int, change: Change) -> _Trial:
         template = self._demand.template
-        return self._with(read_demand(template, change(template.spec)), text, size)
+        return self._with(read_demand(template, change(template.spec), claims=self._demand.pod.claims), text, size)
 
     def _with(self, changed: Demand, text: str, size: int) -> _Trial:
         demands = [changed if demand is self._demand else demand for demand in self._demands]
@@ -245,6 +245,8 @@ def _capacity(demand: Demand, node: Node) -> int:
     request = demand.pod.request
     pairs = [(node.free_cpu(), request.cpu), (node.free_memory(), request.memory), (node.free_pods(), 1)]
     pairs += [(free, request.devices[name]) for name, free in node.free_devices().items() if name in request.devices]
+    claimed = sum(choice.count or 1 for claim in demand.pod.claims if claim.spec for choice in claim.spec.firsts)
+    pairs.append((len(node.shape.published.devices) - len(node.in_use), claimed))
     return max(1, min((free // wanted for free, wanted in pairs if free is not None and wanted), default=1))
 
 

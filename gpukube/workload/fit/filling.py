@@ -19,10 +19,12 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from gpukube.workload.claims import Claims
+from gpukube.workload.fit.claiming import Board
 from gpukube.workload.fit.neighbours import Neighbours
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
-from gpukube.workload.fit.predicates import may_go, tolerates, why_not
-from gpukube.workload.fit.selectors import matches_term
+from gpukube.workload.fit.predicates import may_go, obstacles, tolerates, why_not
+from gpukube.workload.selectors import matches_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +48,7 @@ class ClusterView:
         missing: Pools of the spec that do not exist yet, if known.
         namespaces: Name -> labels.
         region: Region of the cluster; "" if unknown.
+        claims: Claims and device classes of the files, and of a live cluster.
     """
 
     key: str
@@ -54,6 +57,7 @@ class ClusterView:
     missing: tuple[PoolOffer, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     region: str = ""
+    claims: Claims = field(default_factory=Claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class Filling:
         self._seen: Counter[Pod] = Counter()
         self._known: dict[tuple[int, Pod], bool] = {}
         self._placed: list[tuple[Pod, Node]] = []
+        self._board = Board(view.claims, live=view.nodes is not None)
         if view.nodes is None:
             for offer in view.offers:
                 for _ in range(offer.desired.target.nodes.minimum):
@@ -99,7 +104,15 @@ class Filling:
         else:
             for node in view.nodes:
                 self._add(
-                    replace(node, pods=Counter(node.pods), devices=Counter(node.devices), others=Counter(node.others))
+                    replace(
+                        node,
+                        pods=Counter(node.pods),
+                        devices=Counter(node.devices),
+                        others=Counter(node.others),
+                        board=self._board,
+                        in_use=set(self._board.allocated),
+                        granted={},
+                    )
                 )
                 self._take_daemons(self.nodes[-1])
 
@@ -110,17 +123,34 @@ class Filling:
             pod: A pod that is not placed yet.
             start: Whether a pool may start a node for it.
         """
-        good = self._with_room(pod)
-        if self._given.rules:
-            around = self._around(pod, self.nodes)
-            good = [node for node in good if not any(around.obstacles(node))]
-        chosen = min(good, key=lambda node: _rank(pod, node), default=None)
-        if chosen is None and start:
+        chosen = min(self.suited(pod), key=lambda node: _rank(pod, node), default=None)
+        if chosen is None and start and not self._is_blocked(pod):
             chosen = self._start(pod)
         if chosen is not None:
             chosen.take(pod)
             self._placed.append((pod, chosen))
         return chosen
+
+    def suited(self, pod: Pod) -> list[Node]:
+        """Return the nodes that a pod may go to now."""
+        if self._is_blocked(pod):
+            return []
+        good = self._with_room(pod)
+        if self._given.rules:
+            around = self._around(pod, self.nodes)
+            good = [node for node in good if not any(around.obstacles(node))]
+        return good
+
+    def is_unclear(self, pod: Pod) -> bool:
+        """Return whether it is unknown if a pod fits: all that keeps it off some node is a claim that may not."""
+        nodes = [*self.nodes, *(self.fresh(offer) for offer in self.view.offers)]
+        return any({found.kind for found in obstacles(pod, node)} == {"claim-unknown"} for node in nodes)
+
+    def _is_blocked(self, pod: Pod) -> bool:
+        """Return whether a claim is an error on some node that nothing else keeps the pod off: it then goes nowhere."""
+        if not pod.claims:
+            return False
+        return any({found.kind for found in obstacles(pod, node)} == {"claim-error"} for node in self.nodes)
 
     def _with_room(self, pod: Pod) -> list[Node]:
         """Return the nodes that may accept a pod; nodes that rejected it are skipped: their room only shrinks."""
@@ -218,6 +248,7 @@ class Filling:
             tolerates_resources=offer.tolerates_resources,
             offer=offer,
             new=True,
+            board=self._board,
         )
         self._take_daemons(node)
         return node

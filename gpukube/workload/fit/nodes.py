@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from gpukube.core.jsontree import at, number, text, texts, trees
 from gpukube.core.values import Taint, TaintEffect
+from gpukube.workload.devices import NOTHING, Published
+from gpukube.workload.fit.claiming import Board
 from gpukube.workload.offers import NodeShape
 from gpukube.workload.quantity import parse_quantity
 from gpukube.workload.requests import is_extended, is_other
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.jsontree import Tree
+    from gpukube.workload.claims import PodClaim
+    from gpukube.workload.fit.allocation import DeviceKey, Verdict
     from gpukube.workload.fit.pods import Pod
     from gpukube.workload.offers import PoolOffer
 
@@ -47,6 +51,9 @@ class Node:
         new: Whether an autoscaler must start it.
         pods: Pods on it -> count.
         cpu, memory, devices, others: Total requests of these pods.
+        board: The claims of its cluster.
+        in_use: Published devices that claims have.
+        granted: Pod -> the devices that each of the equal pods has by its own claims.
     """
 
     name: str
@@ -61,6 +68,9 @@ class Node:
     memory: int = 0
     devices: Counter[str] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
+    board: Board = field(default_factory=Board)
+    in_use: set[DeviceKey] = field(default_factory=set)
+    granted: dict[Pod, list[tuple[DeviceKey, ...]]] = field(default_factory=dict)
 
     @property
     def zone(self) -> str:
@@ -78,6 +88,41 @@ class Node:
             self.devices[name] += count * requested
         for name, requested in pod.request.others.items():
             self.others[name] += count * requested
+        for _ in range(abs(count) if self.claimed_by(pod) or pod in self.granted else 0):
+            if count > 0:
+                self._grant(pod)
+            else:
+                self._release(pod)
+
+    def claimed_by(self, pod: Pod) -> tuple[PodClaim, ...]:
+        """Return the claims of a pod here, with one for extended resources that a class serves on this node."""
+        return self.board.claims_of(pod, self.shape) if pod.claims or pod.request.devices else ()
+
+    def verdict(self, pod: Pod) -> Verdict:
+        """Return which devices the claims of one more pod would get."""
+        return self.board.verdict(self.claimed_by(pod), self.shape.published, self.in_use, self)
+
+    def _grant(self, pod: Pod) -> None:
+        claims = self.claimed_by(pod)
+        found = self.verdict(pod).devices or ()
+        own: list[DeviceKey] = []
+        for claim, devices in zip(self.board.open(claims), found, strict=False):
+            if claim.shared:
+                self.board.hold(claim, self.name, devices)
+            else:
+                own += devices
+            self.in_use |= set(devices)
+        self.board.use(claims)
+        self.granted.setdefault(pod, []).append(tuple(own))
+
+    def _release(self, pod: Pod) -> None:
+        if not self.granted.get(pod):
+            return
+        self.in_use -= set(self.granted[pod].pop())
+        if not self.granted[pod]:
+            del self.granted[pod]
+        for devices in self.board.leave(self.claimed_by(pod)):
+            self.in_use -= set(devices)
 
     def free_cpu(self) -> int | None:
         """Return the free millicores; None if unknown."""
@@ -92,11 +137,19 @@ class Node:
         return None if self.shape.pods is None else self.shape.pods - self.pods.total()
 
     def free_devices(self) -> dict[str, int]:
-        """Return the free devices."""
-        return {name: count - self.devices[name] for name, count in self.shape.devices.items()}
+        """Return the free devices, including those that claims request."""
+        free = {name: count - self.devices[name] for name, count in self.shape.devices.items()}
+        return free | self.shape.published.free(self.in_use)
 
 
-def read_node(obj: Tree, cluster: str, *, tolerates_resources: bool, offer: PoolOffer | None = None) -> Node:
+def read_node(
+    obj: Tree,
+    cluster: str,
+    *,
+    tolerates_resources: bool,
+    offer: PoolOffer | None = None,
+    published: Published = NOTHING,
+) -> Node:
     """Read a live node, without pods; its capacity for pods is its allocatable.
 
     Args:
@@ -104,6 +157,7 @@ def read_node(obj: Tree, cluster: str, *, tolerates_resources: bool, offer: Pool
         cluster: Key of its cluster.
         tolerates_resources: See Node.
         offer: Its pool; None if it is not in the spec.
+        published: Devices that claims request.
     """
     allocatable = {name: _amount(value) for name, value in texts(obj, "status", "allocatable").items()}
     taints = tuple(
@@ -122,6 +176,7 @@ def read_node(obj: Tree, cluster: str, *, tolerates_resources: bool, offer: Pool
         labels=labels,
         taints=taints,
         others={name: floor(amount) for name, amount in allocatable.items() if is_other(name)},
+        published=published,
     )
     name = text(obj, "metadata", "name")
     return Node(

@@ -14,7 +14,7 @@ from gpukube.core.jsontree import strings, text, trees
 from gpukube.workload.fit.filling import Circumstances, Filling
 from gpukube.workload.fit.nodes import ZONE
 from gpukube.workload.fit.predicates import obstacles, selects
-from gpukube.workload.fit.selectors import matches_term
+from gpukube.workload.selectors import matches_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +39,7 @@ class Placed:
         missing: Number of the workload's minimum pods that do not fit.
         beyond: The same for pods that an autoscaler may add.
         elsewhere: Pods without devices that fit no known node: they need a node without GPUs.
+        unknown: The same for pods of which it is unknown whether they fit: their claims ask what only nodes show.
         surge: Number of rollout pods that fit.
     """
 
@@ -47,6 +48,7 @@ class Placed:
     missing: int = 0
     beyond: int = 0
     elsewhere: int = 0
+    unknown: int = 0
     surge: int = 0
 
     @property
@@ -63,6 +65,11 @@ class Placed:
     def never(self) -> int:
         """Number of pods that do not fit."""
         return self.missing + self.beyond
+
+    @property
+    def unfit(self) -> int:
+        """Number of pods that do not fit for certain."""
+        return self.never + self.unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,7 @@ def pack(views: Sequence[ClusterView], demands: Sequence[Demand], *, roll_outs: 
         if not demand.daemon and demand.most is not None and not found.never:
             found.beyond = _fill(found, demand, demand.most - demand.least)
     _try_again(placed)
+    _set_unknown(placed)
     for own in workloads.values() if roll_outs else ():
         if any(demand.surge for demand in own):
             _try_roll_out(own, placed)
@@ -113,6 +121,13 @@ def pack(views: Sequence[ClusterView], demands: Sequence[Demand], *, roll_outs: 
                 if demand.pod in node.pods:
                     found.nodes[node] += 1
     return Packing(clusters, {demand: placed[demand] for demand in demands})
+
+
+def _set_unknown(placed: Mapping[Demand, Placed]) -> None:
+    """Count pods as unknown whose claims ask what only nodes show."""
+    for demand, found in placed.items():
+        if found.never and found.cluster.is_unclear(demand.pod):
+            found.unknown, found.missing, found.beyond = found.never, 0, 0
 
 
 def _best_cluster(clusters: Sequence[Filling], own: Sequence[Demand]) -> Filling:
@@ -139,7 +154,7 @@ def _place(cluster: Filling, demand: Demand) -> Placed:
     if not demand.daemon:
         left = _fill(found, demand, demand.least)
         pod = demand.pod
-        if pod.request.devices or pod.node_name or _is_bound(cluster, pod) or too_large_anywhere(pod, cluster):
+        if pod.needs_devices or pod.node_name or _is_bound(cluster, pod) or too_large_anywhere(pod, cluster):
             found.missing = left
         else:
             found.elsewhere = left
@@ -159,7 +174,7 @@ def too_large_anywhere(pod: Pod, cluster: Filling) -> tuple[str, ...]:
 
 def _fill(found: Placed, demand: Demand, count: int) -> int:
     """Place equal pods until one does not fit; return how many are left."""
-    start = bool(demand.pod.request.devices) or _is_bound(found.cluster, demand.pod)
+    start = demand.pod.needs_devices or _is_bound(found.cluster, demand.pod)
     for done in range(count):
         node = found.cluster.place(demand.pod, start=start)
         if node is None:
@@ -195,7 +210,7 @@ def _try_roll_out(own: Sequence[Demand], placed: Mapping[Demand, Placed]) -> Non
     mark = cluster.mark()
     for demand in own:
         found = placed[demand]
-        if demand.surge and not (found.never or found.elsewhere):
+        if demand.surge and not (found.never or found.elsewhere or found.unknown):
             trial = Placed(cluster)
             found.surge = demand.surge - _fill(trial, demand, demand.surge)
     cluster.undo(mark)

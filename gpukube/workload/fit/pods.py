@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.jsontree import at, number, strings, text, texts, tree, trees
-from gpukube.workload.fit.selectors import Selector, read_selector
 from gpukube.workload.requests import most_devices, pod_request, requested_names
+from gpukube.workload.selectors import Selector, read_selector
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.jsontree import Tree
+    from gpukube.workload.claims import PodClaim
     from gpukube.workload.requests import Request
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -72,6 +73,7 @@ class Pod:
         liked: (weight, term) of its preferred node affinity.
         near, apart: Required pod affinity and anti-affinity.
         node_name: Node that it names itself, bypassing the scheduler; "" if it names none.
+        claims: Its claims of devices.
         ending: Whether it is being deleted: topology spread no longer counts it.
     """
 
@@ -89,10 +91,23 @@ class Pod:
     near: tuple[Company, ...] = ()
     apart: tuple[Company, ...] = ()
     node_name: str = ""
+    claims: tuple[PodClaim, ...] = ()
     ending: bool = False
 
+    @property
+    def needs_devices(self) -> bool:
+        """Whether it requests or claims devices; other pods can run on nodes outside of the pools."""
+        return bool(self.request.devices or self.claims)
 
-def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str = "") -> Pod:
+
+def read_pod(
+    metadata: object,
+    spec: object,
+    *,
+    name: str = "",
+    namespace: str = "",
+    claims: tuple[PodClaim, ...] = (),
+) -> Pod:
     """Read a pod or a pod template.
 
     Args:
@@ -100,6 +115,7 @@ def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str =
         spec: Pod spec of any shape.
         name: Human-readable name; "" for that in the metadata.
         namespace: Namespace of a template's pods; "" for that in the metadata.
+        claims: Its claims; those of a running pod are found in the claims themselves.
     """
     space = namespace or text(metadata, "namespace") or "default"
     labels = texts(metadata, "labels")
@@ -126,6 +142,7 @@ def read_pod(metadata: object, spec: object, *, name: str = "", namespace: str =
         near=_companies(affinity, "podAffinity", labels, space),
         apart=_companies(affinity, "podAntiAffinity", labels, space),
         node_name=text(spec, "nodeName"),
+        claims=claims,
         ending=at(metadata, "deletionTimestamp") is not None,
     )
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.core.hugepages import HUGE
 from gpukube.core.jsontree import text
 from gpukube.workload.fit.nodes import CORDON
-from gpukube.workload.fit.selectors import matches_term
 from gpukube.workload.quantity import cpu_text, memory_text
+from gpukube.workload.selectors import matches_term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +36,9 @@ Kind = Literal[
     "resource",
     "pods",
     "share",
+    "claim",
+    "claim-error",
+    "claim-unknown",
     "spread",
     "pod-affinity",
     "pod-anti-affinity",
@@ -73,7 +76,7 @@ def may_go(pod: Pod, node: Node) -> bool:
     """Return whether `why_not` finds no reason; the most common one, too few devices, is checked first."""
     shape, used = node.shape, node.devices
     for name, count in pod.request.devices.items():
-        if (has := shape.count(name)) is not None and has - used[name] < count:
+        if not shape.published.devices and (has := shape.count(name)) is not None and has - used[name] < count:
             return False
     return why_not(pod, node) is None
 
@@ -90,6 +93,7 @@ def obstacles(pod: Pod, node: Node) -> Iterator[Obstacle]:
             yield Obstacle("taint", seen, str(taint))
     yield from _selection(pod, node)
     yield from _room(pod, node)
+    yield from _claims(pod, node)
     if pod.largest > 1 and node.offer is not None and node.offer.single:
         # The scheduler does not check this: such a pod fails on the node (UnexpectedAdmissionError).
         yield Obstacle("share", f"the device plugin rejects {pod.largest} shares for one container")
@@ -135,12 +139,23 @@ def _room(pod: Pod, node: Node) -> Iterator[Obstacle]:
         yield from _amount("cpu", request.cpu, (node.shape.cpu, node.cpu), cpu_text)
     if request.memory and node.shape.memory is not None:
         yield from _amount("memory", request.memory, (node.shape.memory, node.memory), memory_text)
+    delegated = {claim.resource for claim in node.claimed_by(pod)}
     for name, count in request.devices.items():
-        if (has := node.shape.count(name)) is not None:
+        if name not in delegated and (has := node.shape.count(name)) is not None:
             yield from _amount(name, count, (has, node.devices[name]), str)
     for name, size in request.others.items():
         if name in node.shape.others or name.startswith(HUGE):
             yield from _amount(name, size, (node.shape.others.get(name, 0), node.others[name]), memory_text)
+
+
+def _claims(pod: Pod, node: Node) -> Iterator[Obstacle]:
+    if not node.claimed_by(pod):
+        return
+    verdict = node.verdict(pod)
+    if verdict.unknown:
+        yield Obstacle("claim-unknown", f"claims: unknown: {verdict.unknown}")
+    elif verdict.devices is None:
+        yield Obstacle("claim-error" if verdict.blocks else "claim", f"claims: {verdict.why}", lasting=not node.in_use)
 
 
 def _amount(name: str, requested: int, room: tuple[int, int], write: Callable[[int], str]) -> Iterator[Obstacle]:

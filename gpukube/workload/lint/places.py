@@ -18,7 +18,7 @@ from gpukube.core.values import POOL_LABEL
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import tolerates
-from gpukube.workload.fit.selectors import holds
+from gpukube.workload.selectors import holds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

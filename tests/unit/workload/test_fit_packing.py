@@ -400,9 +400,7 @@ def test_fit_when_no_node_can_take_a_pod_then_never_and_no_change_that_would_not
     assert why in answer.reasons[0].texts[0]
 
 
-CLAIMED: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}
 UNPLACED = {
-    "claims": (pod_spec(0, **CLAIMED), "claims: not placed"),
     "gates": (pod_spec(schedulingGates=[{"name": "example.com/wait"}]), "schedulingGates: not placed"),
     "another scheduler": (pod_spec(schedulerName="volcano"), "schedulerName volcano: not placed"),
 }

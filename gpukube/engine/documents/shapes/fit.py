@@ -17,6 +17,8 @@ class PodRequestPart(TypedDict):
     """Memory, as a quantity."""
     devices: dict[str, int]
     """Extended resources."""
+    claims: list[str]
+    """Claims of devices, by their names in the pod."""
 
 
 class RoomPart(TypedDict):
@@ -29,7 +31,7 @@ class RoomPart(TypedDict):
     pods: int | None
     """Number of further pods that it accepts."""
     devices: dict[str, int]
-    """Extended resources."""
+    """Extended resources, and devices that claims request."""
 
 
 class PoolReasonPart(TypedDict):
@@ -93,7 +95,7 @@ class FittedPart(TypedDict):
     """Minimum number of pods."""
     most: int | None
     """Maximum number of pods with autoscaling; null for no limit."""
-    state: Literal["now", "after-scale-up", "never", "elsewhere"]
+    state: Literal["now", "after-scale-up", "never", "unknown", "elsewhere"]
     """The worst state of any of its pods."""
     now: int
     """Pods that fit on nodes that are up."""
@@ -101,6 +103,8 @@ class FittedPart(TypedDict):
     """Pods that fit on nodes that an autoscaler would start."""
     never: int
     """Pods that never fit."""
+    unknown: int
+    """Pods of which it is unknown whether they fit: their claims ask what only nodes show."""
     elsewhere: int
     """Pods without devices that fit on no known node: they need a CPU node outside the spec."""
     places: list[PlacePart]
