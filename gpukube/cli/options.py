@@ -149,7 +149,7 @@ class Choices:
     )
     chart: str = option(
         "--chart", default="", envvar="GPUKUBE_CHART", metavar="PLACE",
-        help="Device-plugin chart: a directory, a .tgz, an oci:// reference or a repository URL.",
+        help="Where the charts are: a repository URL, an oci:// reference, or one chart as a directory or .tgz.",
     )  # fmt: skip
 
     probe: bool = option(

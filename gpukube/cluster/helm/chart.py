@@ -45,7 +45,7 @@ class ChartSource:
     """Source of a chart.
 
     Attributes:
-        location: Repository URL (it may serve all charts), "oci://..." of a chart, or a local directory or archive;
+        location: Repository URL (it may serve all charts), "oci://..." of one of them, or a local directory or archive;
             "" for where the chart is published.
         version: Version to pull; "" for a local chart, which has its own.
         chart: Name of the chart.
@@ -63,8 +63,14 @@ class ChartSource:
 
     @property
     def address(self) -> str:
-        """The location, its scheme as Helm accepts it; where the chart is published by default."""
+        """The location, its scheme as Helm accepts it; where the chart is published by default.
+
+        In a registry, the charts of a run are beside each other: a reference to one of them leads to the others.
+        """
         location = re.sub(r"^[A-Za-z]+://", lambda found: found[0].lower(), self.location)
+        place, slash, name = location.rpartition("/")
+        if location.startswith("oci://") and name in [kind.chart for kind in ALL_KINDS]:
+            return f"{place}{slash}{self.chart}"
         return location or next(kind.repository for kind in ALL_KINDS if kind.chart == self.chart)
 
     @property

@@ -255,8 +255,9 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
         ReleasePlan, values=live_values, old_values=live_values, revision=live.revision if live else 0, kind=kind
     )
     if not served and not ((retire or dropped or missed) and is_there(live)):
-        reason = "no pool of this spec needs it" if live is None else "no pool of this spec changes it"
-        return as_it_is(action="none", reason=reason, version=live.chart_version if live else kind.version)
+        if live is None:
+            return as_it_is(action="none", reason="no pool of this spec needs it", version=kind.version)
+        return as_it_is(action="none", reason=_why_idle(kind, seen, live_pools), version=live.chart_version)
 
     leaves = find_outgoing(kind, seen) if served and kind in RELEASE_KINDS else ()
     kept = [with_meaning(item) for item in adopt]
@@ -277,7 +278,9 @@ def plan_release(  # noqa: PLR0913 -- independent inputs, passed by name
         version=version,
     )
     if live and not served:
-        return replace(_plan_retirement(live, context, kind), appliers=appliers(seen.objects or ()))
+        retired = _plan_retirement(live, context, kind)
+        idle = retired if retired.action != "none" else replace(retired, reason=_why_idle(kind, seen, live_pools))
+        return replace(idle, appliers=appliers(seen.objects or ()))
 
     values = _VALUES[kind](served, context)
     there = [item.kind for item in leaves if item.there and item.kind and not migrate]
@@ -349,7 +352,7 @@ def _plan_retirement(live: Release, context: ReleaseContext, kind: ReleaseKind) 
     ]
     return ReleasePlan(
         action="upgrade" if any(reasons) else "none",
-        reason="; ".join(filter(None, reasons)) or "no pool of this spec changes it",
+        reason="; ".join(filter(None, reasons)),
         values=values,
         old_values=context.live,
         changes=value_changes(context.live, values),
@@ -391,6 +394,12 @@ def _compare(
         drift=drift,
         appliers=appliers(seen.objects or ()),
     )
+
+
+def _why_idle(kind: ReleaseKind, seen: Snapshot, live_pools: Sequence[Observed]) -> str:
+    if any(map(kind.carries, (*(node.labels for node in seen.nodes), *(pool.labels for pool in live_pools)))):
+        return "no pool of this spec changes it"
+    return "no pool or node needs it; gpukube release remove uninstalls it"
 
 
 def _describe_dropped(keys: Sequence[str]) -> str:

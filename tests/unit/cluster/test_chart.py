@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.helm.chart import ChartSource, archive_in, chart_digest, local_chart
-from gpukube.cluster.names import DEVICE_PLUGIN, GPU_OPERATOR
+from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR
 from gpukube.errors import HelmError
 
 if TYPE_CHECKING:
@@ -39,6 +39,12 @@ SOURCES = {
     "a scheme in capitals": (ChartSource("HTTPS://mirror/charts"), "repository", "nvidia-device-plugin"),
     "a registry in capitals": (ChartSource("OCI://reg/charts/plugin"), "oci", "oci://reg/charts/plugin"),
     "a registry": (ChartSource("oci://reg/charts/plugin"), "oci", "oci://reg/charts/plugin"),
+    "the DRA driver's": (ChartSource(chart=DRA_DRIVER.chart), "oci", DRA_DRIVER.repository),
+    "a registry that has another chart beside it": (
+        ChartSource("oci://reg/charts/nvidia-device-plugin", chart=DRA_DRIVER.chart),
+        "oci",
+        "oci://reg/charts/dra-driver-nvidia-gpu",
+    ),
     "an archive": (ChartSource("./plugin.tgz", ""), "local", "./plugin.tgz"),
 }
 

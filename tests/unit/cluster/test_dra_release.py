@@ -110,6 +110,9 @@ def test_plan_when_no_pool_needs_it_then_nothing_changes(retire: bool) -> None: 
     assert plan([desire()], retire=retire).action == "none"
     found = plan([desire()], with_release([POOL]), retire=retire)
     assert (found.action, found.revision) == ("none", 1)
+    assert found.reason == "no pool or node needs it; gpukube release remove uninstalls it"
+    busy = plan([desire()], replace(with_release([POOL]), nodes=(node_of(POOL),)), retire=retire)
+    assert busy.reason == "no pool of this spec changes it"
 
 
 def test_plan_when_a_run_was_killed_then_the_release_is_changed_again() -> None:
