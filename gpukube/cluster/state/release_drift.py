@@ -47,7 +47,7 @@ _ADDITIONS: Final = _COMPARED_WHOLE | {
 }
 """Fields that count even if the manifest does not set them."""
 _GATED: Final = frozenset({"extendedResourceName"})
-"""Fields that an API server drops where their feature is off; if missing, they are no difference (kubernetes
+"""Fields that an API server drops where their feature is off; if missing, they do not count (kubernetes
 pkg/registry/resource/deviceclass/strategy.go)."""
 _ITEM_KEYS: Final = ("mountPath", "name")
 """Key of list items, if all have it and none twice (list-map-keys of core/v1)."""
