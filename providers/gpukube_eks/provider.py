@@ -63,9 +63,10 @@ def _al2023(target: Target) -> NodeStack:
 
 
 def _bottlerocket(target: Target) -> NodeStack:
+    claimed = target.plugin_owner == "dra"  # user data turns its plugin off
     return NodeStack(
         driver="cloud",
-        advertiser="cloud",
+        advertiser="none" if claimed else "cloud",
         cut_by="cloud" if target.sharing.mig else "none",
         source=_BOTTLEROCKET,
         image="EKS Bottlerocket",
@@ -73,8 +74,9 @@ def _bottlerocket(target: Target) -> NodeStack:
         no_driver="it does not support Bottlerocket",
         without_plugin="write image: al2023",
         fields=_FIELDS,
-        no_dra="its own device plugin runs there",
+        no_dra="whether it publishes the MIG instances of Bottlerocket is unconfirmed" if target.sharing.mig else "",
         with_dra="write image: al2023",
+        dra_values=_DRA_VALUES,
     )
 
 

@@ -415,6 +415,16 @@ BINDINGS: Final[tuple[Binding[GroupDraft, Live], ...]] = (
         ability=Ability("emulated", _BY_USER_DATA, _NO_FIELD),
     ),
     Binding(
+        path=paths.PLUGIN,
+        get=lambda draft: node_settings(draft.target).get(paths.PLUGIN),
+        read=lambda live: live.template.get(paths.PLUGIN),
+        effect=Effect(
+            "replace",
+            "user data turns Bottlerocket's device plugin on or off, and pods have its devices",
+            TEMPLATES,
+        ),
+    ),
+    Binding(
         path=paths.LOCAL_STORAGE,
         get=lambda draft: draft.target.local_storage or None,
         read=_local_storage,

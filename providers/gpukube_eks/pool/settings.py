@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, FieldPath, hugepages, kubelet, sysctl
+from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, PLUGIN, FieldPath, hugepages, kubelet, sysctl
 from gpukube.core.jsontree import text, tree
 from gpukube.errors import SpecError
 from gpukube_eks.facts.images import CUSTOM, is_bottlerocket
@@ -48,7 +48,9 @@ def node_settings(target: Target) -> dict[FieldPath, object]:
     found |= {kubelet(name): _plain(value) for name, value in target.kubelet.items()}
     found |= {sysctl(name): value for name, value in target.sysctls.items()}
     found |= {hugepages(size): pages for size, pages in target.hugepages.items()}
-    return found | ({LOCAL_STORAGE: "ephemeral"} if target.local_storage == "ephemeral" else {})
+    found |= {LOCAL_STORAGE: "ephemeral"} if target.local_storage == "ephemeral" else {}
+    off = target.image == "bottlerocket" and target.plugin_owner == "dra"
+    return found | ({PLUGIN: "none"} if off else {})
 
 
 def user_data(target: Target, *, rocket: bool) -> str:

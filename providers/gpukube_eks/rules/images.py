@@ -205,13 +205,15 @@ def _rocket_release(target: Target, release: tuple[int, int]) -> Iterator[Findin
     """Check that a release supports all settings: an unknown one keeps its nodes from starting."""
     sharing = target.sharing
     used = (["mig"] if sharing.mig else []) + ([sharing.slicing.mode] if sharing.slicing else [])
+    used += ["dra"] if target.plugin_owner == "dra" else []
     for setting in used:
         if release < RELEASES[setting]:
             first = ".".join(map(str, RELEASES[setting]))
             yield Finding(
                 "eks-bottlerocket-release",
                 target.locator.at("eks.releaseVersion"),
-                f"Bottlerocket {release[0]}.{release[1]} has no setting for {setting}",
+                f"Bottlerocket {release[0]}.{release[1]} has no setting "
+                + ("that turns its device plugin off" if setting == "dra" else f"for {setting}"),
                 fix=f"write release {first} or newer, or remove it",
                 why=f"it was added in {first} (bottlerocket-os/bottlerocket-project-website, data/settings)",
             )

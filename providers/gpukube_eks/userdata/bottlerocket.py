@@ -4,9 +4,10 @@ In scope: converting a sharing and settings of the node to TOML and back. Out of
 others (`merging`), the launch template that contains them.
 
 Sources: bottlerocket-os/bottlerocket-project-website, data/settings kubelet-device-plugins.toml (1.25 time-slicing,
-1.34 MIG, 1.54 MPS), kubernetes.toml, kernel.toml, and concepts/bootstrap-commands (1.22); docs: eks/launch-templates
-(EKS merges TOML, the user's keys win; no quoted keys in table headers). By default Bottlerocket renames shared GPUs and
-limits pods to one share, so both switches are always set.
+1.34 MIG, 1.54 MPS), kubernetes.toml, kernel.toml, and concepts/bootstrap-commands (1.22);
+bottlerocket-os/bottlerocket-core-kit#914 and docs: eks/device-management-nvidia-dra-device-plugin (1.63, the plugin's
+switch); docs: eks/launch-templates (EKS merges TOML, the user's keys win; no quoted keys in table headers). By default
+Bottlerocket renames shared GPUs and limits pods to one share, so both switches are always set.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, MIG_PROFILE, FieldPath, hugepages, kubelet, sysctl
+from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, MIG_PROFILE, PLUGIN, FieldPath, hugepages, kubelet, sysctl
 from gpukube.core.jsontree import at, items, tree
 from gpukube_eks.userdata.encoding import decode
 from gpukube_eks.userdata.tomltext import parse as parse_toml
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
 MIG_MODELS: Final = ("A100-40GB", "A100-80GB", "H100-80GB", "H200-141GB")
 """GPUs with a documented key under mig.profile; keys have one letter, so RTX PRO and GB200 have none."""
 
-RELEASES: Final[Mapping[str, tuple[int, int]]] = {"time-slicing": (1, 25), "mig": (1, 34), "mps": (1, 54)}
+RELEASES: Final[Mapping[str, tuple[int, int]]] = {
+    "time-slicing": (1, 25),
+    "mig": (1, 34),
+    "mps": (1, 54),
+    "dra": (1, 63),
+}
 """First release that supports each setting."""
 
 KUBELET_KEYS: Final[Mapping[str, str]] = {
@@ -118,6 +124,8 @@ def node_tables(settings: Mapping[FieldPath, object]) -> Tables:
     if (path := hugepages(PAGE_SIZE)) in settings:
         parameters[_PAGES] = str(settings[path])
     found: dict[tuple[str, ...], Mapping[str, object]] = {_KUBELET: keys, _SYSCTL: parameters}
+    if settings.get(PLUGIN) == "none":
+        found[_PLUGIN] = {"enabled": False}
     if settings.get(LOCAL_STORAGE) == "ephemeral":
         found[_OWN_STORAGE] = _STORAGE
     return {path: values for path, values in found.items() if values}
@@ -167,6 +175,8 @@ def _read_sharing(settings: Mapping[str, object]) -> dict[FieldPath, object]:
 
 def _read_node(document: Mapping[str, object]) -> dict[FieldPath, object]:
     found: dict[FieldPath, object] = {}
+    if at(document, *_PLUGIN, "enabled") is False:
+        found[PLUGIN] = "none"
     keys = tree(document, *_KUBELET)
     if isinstance(pods := keys.get(_PODS), int):
         found[MAX_PODS] = pods

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS
+from gpukube.core.fields import LOCAL_STORAGE, MAX_PODS, PLUGIN
 from gpukube.core.jsontree import at, leaves
 from gpukube_eks.userdata import bottlerocket, nodeconfig
 from gpukube_eks.userdata.encoding import MOST_BYTES, decode, encode, size
@@ -66,7 +66,7 @@ class UnmergeableError(Exception):
 
 def is_setting(path: FieldPath) -> bool:
     """Return whether a field is in user data on every image."""
-    return path in (MAX_PODS, LOCAL_STORAGE) or path[0] in SETTINGS
+    return path in (MAX_PODS, LOCAL_STORAGE, PLUGIN) or path[0] in SETTINGS
 
 
 def new_data(ours: Ours, *, rocket: bool) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpukube.core.claims import advise_claims, check_claims, check_claims_cluster
-from gpukube.core.fields import label
+from gpukube.core.fields import PLUGIN, label
 from gpukube.core.owners import ADVERTISER_LABEL, solve_ownership
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Change, Nodes, Ownership
@@ -95,8 +96,29 @@ def test_pool_when_of_dra_on_eks_then_the_autoscaler_is_not_told_of_nvidia_com_g
     assert not [key for key in request["tags"] if "node-template/resources" in key]
 
 
+def test_pool_when_of_dra_on_bottlerocket_then_user_data_turns_its_plugin_off() -> None:
+    pool = made("eks", plugin_owner="dra", image="bottlerocket")
+    template: Any = pool.create.params["launchTemplate"]
+    data = b64decode(template["LaunchTemplateData"]["UserData"]).decode()
+    assert data == "[settings.kubelet-device-plugins.nvidia]\nenabled = false\n"
+    assert pool.fields[PLUGIN] == "none"
+    assert PLUGIN not in made("eks", image="bottlerocket").fields
+    row = load_provider("eks").update_row(Change(PLUGIN, "none", None))
+    assert (row.kind, row.call) == ("replace", "")
+
+
+@pytest.mark.parametrize(("release", "said"), [("1.62.0-ab12cd34", True), ("1.63.0-ab12cd34", False)])
+def test_pool_when_bottlerocket_has_no_switch_for_its_plugin_then_refused(release: str, *, said: bool) -> None:
+    target = eks_target(plugin_owner="dra", image="bottlerocket", native={"releaseVersion": release})
+    found = [one for one in load_provider("eks").check(target) if one.code == "eks-bottlerocket-release"]
+    assert [one.severity for one in found] == ["error"] * said
+
+
 REFUSED: dict[str, tuple[Target, str]] = {
-    "bottlerocket": (eks_target(image="bottlerocket", plugin_owner="dra"), "write image: al2023"),
+    "mig on bottlerocket": (
+        eks_target(image="bottlerocket", plugin_owner="dra", sharing=Sharing(mig=MigCut("1g.5gb", "single"))),
+        "write image: al2023",
+    ),
     "a rack on eks": (eks_target("p6e-gb200.36xlarge", plugin_owner="dra"), "choose another instance type"),
     "a driver of the user on aks": (make_target(plugin_owner="dra", driver_owner="none"), "write driver.owner: auto"),
     "mig on gke": (gke_target(plugin_owner="dra", sharing=Sharing(MigCut("1g.5gb", "single"))), "remove sharing.mig"),

@@ -6,6 +6,7 @@ written out anew: what the solver believes of itself does not count.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,9 @@ def runs_by_itself(desired: Desired) -> bool:
     """Return whether the cloud runs a plugin there: docs of the three clouds, by what is sent to them."""
     request: Any = desired.create.params
     if desired.create.service == "eks":
-        return str(request["nodegroup"]["amiType"]).startswith("BOTTLEROCKET_")
+        data = b64decode(request["launchTemplate"]["LaunchTemplateData"].get("UserData", "")).decode()
+        is_off = "[settings.kubelet-device-plugins.nvidia]\nenabled = false" in data
+        return str(request["nodegroup"]["amiType"]).startswith("BOTTLEROCKET_") and not is_off
     if desired.create.service == "aks":
         profile = request["body"]["properties"].get("gpuProfile", {})
         return bool(profile.get("nvidia", {}).get("managementMode") == "Managed")
@@ -182,7 +185,8 @@ ANSWERS = {
     ("eks al2023", "whole", "dra", "a static manifest"): "foreign-advertiser",
     ("eks al2023", "whole", "dra", "the driver of dra"): "foreign-advertiser",
     ("eks al2023", "whole", "dra", "our operator"): "dra",
-    ("eks bottlerocket", "whole", "dra", "nothing"): "owner",
+    ("eks bottlerocket", "whole", "dra", "nothing"): "dra",
+    ("eks bottlerocket", "mig single", "dra", "nothing"): "owner",
     ("aks ubuntu", "mig single", "dra", "nothing"): "dra",
     ("aks container linux", "whole", "dra", "nothing"): "owner",
     ("aks ubuntu, driver of the operator", "mig mixed", "dra", "nothing"): "dra",
