@@ -1,1 +1,1 @@
-"""A cluster's one release: what it must be, and how to install, adopt, change, and uninstall it."""
+"""A cluster's releases: what they must be, and how to install, adopt, change, and uninstall them."""

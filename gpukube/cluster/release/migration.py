@@ -30,7 +30,7 @@ _AWAY: Final = "uninstalled"
 """Status of a release of which only the history remains (helm uninstall --keep-history)."""
 _SHARED_BY: Final = "nvidia.com/gpu.sharing-strategy"
 """Node label set by GFD (NVIDIA/k8s-device-plugin docs/gpu-feature-discovery)."""
-_WHY_ONE: Final = "both would advertise GPUs, and a cluster has one release"
+_WHY_ONE: Final = "both would advertise GPUs, and a cluster has one release of them"
 
 
 @dataclass(frozen=True, slots=True)

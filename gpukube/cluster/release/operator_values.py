@@ -1,7 +1,7 @@
 """Values of the GPU Operator's chart for the pools it serves, and which nodes its operands would reach.
 
 In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's release (plan),
-and what both charts share (shared_values).
+and what the charts share (shared_values).
 
 What the values ensure (NVIDIA/gpu-operator v26.7.0, chart, controllers/object_controls.go, state_manager.go):
 - The device plugin is off in the whole cluster if the operator serves pools of the DRA driver, for MIG or the driver:

@@ -1,7 +1,7 @@
 """Values of the device plugin's chart for the pools it serves.
 
 In scope: pools and live values -> chart values; pure. Out of scope: whether this chart is the cluster's release (plan),
-and what both charts share (shared_values).
+and what the charts share (shared_values).
 
 What the values ensure (NVIDIA/k8s-device-plugin v0.20.0, chart and README):
 - the chart's `migStrategy` overrides flags.migStrategy of every entry, so it is never set;

@@ -102,7 +102,7 @@ def _missing_driver(objects: Sequence[Tree], plan: ReleasePlan) -> list[str]:
     parts = {text(part, "name"): part for part in items(plugin, "spec", "template", "spec", "containers")}
     if list(parts) != [plan.kind.container]:
         return [f"its containers are {', '.join(parts)}, not {plan.kind.container}"]
-    root = plan.values[ROOT]
+    root = text(plan.values, ROOT)
     roots = [env for env in items(parts[plan.kind.container], "env") if text(env, "name") == "NVIDIA_DRIVER_ROOT"]
     found = [] if [text(env, "value") for env in roots] == [root] else [f"the plugin's driver root is not {root}"]
     found += [f"it renders no DeviceClass {name}" for name in _CLASSES if _named(objects, "DeviceClass", name) is None]

@@ -1,7 +1,7 @@
-"""What the values of both charts share: config entries, tolerations, and existing live values.
+"""What the values of the charts share: config entries, tolerations, and existing live values.
 
-In scope: merging into trees of values; pure. Out of scope: paths in a chart's values (plugin_values, operator_values),
-and the content of a config entry (gpu.plugin_config).
+In scope: merging into trees of values; pure. Out of scope: paths in a chart's values (plugin_values, operator_values,
+dra_values), and the content of a config entry (gpu.plugin_config).
 
 A node label that names a missing entry makes the plugin exit on that node, so entries are only ever added, or retired
 once nothing names them. A list of tolerations replaces the chart's own, whose entries are therefore repeated.

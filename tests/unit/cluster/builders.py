@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import yaml
 
@@ -74,10 +74,10 @@ def _desired(target: Target, stack: NodeStack, *, operator: bool = False) -> Des
     )
 
 
-def claimed(root: str = "/", **changes: object) -> Desired:
+def claimed(root: str = "/", cut_by: Literal["cloud", "operator"] = "cloud", **changes: object) -> Desired:
     """Make a pool of the DRA driver, on nodes with the GPU driver in this place."""
     target = make_target(plugin_owner="dra", **changes)  # type: ignore[arg-type]  # test data
-    return _desired(target, NodeStack("cloud", "none", "cloud", "test", dra_values={"nvidiaDriverRoot": root}))
+    return _desired(target, NodeStack("cloud", "none", cut_by, "test", dra_values={"nvidiaDriverRoot": root}))
 
 
 def advertised_by_cloud(pool: Desired) -> Desired:

@@ -233,3 +233,12 @@ def test_say_when_many_fields_differ_then_a_line_per_object() -> None:
     fields = [f"{POD}.{name}" for name in ("a", "b", "c", "d")]
     found = [*(Drift("DaemonSet x", name, 1, 2) for name in fields), Drift("ConfigMap y", "", "the object", None)]
     assert describe_drift(found) == ["DaemonSet x: a, b, c and 1 more differ", "ConfigMap y is missing"]
+
+
+def test_drift_when_the_api_server_drops_a_field_whose_feature_is_off_then_none_but_another_value_is() -> None:
+    """Before Kubernetes 1.36, a DeviceClass has no extended resource name."""
+    spec = {"selectors": [{"cel": {"expression": "true"}}]}
+    desired = {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {**spec, "extendedResourceName": "a/gpu"}}
+    assert find_drift([desired], [{**desired, "spec": spec}]) == ()
+    (found,) = find_drift([desired], [{**desired, "spec": {**spec, "extendedResourceName": "b/gpu"}}])
+    assert (found.field, found.live) == ("spec.extendedResourceName", "b/gpu")

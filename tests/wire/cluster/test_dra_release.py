@@ -9,13 +9,14 @@ import pytest
 
 from gpukube.cluster.kube.api_types import RELEASE_TYPES
 from gpukube.cluster.kube.client import connect_kube
-from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, DRA_KINDS
+from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, DRA_KINDS, RELEASE_KINDS
 from gpukube.cluster.release.manager import Cluster, ReleaseManager, apply_release
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.snapshot import Snapshot, look
 from gpukube.core.values import KubeAccess
 from gpukube.core.values import Taint as PoolTaint
+from gpukube.gpu.sharing import MigCut, Sharing
 from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape, Taint
 from sandbox_tests.waiting import PATIENCE_S
 from tests.unit.cluster.builders import VISION_TAINT, claimed, desire
@@ -35,6 +36,7 @@ CLAIMED = claimed(pool="claims", taints=(VISION_TAINT,))
 CHARTED = desire(pool="charted")
 POOLS = (CLAIMED, CHARTED)
 CLASS = "mig.nvidia.com"
+MODELS = {"A100-40GB": ("Standard_ND96asr_v4", "1g.5gb"), "H100-80GB": ("Standard_ND96isr_H100_v5", "1g.10gb")}
 SERVED = "revision 1 already serves these pools"
 plan_dra = partial(plan_release, kinds=DRA_KINDS)
 
@@ -46,9 +48,9 @@ def bring(keeper: ReleaseManager, kube: LightKube, plan: ReleasePlan) -> None:
     assert apply_release(keeper, kube, plan, lambda _missed: plan_release(POOLS, look(kube), kinds=kinds)) is not None
 
 
-def boot(live: Live, pool: Desired) -> None:
+def boot(live: Live, pool: Desired, model: str = "A100-40GB") -> None:
     taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in pool.effective_taints)
-    gpu = GpuShape("A100-40GB", pool.target.machine.devices)
+    gpu = GpuShape(model, pool.target.machine.devices)
     shape = NodeShape(f"{pool.target.pool}-1", labels=pool.labels, taints=taints, gpu=gpu, boot_s=1.0)
     live.run(live.cluster.add_node(shape))
 
@@ -100,6 +102,24 @@ def test_upgrade_when_another_spec_was_faster_then_both_specs_taints_are_tolerat
     answer = apply_release(keeper, kube, late, lambda missed: plan_dra(POOLS, look(kube), missed=missed))
     assert (answer.revision if answer else 0) == 3
     assert (plan_dra(POOLS, look(kube)).action, plan_dra([theirs], look(kube)).action) == ("none", "none")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_releases_when_the_operator_does_mig_for_claims_then_the_driver_publishes_what_it_made(
+    keeper: ReleaseManager, kube: LightKube, live: Live, model: str
+) -> None:
+    """An A100 restarts its node for MIG, an H100 does not: the driver's pod has to look again either way."""
+    machine, profile = MODELS[model]
+    pool = claimed(cut_by="operator", sharing=Sharing(mig=MigCut(profile, "single")), machine=machine)
+    for kinds in (RELEASE_KINDS, DRA_KINDS):
+        plan = plan_release([pool], look(kube), kinds=kinds)
+        keeper.dry_run(plan, [pool])
+        keeper.install_or_upgrade(plan, 0)
+    boot(live, pool, model)
+    proof = settled_proof(pool, kube)
+    assert (proof.status, proof.total) == ("proven", {f"mig.nvidia.com/{profile}": 56}), proof.missing_step
+    for kinds in (RELEASE_KINDS, DRA_KINDS):
+        assert plan_release([pool], look(kube), kinds=kinds).action == "none"
 
 
 @pytest.mark.kube
