@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import items, number, text, tree
+from gpukube.core.jsontree import items, number, text, tree, trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,7 +119,7 @@ def slice_view(obj: Tree) -> SliceView:
         pool=text(obj, "spec", "pool", "name"),
         generation=number(obj, "spec", "pool", "generation"),
         expected=number(obj, "spec", "pool", "resourceSliceCount"),
-        devices=tuple(_device(tree(item), driver) for item in items(obj, "spec", "devices")),
+        devices=tuple(_device(item, f"{driver}/") for item in trees(obj, "spec", "devices")),
     )
 
 
@@ -139,19 +139,24 @@ def device_pools(slices: Iterable[SliceView], driver: str) -> tuple[DevicePool, 
     return tuple(found)
 
 
-def _device(item: Tree, driver: str) -> DeviceView:
+def _device(item: Tree, domain: str) -> DeviceView:
+    """Read a device; `domain` is that of names without one (kubernetes/api resource/v1, QualifiedName)."""
     attributes = {
-        _full(name, driver): next((tree(value)[kind] for kind in _KINDS if kind in tree(value)), None)
-        for name, value in tree(item, "attributes").items()
+        name if "/" in name else domain + name: _value(value) for name, value in tree(item, "attributes").items()
     }
-    capacity = {_full(name, driver): text(tree(value), "value") for name, value in tree(item, "capacity").items()}
+    capacity = {
+        name if "/" in name else domain + name: text(value, "value") for name, value in tree(item, "capacity").items()
+    }
     taints = tuple(
-        DeviceTaint(text(tree(taint), "key"), text(tree(taint), "value"), text(tree(taint), "effect"))
-        for taint in items(item, "taints")
+        DeviceTaint(text(taint, "key"), text(taint, "value"), text(taint, "effect")) for taint in items(item, "taints")
     )
     return DeviceView(text(item, "name"), attributes, capacity, taints)
 
 
-def _full(name: str, driver: str) -> str:
-    """Add the driver as domain to a name without one (kubernetes/api resource/v1, QualifiedName)."""
-    return name if "/" in name else f"{driver}/{name}"
+def _value(attribute: object) -> object:
+    """Return the one value of an attribute; None for types that are newer than this reader."""
+    if isinstance(attribute, dict):
+        for kind, value in attribute.items():
+            if kind in _KINDS:
+                return value
+    return None
