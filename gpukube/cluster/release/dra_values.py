@@ -16,13 +16,14 @@ What the values ensure (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, deployment
 from __future__ import annotations
 
 import copy
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.release.chart_settings import lay_over, requested_values
 from gpukube.cluster.release.shared_values import GPU_TAINTS, cover_taints, put
 from gpukube.core.jsontree import text
-from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, MIG_CONFIG_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding, Where
 
@@ -39,7 +40,18 @@ _CLIENT: Final = "nvidia.com/gpu.deploy.client"
 """Label of the GPU Operator's nodes whose value is not "true" while a MIG layout or the driver changes: the driver
 publishes the devices that it finds when it starts (NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go,
 NVIDIA/mig-parted v0.15.0 maybeSetPaused)."""
+_LAYOUT_STATE: Final = "nvidia.com/mig.config.state"
+"""Label by which the MIG manager reports that the layout of MIG_CONFIG_LABEL is applied. Nodes with MIG have the second
+label at creation, the operator's others only later: without it the driver would publish whole GPUs first."""
 _OURS: Final = {"key": ADVERTISER_LABEL, "operator": "In", "values": [DRA_DRIVER.advertiser]}
+_SETTLED: Final = (
+    {"key": MIG_CONFIG_LABEL, "operator": "DoesNotExist"},
+    {"key": _LAYOUT_STATE, "operator": "In", "values": ["success"]},
+)
+_UNPAUSED: Final = (
+    {"key": _CLIENT, "operator": "DoesNotExist"},
+    {"key": _CLIENT, "operator": "In", "values": ["true"]},
+)
 _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     (("gpuResourcesEnabledOverride",), True),
     (("resourceApiVersion",), "resource.k8s.io/v1"),
@@ -50,8 +62,7 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
         ("kubeletPlugin", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
         {
             "nodeSelectorTerms": [
-                {"matchExpressions": [_OURS, {"key": _CLIENT, "operator": "DoesNotExist"}]},
-                {"matchExpressions": [_OURS, {"key": _CLIENT, "operator": "In", "values": ["true"]}]},
+                {"matchExpressions": [_OURS, settled, unpaused]} for settled, unpaused in product(_SETTLED, _UNPAUSED)
             ]
         },
     ),

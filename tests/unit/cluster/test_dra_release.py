@@ -13,9 +13,10 @@ from gpukube.cluster.release.chart_settings import check_agreement, check_served
 from gpukube.cluster.release.dra_values import dra_values
 from gpukube.cluster.release.offline_checks import check_settings
 from gpukube.cluster.release.plan import plan_release
-from gpukube.cluster.release.reach import check_reach
+from gpukube.cluster.release.reach import check_reach, planned_daemonsets
 from gpukube.cluster.release.rendered import require_rendered
 from gpukube.cluster.release.shared_values import ReleaseContext
+from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import at
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Taint
@@ -55,7 +56,7 @@ def test_values_when_a_pool_claims_then_those_of_gpus_only_on_its_nodes() -> Non
     )
     assert isinstance(terms, list)
     ours = {"key": "gpukube.io/advertiser", "operator": "In", "values": ["dra"]}
-    assert [term["matchExpressions"][0] for term in terms] == [ours, ours]
+    assert [term["matchExpressions"][0] for term in terms] == [ours] * 4
     assert not check_reach(plan([POOL]), [POOL])
 
 
@@ -65,6 +66,17 @@ def test_values_when_the_operator_changes_mig_then_the_plugin_leaves_and_returns
     for value, stuck in (("true", 0), ("paused-for-mig-change", 1)):
         pool = replace(POOL, labels={**POOL.labels, "nvidia.com/gpu.deploy.client": value})
         assert len(check_reach(seen, [pool])) == stuck, value
+
+
+def test_values_when_a_node_gets_mig_then_the_plugin_starts_only_once_the_layout_is_applied() -> None:
+    """Before, it would publish whole GPUs of a node that is about to have none."""
+    release = plan([POOL])
+    (daemonset,) = planned_daemonsets(release)
+    born = {**POOL.labels, "nvidia.com/mig.config": "all-1g.5gb"}
+    for state, runs in (("", False), ("pending", False), ("failed", False), ("success", True)):
+        labels = {**born, "nvidia.com/mig.config.state": state} if state else born
+        assert bool(daemon_misfits(daemonset.placement, labels, ())) is not runs, state
+    assert not check_reach(release, [replace(POOL, labels=born)])
 
 
 def test_values_when_pools_have_taints_then_all_are_tolerated_beside_the_charts_own() -> None:
