@@ -34,6 +34,7 @@ from gpukube.cluster.proof.outcome import NodeProof, PoolProof, missing, step_of
 from gpukube.cluster.proof.pods import pod_findings
 from gpukube.cluster.proof.rivals import rival_findings
 from gpukube.cluster.state.components import role_of, title_of
+from gpukube.cluster.state.installers import missing_installer
 from gpukube.cluster.state.published import NOTHING, published
 from gpukube.cluster.state.reach import live_place, needed_roles, unreached
 from gpukube.cluster.state.scaling import scaler_warnings
@@ -168,9 +169,19 @@ def _cluster_findings(desired: Desired, seen: Snapshot, nodes: int) -> list[Find
         return []
     operator = operator_findings(seen, nodes=nodes) if GPU_OPERATOR.serves(desired.ownership) else []
     if kind is DRA_DRIVER:
-        return [*operator, *_driver_release_findings(seen), *class_findings(desired, seen)]
+        return [
+            *operator,
+            *_installer_findings(desired, seen),
+            *_driver_release_findings(seen),
+            *class_findings(desired, seen),
+        ]
     release = operator if kind is GPU_OPERATOR else _release_findings(desired, seen, kind)
     return [*release, *_entry_findings(desired, seen, kind)]
+
+
+def _installer_findings(desired: Desired, seen: Snapshot) -> list[Finding]:
+    found = missing_installer(seen, desired)
+    return [missing(found.where.source, "driver", found.severity, found.seen, found.why, found.fix)] if found else []
 
 
 def _driver_release_findings(seen: Snapshot) -> list[Finding]:

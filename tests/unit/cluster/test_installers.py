@@ -8,6 +8,7 @@ import pytest
 
 from gpukube.cluster.kube.slices import SliceView
 from gpukube.cluster.kube.views import placement_of
+from gpukube.cluster.proof.verify import prove_pool
 from gpukube.cluster.state.installers import check_installers, missing_installer
 from gpukube.cluster.state.snapshot import Snapshot
 from tests.unit.cluster.builders import daemonset, desire, node_of
@@ -64,3 +65,9 @@ def test_installer_when_devices_are_published_then_the_driver_is_there() -> None
 
 def test_installer_when_the_driver_is_in_the_image_or_dra_does_not_publish_then_nothing() -> None:
     assert check_installers(Snapshot(), [desire(), desire(plugin_owner="dra"), made("gke", plugin_owner="none")]) == []
+
+
+def test_verify_when_nothing_installs_the_driver_then_it_says_so_before_the_driver_s_own_pod() -> None:
+    (found,) = [one for one in prove_pool(POOL, Snapshot()).all_findings if one.code == "step-driver"]
+    assert (found.severity, "kubectl apply --filename" in found.fix) == ("error", True)
+    assert "step-driver" not in {one.code for one in prove_pool(POOL, GOOGLE).all_findings}
