@@ -57,6 +57,11 @@ class NodeShape:
             return None
         return self.devices.get(name, 0)
 
+    @property
+    def all_devices(self) -> dict[str, int]:
+        """Extended resources, and devices that claims request, by the names that plans use."""
+        return {**self.devices, **self.published.free(())}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOffer:

@@ -90,6 +90,7 @@ class RenderOptions:
         "--pool", default="", metavar="NAME", autocompletion=complete_pool, help="Name of the pool in the spec."
     )
     gpus: int = option("--gpus", default=1, min=1, help="GPUs, MIG instances or shares per pod (default 1).")
+    same_gpu: bool = option("--same-gpu", default=False, help="Claim all MIG devices of a pod on one GPU.")
     resource: str = option(
         "--resource", default="", metavar="NAME", help="Which device resource, if nodes have several."
     )

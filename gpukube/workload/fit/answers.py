@@ -167,7 +167,7 @@ def pool_reasons(pod: Pod, cluster: Filling, offer: PoolOffer) -> Iterator[str]:
         yield from lasting
         return
     if not cluster.is_expected(pod, offer):
-        expected = devices_text({**offer.expected.devices, **offer.expected.published.free(())})
+        expected = devices_text(offer.expected.all_devices)
         yield f"while the pool is empty, the autoscaler expects {expected} of a node, so such pods start none"
         return
     more = list(cluster.more(offer))

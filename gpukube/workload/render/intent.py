@@ -45,6 +45,7 @@ class Intent:
     Attributes:
         kind: Kind of manifest.
         gpus: Devices per pod.
+        same_gpu: Whether all MIG devices of a pod are on one GPU.
         resource: Device resource, for nodes with several kinds; "" for the only one.
         image: Image; "" for the kind's default.
         name, namespace: "" for the pool's name, and for no namespace.
@@ -58,6 +59,7 @@ class Intent:
 
     kind: str
     gpus: int = 1
+    same_gpu: bool = False
     resource: str = ""
     image: str = ""
     name: str = ""
@@ -160,7 +162,7 @@ def fit_intent(intent: Intent, offer: PoolOffer, *, of_ray: bool = False) -> Fit
             "pod are a guess; write --cpu and --memory"
         )
     fabric = _fabric(intent, offer)
-    limits = [offer.gpus[resource] // intent.gpus, *(offer.real.devices[name] // fabric[name] for name in fabric)]
+    limits = [_most_pods(intent, offer, resource), *(offer.real.devices[name] // fabric[name] for name in fabric)]
     least_cpu, least_memory = _RAY_INIT if of_ray else (1, 1)
     for option, requested, room, shown in (
         ("--cpu", max(cpu, least_cpu), real.cpu, cpu_text),
@@ -257,6 +259,28 @@ def _check_devices(intent: Intent, offer: PoolOffer, resource: str) -> list[str]
     return notes
 
 
+def _most_pods(intent: Intent, offer: PoolOffer, resource: str) -> int:
+    """Return for how many pods the devices of a node suffice."""
+    count, machine = offer.gpus[resource], offer.desired.target.machine
+    if not intent.same_gpu:
+        return count // intent.gpus
+    each = count // machine.devices
+    if not offer.by_claims or offer.desired.target.sharing.mig is None:
+        refuse(
+            "--same-gpu",
+            f"--same-gpu is for MIG devices that pods claim, and {offer.name} has none",
+            "remove it, or choose a pool with MIG and devicePlugin.owner: dra",
+            "a device plugin takes the devices of a pod from any GPU",
+        )
+    if intent.gpus > each:
+        refuse(
+            "--gpus",
+            f"--gpus is {intent.gpus} with --same-gpu, but a GPU of {offer.name} has {each} {resource}",
+            f"write --gpus {each}{' or less' * (each > 1)}, or remove --same-gpu",
+        )
+    return each // intent.gpus * machine.devices
+
+
 def _about_pods(limits: list[int], offer: PoolOffer) -> list[str]:
     """Return a note if only the number of pods leaves devices unused."""
     if offer.real.pods is None or offer.desired.target.max_pods or offer.real.pods >= min(limits[:-1]):
@@ -308,7 +332,7 @@ def _check_zero(intent: Intent, offer: PoolOffer, resource: str) -> None:
     if not nodes.autoscaled or nodes.minimum:
         return
     for name, count in {resource: intent.gpus, **_fabric(intent, offer)}.items():
-        expected = offer.expected.devices.get(name, 0)
+        expected = offer.expected.all_devices.get(name, 0)
         if expected < count:
             other = f", or --gpus {expected} or less" if expected else ""
             if name != resource:

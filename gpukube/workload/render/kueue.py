@@ -29,9 +29,15 @@ def render_kueue(fitted: Fitted, _pools: Sequence[PoolOffer]) -> list[dict[str, 
     """Return ResourceFlavor, ClusterQueue, and LocalQueue; if nodes start on request, also the request's objects.
 
     Raises:
-        SpecError: The catalog does not have the capacity of the pool's nodes.
+        SpecError: The catalog does not have the capacity of the pool's nodes, or pods request its GPUs by claims.
     """
     offer, name = fitted.offer, fitted.intent.name
+    if offer.by_claims:
+        refuse(
+            "--pool",
+            f"pods on {offer.name} request GPUs by claims, which Kueue counts under a name of its own configuration",
+            "map the class in Kueue's deviceClassMappings, and write the ClusterQueue for that name",
+        )
     real, nodes = offer.real, offer.desired.target.nodes.maximum
     if real.cpu is None or real.memory is None:
         machine = offer.desired.target.machine.name

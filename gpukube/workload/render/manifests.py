@@ -15,8 +15,10 @@ from gpukube.workload.render.batch import (
     render_pod,
     render_statefulset,
 )
+from gpukube.workload.render.claims import claim_templates
 from gpukube.workload.render.intent import fit_intent, refuse, usual_name
 from gpukube.workload.render.kueue import render_kueue
+from gpukube.workload.render.pods import metadata
 from gpukube.workload.render.ray import render_raycluster, render_rayjob, render_rayservice
 from gpukube.workload.render.text import plain, write_documents
 
@@ -96,7 +98,8 @@ def render(intent: Intent, offer: PoolOffer, others: Sequence[PoolOffer] = ()) -
         intent = replace(intent, resource=min(offer.gpus, default=""))
     intent = replace(intent, name=intent.name or usual_name(offer.desired.target.pool))
     fitted = fit_intent(intent, offer, of_ray=kind.of_ray)
-    documents = kind.make(fitted, (offer, *(other for other in others if other is not offer)))
+    documents = claim_templates(fitted, metadata(fitted))
+    documents += kind.make(fitted, (offer, *(other for other in others if other is not offer)))
     needs = (f"requires {kind.needs} in the cluster",) if kind.needs else ()
     queue = (f"workloads use it with the label kueue.x-k8s.io/queue-name: {intent.name}",) if not kind.runs else ()
     return Rendered(

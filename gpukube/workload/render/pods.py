@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.tolerations import pod_tolerations
+from gpukube.workload.render.claims import container_claims, pod_claims
 from gpukube.workload.render.intent import CUDA_IMAGE
 from gpukube.workload.render.text import Flow, Noted
 
@@ -46,7 +47,7 @@ def pod_spec(fitted: Fitted, command: Sequence[str], restart: str = "Never") -> 
         volumes = {
             "volumes": [Noted(shm, "NCCL needs more than the default 64 MiB; counts as memory of the container")]
         }
-    return {"restartPolicy": restart, **placement(fitted), "containers": [container], **volumes}
+    return {"restartPolicy": restart, **placement(fitted), **pod_claims(fitted), "containers": [container], **volumes}
 
 
 def placement(fitted: Fitted) -> dict[str, object]:
@@ -59,15 +60,15 @@ def placement(fitted: Fitted) -> dict[str, object]:
 
 def resources(fitted: Fitted, *, limit_cpu: bool = False) -> dict[str, object]:
     """Return requests of devices, CPU, and memory; limits equal requests for devices and memory."""
-    devices = {
-        fitted.resource: Noted(fitted.intent.gpus, why) if (why := _about_device(fitted)) else fitted.intent.gpus
-    }
+    number = {} if fitted.offer.by_claims else {fitted.resource: fitted.intent.gpus}
+    devices = {name: Noted(count, why) if (why := _about_device(fitted)) else count for name, count in number.items()}
     cpu = {"cpu": fitted.cpu}
     memory = {"memory": fitted.memory}
     network = {**fitted.hugepages, **fitted.fabric}
     return {
-        "requests": {**cpu, **memory, fitted.resource: fitted.intent.gpus, **network},
+        "requests": {**cpu, **memory, **number, **network},
         "limits": {**(cpu if limit_cpu else {}), **memory, **devices, **_network(fitted)},
+        **container_claims(fitted),
     }
 
 
@@ -135,6 +136,8 @@ def _toleration(fitted: Fitted, needed: Toleration) -> object:
 def _about_taint(fitted: Fitted, needed: Toleration) -> str:
     target, of_device = fitted.offer.desired.target, needed.key.startswith("nvidia.com/")
     if fitted.offer.tolerates_resources and of_device and needed.effect == "NoSchedule":
+        if fitted.offer.by_claims:
+            return "the cluster adds none for claims"
         if needed.key == fitted.resource:
             return "the cluster adds it too"
         return f"the cluster adds one only for {fitted.resource}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from gpukube.workload.render.claims import pod_claims
 from gpukube.workload.render.intent import refuse
 from gpukube.workload.render.pods import avoid_gpu_nodes, metadata, placement, resources, security
 from gpukube.workload.render.text import Flow, Noted
@@ -119,7 +120,7 @@ def _cluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:
                 "minReplicas": least,
                 "maxReplicas": _most(fitted, most),
                 "rayStartParams": _start_params(fitted),
-                "template": {"spec": {**placement(fitted), "containers": [worker]}},
+                "template": {"spec": {**placement(fitted), **pod_claims(fitted), "containers": [worker]}},
             }
         ],
     }
@@ -166,6 +167,8 @@ def _start_params(fitted: Fitted) -> dict[str, object]:
         The autoscaler recognizes names that end in "gpu", the operator also mig-<n>g.<n>gb (kuberay
         utils/resources.go).
     """
+    if fitted.offer.by_claims:
+        return {"num-gpus": Noted(str(fitted.intent.gpus), "Ray counts no GPU of a claim")}
     if fitted.resource.endswith("gpu"):
         return {}
     return {"num-gpus": Noted(str(fitted.intent.gpus), f"Ray's autoscaler does not know {fitted.resource}")}

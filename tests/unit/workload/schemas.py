@@ -11,7 +11,7 @@ from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
-from lightkube.models import apps_v1, batch_v1, core_v1, meta_v1, networking_v1
+from lightkube.models import apps_v1, batch_v1, core_v1, meta_v1, networking_v1, resource_v1
 from msgspec import Struct
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ _SPECS: Final[Mapping[tuple[str, str], object]] = {
 }
 _MODELS: Final[Mapping[tuple[str, str], type]] = {
     ("v1", "Pod"): core_v1.Pod,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): resource_v1.ResourceClaimTemplate,
     ("v1", "Service"): core_v1.Service,
     ("v1", "ServiceAccount"): core_v1.ServiceAccount,
     ("v1", "ConfigMap"): core_v1.ConfigMap,

@@ -48,6 +48,8 @@ POOLS: Final = {
     "nodes: {autoscaling: {min: 0, max: 4}}, capacity: {type: reserved, reserved: {gke: {queued: {}}}}}",
     "tainted": "{name: tainted, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, "
     "nodes: {count: 1}, gpuTaint: false, taints: [{key: sku, value: gpu, effect: NoSchedule}]}",
+    "claims": "{name: claims, clusters: [train-eks, train-aks, train-gke], gpu: {model: T4, count: 4}, "
+    "nodes: {count: 2}, devicePlugin: {owner: dra}}",
     "nobody": "{name: nobody, clusters: [train-aks], gpu: {model: T4, count: 1}, nodes: {count: 1}, "
     "devicePlugin: {owner: none}}",
 }

@@ -96,13 +96,13 @@ def test_rendered_when_checked_and_placed_then_nothing_is_wrong_and_all_fit(
         if name.startswith(key)
     ]
     try:
-        made = render(replace(intent, resource=min(offers[0].real.devices)), offers[0], offers)
+        made = render(replace(intent, resource=min(offers[0].gpus)), offers[0], offers)
     except SpecError:
         return  # refusals are tested by themselves
     linted = lint([Source("-", made.text)], offers=offers)
     assert [found.render() for found in linted.findings if found.code not in meant(intent)] == [], made.text
     fit = find_fit(
-        [ClusterView(key=key, offers=tuple(offers))], read_demands(read_manifests(made.text, "-").manifests).demands
+        [ClusterView(key=key, offers=tuple(offers))], *read_demands(read_manifests(made.text, "-").manifests)
     )
     for answer in fit.answers:
         own = answer.demand.template.role not in {"ray-head", "ray-submitter"}

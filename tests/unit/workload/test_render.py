@@ -11,6 +11,7 @@ from gpukube.cluster.proof.probe import PROBE_IMAGE
 from gpukube.core.jsontree import at, items, text, tree
 from gpukube.core.yamltext import parse_documents
 from gpukube.errors import SpecError
+from gpukube.workload.claims import read_claims
 from gpukube.workload.fit.nodes import Node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.fit.predicates import why_not
@@ -40,7 +41,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PoolOffer]:
 
 def rendered(pools: Mapping[str, PoolOffer], pool: str, kind: str, **options: Any) -> Rendered:  # noqa: ANN401 - any of Intent's
     beside = [offer for name, offer in pools.items() if name.partition("/")[0] == pool.partition("/")[0]]
-    resources = sorted(pools[pool].real.devices)
+    resources = sorted(pools[pool].gpus)
     if len(resources) > 1 and kind != "kueue":
         options.setdefault("resource", resources[0])
     return render(Intent(kind=kind, **options), pools[pool], beside)
@@ -61,8 +62,13 @@ def ray_cluster(made: Rendered) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def every(pools: dict[str, PoolOffer]) -> dict[tuple[str, str], Rendered]:
-    """Render all kinds for all pools."""
-    return {(pool, kind): rendered(pools, pool, kind) for pool in pools for kind in KINDS}
+    """Render all kinds for all pools; no queue for claims."""
+    return {
+        (pool, kind): rendered(pools, pool, kind)
+        for pool, offer in pools.items()
+        for kind in KINDS
+        if kind != "kueue" or not offer.by_claims
+    }
 
 
 def test_rendered_when_read_again_then_the_same_and_known_to_the_apis(every: dict[tuple[str, str], Rendered]) -> None:
@@ -86,7 +92,8 @@ def test_rendered_when_scheduled_then_as_many_as_it_says_fill_a_node(
                 labels=offer.real.labels,
                 tolerates_resources=False,
             )
-            pod = read_pod(template.metadata, template.spec)
+            claims = read_claims(made.documents).of_pod(template.spec, "")
+            pod = read_pod(template.metadata, template.spec, claims=claims)
             count = 0
             while why_not(pod, node) is None:
                 node.take(pod)
@@ -210,6 +217,62 @@ def test_ray_when_its_autoscaler_does_not_know_the_resource_then_told(pools: dic
     assert cluster["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0", "num-gpus": "0"}
     head = at(cluster, "headGroupSpec", "template", "spec", "containers", 0)
     assert items(head, "env") == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+
+
+CUT = (
+    "{name: cut, clusters: [train-eks], gpu: {model: A100-40GB, count: 8}, nodes: {count: 1}, "
+    "sharing: {mig: {layout: [3g.20gb, 2g.10gb, 2g.10gb], strategy: mixed}}, devicePlugin: {owner: dra}}"
+)
+
+
+def test_claims_when_the_dra_driver_publishes_the_gpus_then_a_template_for_each_pod(
+    pools: dict[str, PoolOffer],
+) -> None:
+    claim, job = rendered(pools, "train-gke/claims", "job", gpus=3, replicas=2, namespace="ml").documents
+    assert at(claim, "metadata") == {"name": "claims", "namespace": "ml"}
+    (request,) = items(claim, "spec", "spec", "devices", "requests")
+    assert request == {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 3}}
+    spec = at(job, "spec", "template", "spec")
+    assert at(spec, "resourceClaims") == [{"name": "gpu", "resourceClaimTemplateName": "claims"}]
+    resources = at(spec, "containers", 0, "resources")
+    assert at(resources, "claims") == [{"name": "gpu"}]
+    assert {*tree(resources, "limits"), *tree(resources, "requests")} == {"cpu", "memory"}
+    assert "nvidia.com/gpu" in {text(item, "key") for item in items(spec, "tolerations")}
+
+
+def test_claims_when_gpus_are_cut_then_by_profile_and_of_one_gpu_if_asked(tmp_path: Path) -> None:
+    cut = offers(tmp_path, CUT)
+    options = {"resource": "mig.nvidia.com/2g.10gb", "gpus": 2, "same_gpu": True}
+    made = rendered(cut, "train-eks/cut", "pod", **options)
+    devices = at(made.documents[0], "spec", "spec", "devices")
+    assert at(devices, "requests", 0, "exactly") == {
+        "deviceClassName": "mig.nvidia.com",
+        "count": 2,
+        "selectors": [{"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '2g.10gb'"}}],
+    }
+    assert at(devices, "constraints") == [{"requests": ["gpu"], "matchAttribute": "gpu.nvidia.com/parentUUID"}]
+    assert "room for 8 such" in made.text
+    with pytest.raises(SpecError, match="a GPU of train-eks/cut has 2"):
+        rendered(cut, "train-eks/cut", "pod", **{**options, "gpus": 3})
+
+
+@pytest.mark.parametrize("kind", RAY)
+def test_ray_when_pods_claim_their_gpus_then_told_how_many(pools: dict[str, PoolOffer], kind: str) -> None:
+    claim, document = rendered(pools, "train-eks/claims", kind, gpus=2).documents
+    place = CLUSTER_OF[text(document, "kind")]
+    group = at(document, "spec", *(() if place == "spec" else (place,)), "workerGroupSpecs", 0)
+    assert at(group, "rayStartParams", "num-gpus") == "2"
+    assert at(group, "template", "spec", "resourceClaims", 0, "resourceClaimTemplateName") == at(
+        claim, "metadata", "name"
+    )
+
+
+def test_claims_when_they_cannot_be_so_then_refused(pools: dict[str, PoolOffer]) -> None:
+    with pytest.raises(SpecError, match="under a name of its own configuration"):
+        rendered(pools, "train-eks/claims", "kueue")
+    for pool in ("train-eks/claims", "train-aks/single"):
+        with pytest.raises(SpecError, match="--same-gpu is for MIG devices"):
+            rendered(pools, pool, "pod", same_gpu=True)
 
 
 def test_ray_version_when_an_image_is_given_then_its_own(pools: dict[str, PoolOffer]) -> None:
