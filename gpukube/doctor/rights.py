@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpukube.cluster.names import NAMESPACE, kind_of
+from gpukube.cluster.names import ALL_KINDS, NAMESPACE
 from gpukube.engine.change.release import NEEDED
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
@@ -46,7 +46,7 @@ class Right:
 def rights_for(desired: Sequence[Desired]) -> tuple[Right, ...]:
     """Return what create and apply need for these pools; empty without pools: failed readings show what they lack."""
     found = [Right("patch", "nodes", "", "", "to restore labels that nodes have lost")] if desired else []
-    kinds = [kind for name in {d.ownership.advertiser for d in desired} if (kind := kind_of(name))]
+    kinds = [kind for kind in ALL_KINDS if any(kind.serves(expected.ownership) for expected in desired)]
     for kind in sorted(kinds, key=lambda kind: kind.chart):
         found += [
             Right("create", resource, group, NAMESPACE, f"to install {kind.title} into namespace {NAMESPACE}")

@@ -11,6 +11,7 @@ from lightkube.generic_resource import create_namespaced_resource
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Secret
 
+from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
 from tests.cli.harness import NAMESPACE
 
@@ -138,3 +139,13 @@ def test_remove_when_claims_have_devices_then_refused_by_name_and_else_what_noth
     assert removed.code == 0, removed.out + removed.err
     assert releases(cluster) == {PLUGIN}
     assert gpukube("pool", "plan", "diff", *spec, "--pool", "plugged").code == 0
+
+
+def test_create_when_only_the_second_release_is_not_allowed_then_neither_is_installed(
+    gpukube: Gpukube, cluster: Cluster, spec: Words
+) -> None:
+    daemon.deny_permissions(gpukube.info, "create deviceclasses.resource.k8s.io")
+    refused = gpukube("pool", "create", *spec)
+    assert refused.code == 5, refused.out
+    assert "not allowed in the cluster: create deviceclasses" in refused.out
+    assert releases(cluster) == set()

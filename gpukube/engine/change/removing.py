@@ -139,7 +139,9 @@ def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
     require_removable(kube, kinds, key)
     manager = open_manager(session, run)
     try:
-        for kind in kinds:
+        for kind in reversed(
+            kinds
+        ):  # the DRA driver frees devices with the driver that the operator may have installed
             manager.take_away(kind)
     finally:
         manager.close()

@@ -28,6 +28,7 @@ from gpukube.errors import (
     WrongAccount,
 )
 from gpukube.gpu.sharing import MigCut, Sharing
+from tests.unit.cluster.builders import claimed
 from tests.unit.doctor.live_pools import CLUSTERS, evidence_of
 from tests.unit.gpukube_eks.samples import desired_of, eks_target
 
@@ -161,6 +162,7 @@ def test_rights_when_the_operator_is_the_release_then_those_of_its_chart() -> No
     plain, operated = rights_for((POOL,)), rights_for((CUT,))
     assert len(plain) == len(NEEDED[DEVICE_PLUGIN]) + 1
     assert len(operated) == len(NEEDED[GPU_OPERATOR]) + 1
+    assert {right.resource for right in rights_for((claimed(),))} >= {"deviceclasses", "validatingadmissionpolicies"}
     assert plain[0].resource == "nodes"
     assert DEVICE_PLUGIN.title in plain[1].purpose
 
