@@ -10,6 +10,7 @@ starts, and publishes nothing for a GPU in MIG mode without instances.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
@@ -132,6 +133,15 @@ def paused_findings(node: NodeView) -> list[Finding]:
         return [missing(node.name, "placement", "error", f"label {_CLIENT} is false", "it was set by hand", fix)]
     means = "the GPU Operator changes MIG or the driver; the plugin's pod comes back afterwards"
     return [missing(node.name, "geometry", "warning", f"label {_CLIENT} is {value}", means)]
+
+
+def with_stale_devices(finding: Finding, node: NodeView, there: Published, seen: Snapshot) -> Finding:
+    """Add to a finding that slices remain on a node without a pod of the driver, so that pods may still get devices."""
+    pods = (pod for pod in seen.pods if pod.owner == DRA_DRIVER.plugin and not pod.terminating)
+    if not there.counts or any(pod.node == node.name for pod in pods):
+        return finding
+    stale = f"its ResourceSlices remain ({_text(there.counts)}), and pods that get these devices do not start"
+    return replace(finding, seen=f"{finding.seen}; {stale}")
 
 
 def device_checks(there: Published) -> Iterator[Check]:

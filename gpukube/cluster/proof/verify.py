@@ -20,6 +20,7 @@ from gpukube.cluster.proof.claimable import (
     published_findings,
     relabelled_findings,
     twice_findings,
+    with_stale_devices,
 )
 from gpukube.cluster.proof.counts import count_findings
 from gpukube.cluster.proof.fabric import counted, fabric_findings, hugepage_checks, node_fabric_findings
@@ -264,6 +265,8 @@ def _device_findings(desired: Desired, node: NodeView, there: Published, seen: S
     kind = kind_of(desired.ownership.advertiser)
     before = _steps_before_count(desired, node, seen, kind) if kind else _clouds_steps(desired, node, seen)
     hard = [finding for finding in before if finding.severity != "hint"]
+    if hard and kind is DRA_DRIVER:
+        return [with_stale_devices(hard[0], node, there, seen)]
     return hard[:1] or [*before, *_wrong_devices(desired, node, there, seen)]
 
 

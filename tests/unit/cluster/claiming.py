@@ -11,7 +11,7 @@ from gpukube.cluster.names import CLUSTER_POLICY, DRA_DRIVER, NAMESPACE
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
 from gpukube.gpu.sharing import MigCut, Sharing
-from tests.unit.cluster.builders import daemonset, desire, node_of, operator_deployment, plugin_pod, state
+from tests.unit.cluster.builders import daemonset, node_of, operator_deployment, plugin_pod, state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,13 +24,6 @@ CUT = Sharing(mig=MigCut("1g.5gb", "mixed"))
 LAYOUT = Sharing(mig=MigCut("", "mixed", layout=("3g.20gb", "2g.10gb", "2g.10gb")))
 PER_GPU = 7
 BAD = DeviceTaint("gpu.nvidia.com/xid", "79", "NoExecute")
-
-
-def claimed(**changes: object) -> Desired:
-    """Make a pool that the DRA driver serves; one with MIG is operated too."""
-    made = desire(plugin_owner="dra", operator="sharing" in changes, **changes)
-    assert made.ownership.advertiser == "dra"
-    return made
 
 
 def gpu(index: int, **changes: object) -> DeviceView:

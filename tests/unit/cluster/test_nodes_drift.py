@@ -13,8 +13,16 @@ from gpukube.core.plan import plan_pool
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Taint
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import make_observed
-from tests.unit.cluster.builders import GPU_TAINT, SINGLE, VISION_TAINT, desire, node_of, operated, operated_node
-from tests.unit.cluster.claiming import claimed
+from tests.unit.cluster.builders import (
+    GPU_TAINT,
+    SINGLE,
+    VISION_TAINT,
+    claimed,
+    desire,
+    node_of,
+    operated,
+    operated_node,
+)
 
 if TYPE_CHECKING:
     from gpukube.cluster.kube.views import NodeView

@@ -43,11 +43,12 @@ from tests.unit.cluster.builders import (
     SINGLE,
     SLICED,
     VISION_TAINT,
+    claimed,
     desire,
     node_of,
     plugin_pod,
 )
-from tests.unit.cluster.claiming import BAD, claimed, claimed_node, cut_gpus, gpu, gpus, slice_of
+from tests.unit.cluster.claiming import BAD, claimed_node, cut_gpus, gpu, gpus, slice_of
 from tests.unit.cluster.claiming import CUT as CLAIMED_CUT
 from tests.unit.cluster.fabrics import EFA, on_aks, on_eks, on_gke
 
@@ -322,7 +323,7 @@ def test_job_when_the_dra_driver_serves_the_pool_then_it_claims_a_device_and_sta
 
 
 def test_template_when_made_then_it_claims_one_device_and_goes_with_its_job() -> None:
-    whole, cut = (claim_template(pool, JOB) for pool in (claimed(), claimed(sharing=CLAIMED_CUT)))
+    whole, cut = (claim_template(pool, JOB) for pool in (claimed(), claimed(cut_by="operator", sharing=CLAIMED_CUT)))
     request = {"name": "device", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
     assert items(whole, "spec", "spec", "devices", "requests") == [request]
     (selector,) = items(items(cut, "spec", "spec", "devices", "requests")[0], "exactly", "selectors")
@@ -335,7 +336,7 @@ def test_template_when_made_then_it_claims_one_device_and_goes_with_its_job() ->
 
 
 def test_profile_when_the_board_rounds_its_memory_up_then_as_the_driver_spells_it() -> None:
-    pool = claimed(sharing=CLAIMED_CUT)
+    pool = claimed(cut_by="operator", sharing=CLAIMED_CUT)
     there = published([slice_of(cut_gpus("1g.6gb", "3g.20gb"))])
     assert claimed_profile(pool, there.values()) == "1g.6gb"
     assert claimed_profile(pool, ()) == ""

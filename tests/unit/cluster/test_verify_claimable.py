@@ -20,6 +20,7 @@ from gpukube.engine.documents.parts import WEIGHTS
 from tests.unit.cluster.builders import (
     FROM_ZERO,
     VISION_TAINT,
+    claimed,
     daemonset,
     desire,
     installed,
@@ -31,7 +32,6 @@ from tests.unit.cluster.claiming import (
     BAD,
     CUT,
     LAYOUT,
-    claimed,
     claimed_node,
     claiming,
     cut_gpus,
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
 
 WHOLE = claimed()
-MIG = claimed(sharing=CUT)
-MIXED = claimed(sharing=LAYOUT)
+MIG = claimed(cut_by="operator", sharing=CUT)
+MIXED = claimed(cut_by="operator", sharing=LAYOUT)
 NODE = claimed_node(WHOLE)
 CUT_NODE = claimed_node(MIG)
 INIT = driver_pod(
@@ -321,6 +321,18 @@ def test_prove_when_a_device_has_a_taint_then_it_is_reported_apart() -> None:
     assert [(c.what, c.seen) for c in node.checks if not c.holds] == [
         ("device gpu-7", "taint gpu.nvidia.com/xid=79:NoExecute")
     ]
+
+
+def test_prove_when_the_driver_is_gone_and_its_slices_remain_then_both_are_told() -> None:
+    first = prove_pool(WHOLE, claiming([WHOLE], NODE, pods=())).missing_step
+    assert first is not None
+    assert first.seen == (
+        "no plugin pod on this node yet; its ResourceSlices remain (gpu.nvidia.com: 8), and pods that get these "
+        "devices do not start"
+    )
+    gone = prove_pool(WHOLE, claiming([WHOLE], NODE, pods=(), slices=())).missing_step
+    assert gone is not None
+    assert gone.seen == "no plugin pod on this node yet"
 
 
 NOTES = {

@@ -17,8 +17,8 @@ from gpukube.engine.change.probing import Probing, probe_pool
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import AccessError, ClusterError
 from gpukube.testing.clock import ManualClock
-from tests.unit.cluster.builders import FROM_ZERO, SINGLE, desire, installed, node_of, plugin_pod
-from tests.unit.cluster.claiming import claimed, claimed_node, claiming, gpus, slice_of
+from tests.unit.cluster.builders import FROM_ZERO, SINGLE, claimed, desire, installed, node_of, plugin_pod
+from tests.unit.cluster.claiming import claimed_node, claiming, gpus, slice_of
 from tests.unit.cluster.fabrics import EFA, on_eks
 from tests.unit.engine.stage import PACE, Stage
 

@@ -17,7 +17,8 @@ from gpukube.core.values import Nodes
 from gpukube.engine.change.proving import summarise
 from gpukube_sandbox.kube.controlplane import find_assets
 from sandbox_tests.waiting import PATIENCE_S, wait_for
-from tests.unit.cluster.claiming import BAD, CUT, claimed, cut_gpus, gpu, gpus
+from tests.unit.cluster.builders import claimed
+from tests.unit.cluster.claiming import BAD, CUT, cut_gpus, gpu, gpus
 from tests.wire.cluster.test_real_fabric import NAMES, Plane, plane
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def test_prove_when_slices_come_step_by_step_then_each_step_is_told(plane: Plane
 def test_probe_when_its_template_is_created_then_the_scheduler_gives_its_pod_a_device_of_the_profile(
     plane: Plane,
 ) -> None:
-    pool = claimed(nodes=TWO, sharing=CUT)
+    pool = claimed(cut_by="operator", nodes=TWO, sharing=CUT)
     served(plane, pool)
     for name in NAMES:
         plane.kube.create_object(SLICES, slice_object(name, f"{name}-slice", cut_gpus("1g.5gb", "3g.20gb", count=2)))
