@@ -158,6 +158,7 @@ class Evidence:
         daemonsets: (namespace, name) -> DaemonSet as the API returns it, in all namespaces.
         pods: Pods of all namespaces, including ended ones.
         classes: DeviceClasses.
+        slices: ResourceSlices of the current API version as the API returns them; selectors need all of a device.
         claims: ResourceClaims of all namespaces.
         templates: ResourceClaimTemplates of all namespaces.
         quotas: ResourceQuotas of all namespaces.
@@ -184,6 +185,7 @@ class Evidence:
     daemonsets: Mapping[tuple[str, str], Tree] = field(default_factory=dict)
     pods: tuple[PodFacts, ...] = ()
     classes: tuple[ClassFacts, ...] = ()
+    slices: tuple[Tree, ...] = ()
     claims: tuple[ClaimFacts, ...] = ()
     templates: tuple[ClaimFacts, ...] = ()
     quotas: tuple[Quota, ...] = ()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, EVENTS, RELEASE_TYPES, RESOURCE_CLAIMS, ApiType
 from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
+from gpukube.cluster.kube.slices import slice_view
 from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
 from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.release_drift import find_drift, manifest_objects
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.kube.releases import Release
-    from gpukube.cluster.kube.slices import SliceView
     from gpukube.cluster.kube.views import WorkloadView
     from gpukube.core.jsontree import Tree
     from gpukube.core.quotas import QuotaUse
@@ -96,6 +96,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         daemonsets={(text(item, "metadata", "namespace"), text(item, "metadata", "name")): item for item in daemonsets},
         pods=tuple(pod_facts(pod) for pod in inside.get("pods") or ()),
         classes=tuple(map(class_facts, (inside.get("dra") or ((), ()))[0])),
+        slices=(inside.get("dra") or ((), ()))[1],
         claims=tuple(map(claim_facts, (inside.get("claims") or ((), ()))[0])),
         templates=tuple(map(claim_facts, (inside.get("claims") or ((), ()))[1])),
         quotas=tuple(quota_of(quota) for quota in inside.get("quotas") or ()),
@@ -175,12 +176,13 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
     return {**found, "releases": latest, "seen": _snapshot(found, views)}
 
 
-def _dra(kube: Kube) -> tuple[tuple[Tree, ...], tuple[SliceView, ...]]:
-    """Read the DeviceClasses in the newest version that the cluster has, and the ResourceSlices."""
+def _dra(kube: Kube) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
+    """Read the DeviceClasses and ResourceSlices in the newest version that the cluster has."""
     for version in _DRA_VERSIONS:
-        kind = ApiType(_RESOURCE, version, "DeviceClass", "deviceclasses", namespaced=False)
-        if (classes := kube.objects(kind)) is not None:
-            return classes, kube.resource_slices()
+        classes = ApiType(_RESOURCE, version, "DeviceClass", "deviceclasses", namespaced=False)
+        slices = ApiType(_RESOURCE, version, "ResourceSlice", "resourceslices", namespaced=False)
+        if (found := kube.objects(classes)) is not None:
+            return found, kube.objects(slices) or ()
     return (), ()
 
 
@@ -278,7 +280,7 @@ def _snapshot(found: Mapping[str, Any], views: tuple[WorkloadView, ...]) -> Snap
         dra_history=histories.get((NAMESPACE, DRA_DRIVER.name), ()),
         cluster_policies=found.get("policies") or (),
         device_classes=names,
-        slices=slices,
+        slices=tuple(map(slice_view, slices)),
     )
 
 

@@ -287,6 +287,8 @@ TIME_SLICING = {
     },
 }
 NO_GPU = [{"cel": {"expression": "device.attributes['gpu.nvidia.com'].productName == 'no GPU has this name'"}}]
+PROFILE = [{"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}]
+"""A GPU has no profile, and reading what a device lacks is an error."""
 SEEN: dict[str, tuple[str, str, Callable[..., object], Callable[..., object]]] = {
     "a template that does not exist": (
         "claims-pending",
@@ -310,8 +312,13 @@ SEEN: dict[str, tuple[str, str, Callable[..., object], Callable[..., object]]] =
     ),
     "a selector that matches nothing": (
         "claims-pending",
-        "it claims 1 of class gpu.nvidia.com; such devices are free, but none that its selectors and constraints allow",
+        "it claims 1 of class gpu.nvidia.com; its selector matches none of 1 devices",
         *claimed(claiming("choosy", "one-gpu"), selectors=NO_GPU),
+    ),
+    "a selector that fails": (
+        "claims-pending",
+        "it claims 1 of class gpu.nvidia.com; its selector fails, and with it the allocation: ",
+        *claimed(claiming("careless", "one-gpu"), selectors=PROFILE),
     ),
     "MIG devices of a pool without MIG": (
         "claims-pending",

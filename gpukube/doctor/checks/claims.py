@@ -19,6 +19,9 @@ from gpukube.core.jsontree import items, number, text, tree
 from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.checks.scaling import kept_by_scaler
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
+from gpukube.workload.cel.values import BeyondSubset, CelError
+from gpukube.workload.claims import read_claim
+from gpukube.workload.devices import published_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import ClaimFacts, Evidence, PodFacts
     from gpukube.errors import Severity
+    from gpukube.workload.devices import Device
 
 _DOCS: Final = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _TYPES: Final = {GPU_CLASS: "gpu", MIG_CLASS: "mig"}
@@ -149,7 +153,7 @@ def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts]) -> 
             tuple(f"pod {user} holds devices" for user in users)[:MOST_NAMED],
             "warning",
         )
-    return _of_selectors(pod, claims, wants)
+    return _of_selectors(evidence, pod, claims, wants)
 
 
 def _of_placement(pod: PodFacts, nodes: Mapping[str, Sequence[Misfit]], wants: str) -> _Cause:
@@ -169,21 +173,27 @@ def _of_placement(pod: PodFacts, nodes: Mapping[str, Sequence[Misfit]], wants: s
     )
 
 
-def _of_selectors(pod: PodFacts, claims: list[ClaimFacts], wants: str) -> _Cause:
-    """Explain a pod that waits although enough devices are free somewhere."""
-    chosen = [
-        text(selector, "cel", "expression")
-        for claim in claims
-        for request in items(claim.spec, "devices", "requests")
-        for selector in items(request, "exactly", "selectors")
+def _of_selectors(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts], wants: str) -> _Cause:
+    """Explain a pod that waits although enough devices are free somewhere: evaluate its selectors on all devices."""
+    devices = [
+        device for node in evidence.nodes for device in published_on(node.name, node.labels, evidence.slices).devices
     ]
-    constrained = any(items(claim.spec, "devices", "constraints") for claim in claims)
+    for claim in claims:
+        for choice in (choice for request in read_claim(claim.spec).requests for choice in request.choices):
+            kind = _TYPES.get(choice.device_class)
+            of_class = [device for device in devices if device.attributes.get(TYPE) == kind]
+            for expression in choice.selectors if of_class else ():
+                if problem := _no_match(expression, of_class):
+                    return _Cause(
+                        f"{wants}; its selector {problem}",
+                        "compare it with the attributes of devices: kubectl get resourceslices --output yaml",
+                        (f"selector: {expression}",),
+                    )
     place = f"--namespace {pod.view.namespace}"
-    if "cannot allocate all claims" in pod.view.unschedulable and (chosen or constrained):
+    if "cannot allocate all claims" in pod.view.unschedulable:
         return _Cause(
-            f"{wants}; such devices are free, but none that its selectors and constraints allow",
-            "compare its selectors with the attributes of devices: kubectl get resourceslices --output yaml",
-            tuple(f"selector: {expression}" for expression in chosen),
+            f"{wants}; such devices are free, but none that all its selectors and constraints allow together",
+            "compare them with the attributes of devices: kubectl get resourceslices --output yaml",
         )
     return _Cause(
         f"{wants}: {pod.view.unschedulable or 'not seen by the scheduler yet'}",
@@ -191,6 +201,17 @@ def _of_selectors(pod: PodFacts, claims: list[ClaimFacts], wants: str) -> _Cause
         f"describe pod {pod.view.name} {place}",
         severity="warning",
     )
+
+
+def _no_match(expression: str, devices: Sequence[Device]) -> str:
+    """Return what is wrong with a selector that matches no device; "" if it matches one, or if nobody can say."""
+    try:
+        matched = any(device.matches(expression) for device in devices)
+    except CelError as problem:
+        return f"fails, and with it the allocation: {problem}"
+    except BeyondSubset:
+        return ""
+    return "" if matched else f"matches none of {len(devices)} devices"
 
 
 def _count(claim: ClaimFacts, class_name: str) -> int:
