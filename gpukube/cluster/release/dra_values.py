@@ -24,11 +24,10 @@ from gpukube.cluster.release.chart_settings import lay_over, requested_values
 from gpukube.cluster.release.shared_values import GPU_TAINTS, cover_taints, put
 from gpukube.core.jsontree import text
 from gpukube.core.owners import ADVERTISER_LABEL, MIG_CONFIG_LABEL
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from gpukube.cluster.kube.views import Toleration
     from gpukube.cluster.release.shared_values import ReleaseContext
@@ -98,6 +97,7 @@ def check_declared_roots(pools: Sequence[Desired]) -> list[Finding]:
         _two_roots(
             pool.target.locator.at("devicePlugin.owner"),
             f"{pool.target.where} has its driver in {_root(pool)}, but {pools[0].target.where} in {_root(pools[0])}",
+            "write the same driver.owner for both; or move one of them to another cluster",
         )
         for pool in pools[1:]
         if _root(pool) != _root(pools[0])
@@ -107,7 +107,7 @@ def check_declared_roots(pools: Sequence[Desired]) -> list[Finding]:
 def check_roots(
     pools: Sequence[Desired], seen: Snapshot, live_pools: Sequence[Observed], where: Where
 ) -> list[Finding]:
-    """Report a release that serves pools or nodes of others, whose driver is elsewhere.
+    """Report pools with their drivers in two places, and a live release that serves nodes with theirs elsewhere.
 
     Args:
         pools: Declared pools that the DRA driver serves.
@@ -115,38 +115,30 @@ def check_roots(
         live_pools: All pools of the cluster.
         where: The cluster, for the message.
     """
+    if found := check_declared_roots(pools):
+        return found
     release = seen.release_of(DRA_DRIVER)
     live, desired = text(release.values if release else {}, ROOT), _root(pools[0])
-    declared = {(pool.target.owner, pool.target.pool) for pool in pools}
-    marks = declared | {(pool.owner, pool.pool) for pool in live_pools}
-    others = [
-        *(f"pool {it.name}" for it in live_pools if _is_served(it.labels) and (it.owner, it.pool) not in declared),
-        *(f"node {it.name}" for it in seen.nodes if _is_served(it.labels) and _mark(it.labels) not in marks),
-    ]
-    if not live or live == desired or not others:
-        return check_declared_roots(pools)
-    message = f"{pools[0].target.where} has its driver in {desired}, but {', '.join(sorted(others)[:3])} in {live}"
-    return [_two_roots(where, message)]
+    served = [f"pool {pool.name}" for pool in live_pools if DRA_DRIVER.carries(pool.labels)]
+    served = served or [f"node {node.name}" for node in seen.nodes if DRA_DRIVER.carries(node.labels)]
+    if live in ("", desired) or not served:
+        return []
+    # The release changes before the pools, and its pods on these nodes would find no driver.
+    message = f"{pools[0].target.where} has its driver in {desired}, but {', '.join(sorted(served)[:3])} in {live}"
+    fix = "delete the pools that it serves first (gpukube pool delete), or use another cluster"
+    return [_two_roots(where, message, fix)]
 
 
 def _root(pool: Desired) -> str:
     return text(pool.ownership.values, ROOT)
 
 
-def _is_served(labels: Mapping[str, str]) -> bool:
-    return DRA_DRIVER.carries(labels)
-
-
-def _mark(labels: Mapping[str, str]) -> tuple[str, str]:
-    return labels.get(OWNER_LABEL, ""), labels.get(POOL_LABEL, "")
-
-
-def _two_roots(where: Where, message: str) -> Finding:
+def _two_roots(where: Where, message: str, fix: str) -> Finding:
     return Finding(
         "dra-roots",
         where,
         message,
         why=f"a cluster has one release of {DRA_DRIVER.title}, which looks for the driver in one place "
         "(kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, nvidiaDriverRoot)",
-        fix="write the same driver.owner for both; or move one of them to another cluster",
+        fix=fix,
     )

@@ -139,9 +139,8 @@ def _remove_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> Cluster
     require_removable(kube, kinds, key)
     manager = open_manager(session, run)
     try:
-        for kind in reversed(
-            kinds
-        ):  # the DRA driver frees devices with the driver that the operator may have installed
+        # The DRA driver before the operator: it frees devices with the driver that the operator may have installed.
+        for kind in reversed(kinds):
             manager.take_away(kind)
     finally:
         manager.close()

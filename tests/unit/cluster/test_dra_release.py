@@ -19,7 +19,7 @@ from gpukube.cluster.release.shared_values import ReleaseContext
 from gpukube.cluster.state.scheduling import daemon_misfits
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.jsontree import at
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, Taint
+from gpukube.core.values import Taint
 from gpukube.errors import HelmError
 from tests.builders import make_observed
 from tests.unit.cluster.builders import VISION_TAINT, claimed, desire, dra_release, installed, named, node_of, operated
@@ -144,15 +144,16 @@ def test_plan_when_pools_have_their_drivers_in_two_places_then_it_names_both() -
     assert [item.code for item in check_settings([POOL, ELSEWHERE])] == ["dra-roots"]
 
 
-def test_plan_when_the_live_release_serves_others_elsewhere_then_a_conflict_else_it_moves() -> None:
-    theirs = {**POOL.labels, OWNER_LABEL: "team-b", POOL_LABEL: "theirs"}
+def test_plan_when_the_live_release_serves_nodes_elsewhere_then_a_conflict_else_it_moves() -> None:
+    """The release changes before the pools: on the old nodes it would find no driver."""
     seen = with_release([ELSEWHERE])
     for busy in (
-        plan([POOL], replace(seen, nodes=(node_of(POOL, labels=theirs),))),
-        plan([POOL], seen, live_pools=[replace(make_observed(POOL), owner="b", pool="theirs", labels=theirs)]),
+        plan([POOL], replace(seen, nodes=(node_of(POOL),))),
+        plan([POOL], seen, live_pools=[make_observed(POOL)]),
     ):
         assert [item.code for item in busy.diagnostics] == ["dra-roots"]
-    assert plan([POOL], replace(seen, nodes=(node_of(POOL),)), live_pools=[make_observed(POOL)]).action == "upgrade"
+        assert "in /run/nvidia/driver" in busy.reason
+    assert plan([POOL], seen).action == "upgrade"
 
 
 def test_settings_when_pools_have_both_releases_then_each_has_its_own() -> None:
