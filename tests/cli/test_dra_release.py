@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from lightkube.generic_resource import create_namespaced_resource
+from lightkube.models.core_v1 import ResourceQuotaSpec
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Secret
+from lightkube.resources.core_v1 import Namespace, ResourceQuota, Secret
 
 from gpukube_sandbox import daemon
 from tests.builders import SUBSCRIPTION
@@ -148,4 +149,17 @@ def test_create_when_only_the_second_release_is_not_allowed_then_neither_is_inst
     refused = gpukube("pool", "create", *spec)
     assert refused.code == 5, refused.out
     assert "not allowed in the cluster: create deviceclasses" in refused.out
+    assert releases(cluster) == set()
+
+
+def test_create_when_a_quota_has_room_for_one_release_only_then_neither_is_installed(
+    gpukube: Gpukube, cluster: Cluster, spec: Words
+) -> None:
+    cluster.client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
+    quota = ResourceQuota(
+        metadata=ObjectMeta(name="few", namespace=NAMESPACE), spec=ResourceQuotaSpec(hard={"pods": "5"})
+    )
+    cluster.client.create(quota)
+    refused = gpukube("pool", "create", *spec)
+    assert "ResourceQuota few allows 5 pods, 0 exist, and 6 more are needed" in refused.out
     assert releases(cluster) == set()

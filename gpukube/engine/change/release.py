@@ -98,7 +98,7 @@ def ensure_releases(releases: Sequence[ReleasePlan], plan: ClusterPlan, session:
     run.report("check", f"checking permissions and the chart{'s' if len(due) > 1 else ''}", key)
     for release in due:
         _require_permissions(kube, release, key)
-        _require_room(kube, plan, release, key)
+    _require_room(kube, plan, due, key)
     manager = open_manager(session, run)
     desired = [pool.desired for pool in plan.pools if pool.desired]
     try:
@@ -310,13 +310,11 @@ def _dropped_too_early(dropped: frozenset[str], session: Session) -> frozenset[s
     return dropped & {pool.labels.get(CONFIG_LABEL, "") for pool in session.cloud.pools()}
 
 
-def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str) -> None:
-    """Raise if the namespace has a quota that rejects the pods of a new release."""
-    if release.action != "install":
+def _require_room(kube: Kube, plan: ClusterPlan, releases: Sequence[ReleasePlan], key: str) -> None:
+    """Raise if the namespace has a quota that rejects the pods of new releases."""
+    needed = sum(_pods_of(release, plan) for release in releases if release.action == "install")
+    if not needed:
         return
-    served = [pool for pool in plan.desired if release.kind.serves(pool.ownership)]
-    per_node, others = _PODS[release.kind]
-    needed = others + per_node * sum(pool.target.nodes.count for pool in served)
     shortage = quota_shortage(kube.objects(_QUOTAS, NAMESPACE) or (), needed)
     if shortage:
         raise ClusterError(
@@ -325,6 +323,12 @@ def _require_room(kube: Kube, plan: ClusterPlan, release: ReleasePlan, key: str)
             why="a DaemonSet whose pods a quota rejects reports no error: the nodes would have no GPUs",
             fix=f"raise it, or remove it: kubectl get resourcequota --namespace {NAMESPACE}",
         )
+
+
+def _pods_of(release: ReleasePlan, plan: ClusterPlan) -> int:
+    per_node, others = _PODS[release.kind]
+    served = [pool for pool in plan.desired if release.kind.serves(pool.ownership)]
+    return others + per_node * sum(pool.target.nodes.count for pool in served)
 
 
 def _require_permissions(kube: Kube, release: ReleasePlan, key: str) -> None:
