@@ -16,6 +16,7 @@ from tests.builders import SUBSCRIPTION
 from tests.cli.cluster_faults import STATIC_PLUGIN
 from tests.cli.harness import EXAMPLES, LONGEST_S, NAMESPACE, Cluster, Gpukube, start_process
 from tests.intruders import put_in
+from tests.networks import install_networks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -199,6 +200,22 @@ def test_probe_when_pools_are_right_then_pods_see_the_devices_of_their_claims(
     inside = Cluster(sandbox, "claims")
     wait_for(lambda: probes(inside) == [])
     inside.close()
+
+
+def test_probe_when_a_pool_of_gke_is_at_zero_then_the_claim_starts_a_node(
+    gpukube: Gpukube, sandbox: SandboxInfo
+) -> None:
+    spec = EXAMPLES / "gke-dra.yaml"
+    version = "1.35.2-gke.1000000"
+    daemon.add_gke_cluster(sandbox, "ml-prod", "us-central1", "claims", kubernetes_version=version)
+    install_networks(gpukube, spec)
+    created = gpukube.made("-f", spec)
+    assert "no nodes now (autoscaling allows 0); the cluster is ready for them" in created.out
+    daemon.configure(sandbox, speed=SLOW)
+    code, proof = verified(gpukube, "--probe", spec=spec)
+    assert (code, proof["probe"]["status"]) == (0, "skipped")
+    code, proof = verified(gpukube, "--probe", "--probe-scale-up", spec=spec)
+    assert (code, proof["probe"]["status"], proof["allocatable"]) == (0, "passed", {"gpu.nvidia.com": 1}), proof
 
 
 SLOW = 20.0
