@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.slices import device_pools
+from gpukube.cluster.kube.views import CORDON
 from gpukube.cluster.state.published import TYPE
 from gpukube.cluster.state.scheduling import misfits
 from gpukube.core.faults import fault
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.state.scheduling import Misfit
     from gpukube.core.faults import Fault
+    from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import ClaimFacts, Evidence, PodFacts
     from gpukube.errors import Severity
     from gpukube.workload.devices import Device
@@ -112,7 +114,7 @@ def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts]) -> 
     needed = {name: sum(_count(claim, name) for claim in claims) for name in _TYPES}
     name = next((name for name, count in needed.items() if count), "")
     if not name:
-        return None
+        return _of_alternatives(pod, claims)
     there = {
         pool.node: [(pool.name, device) for device in pool.devices if device.attributes.get(TYPE) == _TYPES[name]]
         for pool in device_pools(evidence.seen.slices, DRIVER)
@@ -156,9 +158,23 @@ def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts]) -> 
     return _of_selectors(evidence, pod, claims, wants)
 
 
-def _of_placement(pod: PodFacts, nodes: Mapping[str, Sequence[Misfit]], wants: str) -> _Cause:
-    """Explain a pod that can run on none of the nodes with such devices."""
+def _of_alternatives(pod: PodFacts, claims: list[ClaimFacts]) -> _Cause | None:
+    """Return the scheduler's reason for claims with alternatives (firstAvailable) of the driver's classes."""
+    named = sorted({name for claim in claims for name in claim.classes if name in _TYPES})
+    if not named or not pod.view.unschedulable:
+        return None
+    return _Cause(
+        f"it claims devices of {' or '.join(named)}: {pod.view.unschedulable}",
+        "compare its alternatives with the devices that exist: kubectl get resourceslices --output yaml",
+        severity="warning",
+    )
+
+
+def _of_placement(pod: PodFacts, nodes: Mapping[str, Sequence[Misfit]], wants: str) -> _Cause | None:
+    """Explain a pod that can run on none of the nodes with such devices; None if node-cordoned reports it."""
     node, reasons = min(nodes.items(), key=lambda item: (len(item[1]), item[0]))
+    if all(reason.taint and reason.taint.key == CORDON for reason in reasons):
+        return None
     taints = [str(reason.taint) for reason in reasons if reason.taint]
     if len(taints) == len(reasons):
         return _Cause(
@@ -175,20 +191,20 @@ def _of_placement(pod: PodFacts, nodes: Mapping[str, Sequence[Misfit]], wants: s
 
 def _of_selectors(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts], wants: str) -> _Cause:
     """Explain a pod that waits although enough devices are free somewhere: evaluate its selectors on all devices."""
-    devices = [
-        device for node in evidence.nodes for device in published_on(node.name, node.labels, evidence.slices).devices
-    ]
-    for claim in claims:
-        for choice in (choice for request in read_claim(claim.spec).requests for choice in request.choices):
-            kind = _TYPES.get(choice.device_class)
-            of_class = [device for device in devices if device.attributes.get(TYPE) == kind]
-            for expression in choice.selectors if of_class else ():
-                if problem := _no_match(expression, of_class):
-                    return _Cause(
-                        f"{wants}; its selector {problem}",
-                        "compare it with the attributes of devices: kubectl get resourceslices --output yaml",
-                        (f"selector: {expression}",),
-                    )
+    by_node: dict[str, list[Tree]] = {}
+    for item in evidence.slices:
+        if text(item, "spec", "driver") == DRIVER:
+            by_node.setdefault(text(item, "spec", "nodeName"), []).append(item)
+    devices = [device for node, slices in by_node.items() for device in published_on(node, {}, slices).devices]
+    for choice in (choice for claim in claims for choice in read_claim(claim.spec).choices):
+        of_class = [device for device in devices if device.attributes.get(TYPE) == _TYPES.get(choice.device_class)]
+        for expression in choice.selectors if of_class else ():
+            if problem := _no_match(expression, of_class):
+                return _Cause(
+                    f"{wants}; its selector {problem}",
+                    "compare it with the attributes of devices: kubectl get resourceslices --output yaml",
+                    (f"selector: {expression}",),
+                )
     place = f"--namespace {pod.view.namespace}"
     if "cannot allocate all claims" in pod.view.unschedulable:
         return _Cause(

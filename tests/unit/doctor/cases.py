@@ -924,7 +924,8 @@ def claiming(name: str = "train-0", *, said: str = "0/2 nodes are available: 2 c
 
 
 def claim(name: str = "train-0-gpu-x7", spec: Body = CLAIM, **changes: object) -> ClaimFacts:
-    classes = tuple(item["exactly"]["deviceClassName"] for item in spec["devices"]["requests"])
+    (request,) = spec["devices"]["requests"]
+    classes = tuple(item["deviceClassName"] for item in request.get("firstAvailable", [request.get("exactly")]))
     return replace(ClaimFacts("team", name, classes, spec=spec), **changes)  # type: ignore[arg-type]  # test data
 
 
@@ -933,6 +934,8 @@ def exactly(count: int = 1, class_name: str = "gpu.nvidia.com", **changes: objec
     return {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
 
 
+CHOICES = [{"name": name[:3], "deviceClassName": name} for name in ("gpu.nvidia.com", "mig.nvidia.com")]
+ALTERNATIVES: Body = {"devices": {"requests": [{"name": "gpu", "firstAvailable": CHOICES}]}}
 ONE_GPU = ClaimFacts("team", "one-gpu", ("gpu.nvidia.com",), spec=CLAIM)
 HELD = tuple(
     claim(
@@ -1079,6 +1082,14 @@ CASES |= {
     "a taint of the nodes": (
         "claims-pending",
         of_dra(claims=(claim(),), templates=(ONE_GPU,), pods=(replace(claiming(), placement=Placement()),)),
+    ),
+    "alternatives that do not exist": (
+        "claims-pending",
+        of_dra(claims=(claim(spec=ALTERNATIVES),), **WAITING),
+    ),
+    "a claim that waits for a cordoned node": (
+        "node-cordoned",
+        of_dra(replace(BARE, taints=(GPU_TAINT, CORDON)), CPU_NODE, claims=(claim(),), **WAITING),
     ),
     "a selector of other nodes": (
         "claims-pending",
