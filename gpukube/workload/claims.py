@@ -94,6 +94,11 @@ class ClaimSpec:
     constraints: tuple[Constraint, ...] = ()
 
     @property
+    def is_of_nvidia(self) -> bool:
+        """Whether it asks for NVIDIA's devices, by the names of classes."""
+        return any("nvidia" in choice.device_class.lower() for choice in self.choices)
+
+    @property
     def firsts(self) -> tuple[Choice, ...]:
         """The preferred choice of each request."""
         return tuple(request.choices[0] for request in self.requests if request.choices)

@@ -9,7 +9,7 @@ Source: kubernetes/kubernetes pkg/scheduler/framework/plugins/dynamicresources (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from gpukube.workload.claims import STANDARD_CLASSES, Choice, Claims, ClaimSpec, DeviceRequest, PodClaim
 from gpukube.workload.fit.allocation import Verdict, allocate
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import NodeShape
 
 _UNSURE: Final = "whether the cluster serves {} by claims, as Kubernetes 1.36 and newer do"
-
-
-class _Place(Protocol):
-    """A node."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Its labels."""
 
 
 @dataclass(slots=True)
@@ -55,11 +43,11 @@ class _Held:
     terms: tuple[Tree, ...] = ()
     users: int = 0
 
-    def reaches(self, place: _Place) -> bool:
+    def reaches(self, node: str, labels: Mapping[str, str]) -> bool:
         """Return whether a node has the devices."""
         if self.node:
-            return self.node == place.name
-        return not self.terms or any(matches_term(term, place.labels, place.name) for term in self.terms)
+            return self.node == node
+        return not self.terms or any(matches_term(term, labels, node) for term in self.terms)
 
 
 class Board:
@@ -102,12 +90,17 @@ class Board:
                 yield PodClaim(name, None, missing=_UNSURE.format(name), resource=name)
 
     def verdict(
-        self, claims: Sequence[PodClaim], published: Published, in_use: Collection[DeviceKey], place: _Place
+        self,
+        claims: Sequence[PodClaim],
+        published: Published,
+        in_use: Collection[DeviceKey],
+        node: str,
+        labels: Mapping[str, str],
     ) -> Verdict:
         """Return which devices of a node the claims get that have none yet."""
         for claim in claims:
             held = self._held.get(claim.shared)
-            if held is not None and not held.reaches(place):
+            if held is not None and not held.reaches(node, labels):
                 return Verdict(why=f"{claim.shared} has its devices on another node")
         waiting = self.open(claims)
         if waiting and not self._live and not published.devices:

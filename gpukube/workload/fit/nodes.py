@@ -100,7 +100,7 @@ class Node:
 
     def verdict(self, pod: Pod) -> Verdict:
         """Return which devices the claims of one more pod would get."""
-        return self.board.verdict(self.claimed_by(pod), self.shape.published, self.in_use, self)
+        return self.board.verdict(self.claimed_by(pod), self.shape.published, self.in_use, self.name, self.labels)
 
     def _grant(self, pod: Pod) -> None:
         claims = self.claimed_by(pod)

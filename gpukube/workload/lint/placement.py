@@ -109,7 +109,7 @@ def _other_name(pod: Pod, world: World) -> Iterator[Hit]:
 def _kept_away(pod: Pod, world: World) -> Iterator[tuple[Places, Place, Taint]]:
     """Yield the taints of the first matching pool if no pool accepts the pod."""
     places = world.places(pod)
-    if places is None or places.open or not (pod.gpus or places.bound):
+    if places is None or places.open or not (pod.gpus or world.gpu_claims(pod) or places.bound):
         return
     for place in places.offering[:1]:
         for taint in place.untolerated:
@@ -256,6 +256,8 @@ def _not_offered(pod: Pod, name: str, places: Places) -> Iterator[Hit]:
     scope = places.chosen or places.every
     if any(place.offer.real.devices.get(name) for place in scope):
         return
+    if name == GPU and all(place.offer.by_claims for place in scope):
+        return  # gpu-by-claims
     has = sorted({other for place in scope for other in place.offer.real.devices})
     chosen = f"pool {scope[0].offer.name} does not have" if places.bound else "no pool of the spec has"
     yield Hit(
@@ -414,6 +416,8 @@ def _spot(pod: Pod, _: World) -> Iterator[Hit]:
 def _without_gpu(pod: Pod, world: World) -> Iterator[Hit]:
     if pod.names or pod.template.role == "daemon" or any(one.mentions_gpu for one in pod.containers):
         return
+    if "resourceClaims" in pod.spec:
+        return  # claim-unlisted
     places = world.places(pod)
     for index, item in enumerate(sequence(pod.spec.get("tolerations"))):
         if mapping(item).get("key") == GPU:

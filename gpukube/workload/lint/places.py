@@ -41,7 +41,7 @@ class Place:
     Attributes:
         offer: The pool.
         untolerated: Taints that keep the pod off.
-        lacking: Extended resources and huge pages that the pool does not have at all.
+        lacking: Extended resources, claims, and huge pages that the pool does not have at all.
         short: Resources of which one empty node has too little -> what it has.
     """
 
@@ -100,10 +100,16 @@ class Places:
         return tuple(place for place in self.open if not place.short)
 
 
-def find_places(pod: Pod, offers: Sequence[PoolOffer]) -> Places:
-    """Compare a pod with each pool."""
+def find_places(pod: Pod, offers: Sequence[PoolOffer], *, by_claims: bool = False) -> Places:
+    """Compare a pod with each pool.
+
+    Args:
+        pod: The pod.
+        offers: The pools.
+        by_claims: Whether the pod claims GPUs.
+    """
     demand = read_pod(pod.template.metadata, pod.spec, namespace=pod.manifest.namespace)
-    every = tuple(_place(demand, offer) for offer in offers)
+    every = tuple(_place(demand, offer, by_claims=by_claims) for offer in offers)
     chosen = tuple(place for place in every if _chooses(demand, place.offer))
     selects = bool(demand.selector) or demand.terms is not None
     required = {(key, value) for key, value, _ in pod.required_labels}
@@ -128,7 +134,7 @@ def per_node(pod: Pod, place: Place) -> int:
     return min(counts, default=0)
 
 
-def _place(demand: Demand, offer: PoolOffer) -> Place:
+def _place(demand: Demand, offer: PoolOffer, *, by_claims: bool) -> Place:
     shape, request = offer.real, demand.request
     node = Node(
         name=_NODE,
@@ -147,6 +153,7 @@ def _place(demand: Demand, offer: PoolOffer) -> Place:
         ),
         (
             *(name for name in request.devices if shape.count(name) == 0),
+            *(("claims",) if by_claims and not offer.by_claims else ()),
             *(name for name in request.others if name.startswith(HUGE) and not shape.others.get(name)),
         ),
         short,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.rule_ids import rule_id
-from gpukube.workload.lint import capacity, images, network, placement, ray, resources, sharing
+from gpukube.workload.lint import capacity, claims, images, network, placement, ray, resources, sharing
 
 if TYPE_CHECKING:
     from gpukube.workload.lint.rule import Rule
@@ -29,9 +29,10 @@ POD_RULES: Final[tuple[Rule[Pod], ...]] = (
     *images.PODS,
     *capacity.PODS,
     *network.PODS,
+    *claims.PODS,
 )
 RAY_RULES: Final[tuple[Rule[RayCluster], ...]] = (*ray.CLUSTERS, *capacity.CLUSTERS)
-OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (*resources.OBJECTS, *ray.OBJECTS)
+OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (*resources.OBJECTS, *ray.OBJECTS, *claims.OBJECTS)
 WORLD_RULES: Final[tuple[Rule[World], ...]] = (*placement.WORLDS, *sharing.WORLDS)
 
 _ALL: Final[tuple[Rule[Any], ...]] = (*CONTAINER_RULES, *POD_RULES, *RAY_RULES, *OBJECT_RULES, *WORLD_RULES)

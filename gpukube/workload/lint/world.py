@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gpukube.workload.claims import read_claims
 from gpukube.workload.lint.places import find_places
 from gpukube.workload.lint.views import Loose, Pod, RayCluster
 from gpukube.workload.templates import ray_cluster_path, read_contents
@@ -16,6 +17,7 @@ from gpukube.workload.templates import ray_cluster_path, read_contents
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpukube.workload.claims import Claims, PodClaim
     from gpukube.workload.lint.places import Places
     from gpukube.workload.manifests import Manifest
     from gpukube.workload.offers import PoolOffer
@@ -54,12 +56,24 @@ class World:
     def _contents(self) -> tuple[Contents, ...]:
         return tuple(map(read_contents, self.manifests))
 
+    @cached_property
+    def claims(self) -> Claims:
+        """Claims, templates, and classes among the objects."""
+        return read_claims(manifest.root for manifest in self.manifests)
+
+    def gpu_claims(self, pod: Pod) -> tuple[PodClaim, ...]:
+        """Return a pod's claims of GPUs, as far as the objects show."""
+        if "resourceClaims" not in pod.spec:
+            return ()
+        found = self.claims.of_pod(pod.spec, pod.manifest.namespace)
+        return tuple(claim for claim in found if claim.spec and claim.spec.is_of_nvidia)
+
     def places(self, pod: Pod) -> Places | None:
         """Return the pools of the spec that a pod can use; None without a spec."""
         if not self.offers:
             return None
         if pod not in self._places:
-            self._places[pod] = find_places(pod, self.offers)
+            self._places[pod] = find_places(pod, self.offers, by_claims=bool(self.gpu_claims(pod)))
         return self._places[pod]
 
     @cached_property
