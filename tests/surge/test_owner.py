@@ -12,17 +12,16 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node
 
 from sandbox_tests.waiting import wait_for
-from tests.changes.world import spec
+from tests.changes.world import SMALL, spec
 from tests.e2e.stage import name_of
 from tests.networks import install_driver
-from tests.surge.stage import APP, CLOUDS, NODES, POOL, SECOND, Killer, begin, running, serve
+from tests.surge.stage import APP, CLOUDS, NODES, POOL, SECOND, Killer, Story, begin, running, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.changes.world import Document, World
     from tests.e2e.stage import Inside
-    from tests.surge.stage import Story
 
 MOST_STRIKES: Final = 60
 SLICE: Final = create_global_resource("resource.k8s.io", "v1", "ResourceSlice", "resourceslices")
@@ -146,3 +145,20 @@ def test_owner_when_killed_at_each_change_in_turn_then_no_node_ever_has_two_adve
         assert (report.outcome in ("done", "unchanged"), report.name, report.error) == (True, SECOND, None), report
         assert story.pools() == {SECOND: NODES}
     assert both == set()
+
+
+def test_owner_when_the_cluster_serves_nvidia_com_gpu_by_claims_then_the_pods_run_on_the_new_nodes(
+    world: World,
+) -> None:
+    world.make("aks", "owner-bridged", version="1.36.0")
+    story = Story(world, "aks", "owner-bridged", {"name": POOL, "nodes": {"count": NODES}, **SMALL["aks"]})
+    (created,) = world.create(story.before).values()
+    assert created.error is None
+    with story.inside() as cluster:
+        serve(cluster)
+        plan = world.pools(claimed(story))[POOL]
+        assert plan.leaving is not None
+        assert (plan.action, plan.leaving.homeless) == ("replace", ())
+        report = story.apply(claimed(story))
+        assert (report.outcome, report.name, report.error) == ("done", SECOND, None), report
+        wait_for(lambda: sorted(running(cluster)) == sorted(world.nodes(story.cluster)[SECOND]))

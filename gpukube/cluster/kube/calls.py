@@ -170,6 +170,16 @@ class KubeCalls:
             raise self._explained(doing, error) from error
         return ""
 
+    def would_store(self, kind: ApiType, obj: Tree) -> Tree:
+        """See Kube."""
+        made = global_kind(kind).from_dict(dict(obj))
+        return tree(
+            self._call(
+                f"trying {kind.kind} {text(obj, 'metadata', 'name')}",
+                lambda: self._client.create(made, field_manager=FIELD_MANAGER, dry_run=True),
+            )
+        )
+
     def _apply_dry(self, kind: ApiType, name: str, namespace: str, obj: Tree) -> object:
         body = dict(obj)
         if kind.namespaced:

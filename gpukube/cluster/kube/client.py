@@ -115,6 +115,9 @@ class Kube(Protocol):
     def try_object(self, kind: ApiType, obj: Tree) -> str:
         """Apply an object in a dry run, forcing conflicts; return why the server rejects it, or ""."""
 
+    def would_store(self, kind: ApiType, obj: Tree) -> Tree:
+        """Create an object of the cluster in a dry run; return what the server would store."""
+
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
         """Delete a namespaced object with its dependents; do nothing if it does not exist."""
 

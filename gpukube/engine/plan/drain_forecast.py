@@ -14,12 +14,14 @@ from gpukube.cluster.drain.judge import delays, gangs
 from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, pool_labels
 from gpukube.cluster.drain.reading import Controllers, find_occupants
 from gpukube.cluster.kube.api_types import JOBS, RESOURCE_CLAIMS, STATEFUL_SETS, ApiType
+from gpukube.cluster.state.bridge import keeps_extended_names
 from gpukube.core.drain_forecast import DrainForecast, KeptPod, Turns
 from gpukube.core.jsontree import number, text, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import POOL_LABEL
 from gpukube.errors import AccessError, GpukubeError
-from gpukube.gpu.claims import DRIVER
+from gpukube.gpu.capacity import GPU_RESOURCE
+from gpukube.gpu.claims import DRIVER, GPU_CLASS
 from gpukube.provider import load_provider
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
@@ -107,6 +109,7 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
     objects, unread = read_owners(kube)
     owners = _owners_by_gang(objects)
     own_gangs = {_gang_key(v.pod.gang) for v in left if v.pod.gang}
+    bridged = new is not None and _starts_publishing(old, new) and keeps_extended_names(kube)
     claiming, unread_claims = _claiming(kube) if new and _stops_publishing(old, new) else (frozenset(), ())
     return DrainForecast(
         pods=len(left),
@@ -121,11 +124,19 @@ def forecast_drain(plan: PoolPlan, session: Session, kube: Kube, now: float) -> 
         queues=fed_queues([v.pod for v in left], [obj for key, obj in owners.items() if key in own_gangs]),
         homeless=(
             *(_kept_pod(v, _UNCLAIMABLE, _OTHER_TEMPLATE) for v in left if v.pod.uid in claiming),
-            *(_unschedulable([v for v in left if v.pod.uid not in claiming], pods, nodes, new) if new else ()),
+            *(
+                _unschedulable([v for v in left if v.pod.uid not in claiming], pods, nodes, new, bridged=bridged)
+                if new
+                else ()
+            ),
         ),
         pins=_pins(objects, [pods[v.pod.uid] for v in left if not v.pod.owner.kind], nodes, old.name),
         unread=(*unread_templates, *unread, *unread_claims),
     )
+
+
+def _starts_publishing(old: Observed, new: Desired) -> bool:
+    return old.labels.get(ADVERTISER_LABEL) != "dra" == new.ownership.advertiser
 
 
 def _stops_publishing(old: Observed, new: Desired) -> bool:
@@ -218,9 +229,18 @@ def _min_ready(
 
 
 def _unschedulable(
-    left: Sequence[Verdict], whole: Mapping[str, Tree], nodes: Sequence[Tree], new: Desired
+    left: Sequence[Verdict], whole: Mapping[str, Tree], nodes: Sequence[Tree], new: Desired, *, bridged: bool
 ) -> Iterator[KeptPod]:
-    """Find the pods that could not run on an empty node of the new pool."""
+    """Find the pods that could not run on an empty node of the new pool.
+
+    Args:
+        left: The pods that leave.
+        whole: All pods of the nodes, by uid.
+        nodes: The nodes that they leave.
+        new: The new pool.
+        bridged: Whether requests for nvidia.com/gpu get devices of its DRA driver.
+    """
+    claimable = new.promise.per_node.get(GPU_CLASS, 0) if bridged else 0
     (offer,) = make_offers([new], load_provider)
     zones = {text(node, "metadata", "name"): text(node, "metadata", "labels", ZONE) for node in nodes}
     for verdict in left:
@@ -241,7 +261,16 @@ def _unschedulable(
         spec = {name: value for name, value in tree(obj, "spec").items() if name != "nodeName"}
         pod = read_pod(tree(obj, "metadata"), spec)
         unknown = [key for term in pod.terms or () for key in _keys(term) if key not in node.labels]
-        reasons = [found.text for found in obstacles(pod, node) if found.lasting and not _is_unsure(found, unknown)]
+        wanted = pod.request.devices.get(GPU_RESOURCE, 0)
+        reasons = [
+            found.text
+            for found in obstacles(pod, node)
+            if found.lasting and found.subject != GPU_RESOURCE and not _is_unsure(found, unknown)
+        ]
+        has = offer.real.count(GPU_RESOURCE)  # None: only the cluster's configuration tells
+        if has is not None and wanted > max(has, claimable):
+            less = f"a node has {has}" if has else "the nodes have none"
+            reasons.append(f"{GPU_RESOURCE}: {wanted} requested, and {less}")
         if reasons:
             yield _kept_pod(verdict, "; ".join(reasons), _OTHER_TEMPLATE)
 
@@ -252,7 +281,9 @@ def _keys(term: Tree) -> list[str]:
 
 
 def _is_unsure(found: Obstacle, unknown: Sequence[str]) -> bool:
-    """Return whether a reason depends on labels that only running nodes get."""
+    """Return whether a reason depends on labels that only running nodes get, or on claims that were not read."""
+    if found.kind == "claim-unknown":
+        return True
     if found.kind == "selector":
         return found.subject.startswith(_DISCOVERED)
     return found.kind == "affinity" and any(key.startswith(_DISCOVERED) for key in unknown)
