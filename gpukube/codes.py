@@ -287,6 +287,7 @@ CLUSTERS: Final[dict[str, str]] = {
     "reach": "Pods that a pool's devices need cannot run on its nodes.",
     "reach-features": "The pods that write feature labels cannot run on the nodes of a pool.",
     "dra-advised": "The cloud advises NVIDIA's DRA driver for new pools.",
+    "dra-second-release": "Another release of the DRA driver's chart is in the way of gpukube's.",
     "driver-missing": "Nothing in the cluster installs the driver on the nodes of a pool that the DRA driver serves.",
     "fabric-missing": "Nothing in the cluster makes the fast network of a pool available to its pods.",
     "fabric-twice": "Two components would allocate the same devices of a pool's fast network.",

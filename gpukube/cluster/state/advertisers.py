@@ -222,6 +222,30 @@ def check_advertisers(found: Iterable[ForeignAdvertiser], pools: Sequence[Desire
     ]
 
 
+def check_second_release(seen: Snapshot, pools: Iterable[Desired]) -> list[Finding]:
+    """Report releases of the DRA driver's chart without GPUs: beside one of them Helm cannot install gpukube's.
+
+    The chart always has a ClusterRole compute-domain-daemon-role, under both of its names and whatever its values
+    (kubernetes-sigs/dra-driver-nvidia-gpu v25.8.1 and v0.4.1 templates/rbac-compute-domain-daemon.yaml). One with GPUs
+    is a foreign advertiser.
+    """
+    others = [item for item in seen.daemonsets if chart_of(item)[0] and not is_ours(item, seen)]
+    return [
+        Finding(
+            "dra-second-release",
+            pool.target.where,
+            f"{item} is of another release of the DRA driver's chart, so gpukube's cannot be installed",
+            why="cluster-wide objects of the chart, such as ClusterRole compute-domain-daemon-role, have fixed names",
+            fix="write devicePlugin.owner: auto for these pools: ComputeDomains work beside a device plugin; or "
+            f"remove it: {remove_driver(item)}",
+        )
+        for pool in pools
+        for item in others
+        if not publishes_gpus(item)
+        if pool.ownership.advertiser == DRA_DRIVER.advertiser
+    ]
+
+
 def is_ours(daemonset: WorkloadView, seen: Snapshot) -> bool:
     """Return whether a gpukube release created a DaemonSet; for the operator's operands only the namespace shows it."""
     if daemonset.namespace != NAMESPACE:

@@ -16,7 +16,7 @@ from gpukube.cluster.release.adoption import adoptable_releases, still_foreign
 from gpukube.cluster.release.charts import ChartCache
 from gpukube.cluster.release.plan import plan_release
 from gpukube.cluster.release.reach import check_reach
-from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.advertisers import check_advertisers, check_second_release, find_advertisers
 from gpukube.cluster.state.fabric import check_fabrics
 from gpukube.cluster.state.installers import check_installers
 from gpukube.cluster.state.nfd import find_nfd, nfd_warnings
@@ -80,6 +80,7 @@ def plan_inside(outside: ClusterPlan, session: Session, prepared: Prepared, run:
         *scaler_warnings(seen, outside.desired),
         *check_fabrics(staying, outside.desired),
         *check_installers(seen, outside.desired),
+        *check_second_release(seen, outside.desired),
     )
     suffering = with_drain_forecasts(with_costs(pools, seen, kube), session, kube, run.clock.now())
     return replace(

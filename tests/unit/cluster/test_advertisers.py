@@ -12,7 +12,7 @@ from gpukube.cluster.kube.views import placement_of
 from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.release.plugin_values import chart_values
 from gpukube.cluster.release.shared_values import ReleaseContext
-from gpukube.cluster.state.advertisers import check_advertisers, find_advertisers
+from gpukube.cluster.state.advertisers import check_advertisers, check_second_release, find_advertisers
 from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.values import Ownership
@@ -335,6 +335,19 @@ def test_find_when_a_dra_driver_serves_only_compute_domains_then_it_advertises_n
     driver = dra_release(name, containers=DOMAINS)
     seen = Snapshot(daemonsets=(driver,), device_classes=("compute-domain-daemon.nvidia.com", "gpu.nvidia.com"))
     assert find_advertisers(seen, [POOL, DRA_POOL]) == ()
+
+
+@pytest.mark.parametrize("name", ["dra-driver-nvidia-gpu-0.4.1", "nvidia-dra-driver-gpu-25.8.1"])
+def test_check_when_another_release_of_the_dra_chart_is_there_then_ours_cannot_be_installed(name: str) -> None:
+    domains = Snapshot(daemonsets=(dra_release(name, containers=DOMAINS),))
+    (found,) = check_second_release(domains, [POOL, DRA_POOL])
+    assert (found.code, found.where.source) == ("dra-second-release", THERE)
+    assert found.fix.endswith("or remove it: helm uninstall mydra --namespace dra")
+    assert check_second_release(domains, [POOL]) == []
+    assert check_second_release(Snapshot(daemonsets=(dra_release(name),)), [DRA_POOL]) == [], "it is an advertiser"
+    ours = {"helm.sh/chart": name, "app.kubernetes.io/instance": DRA_DRIVER.name}
+    there = dra_release(namespace=NAMESPACE, labels=ours, containers=DOMAINS)
+    assert check_second_release(Snapshot(daemonsets=(there,)), [DRA_POOL]) == []
 
 
 def test_find_when_the_dra_driver_is_ours_then_it_is_not_foreign() -> None:
