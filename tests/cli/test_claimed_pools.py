@@ -14,7 +14,7 @@ from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
 from tests.cli.cluster_faults import STATIC_PLUGIN
-from tests.cli.harness import EXAMPLES, LONGEST_S, NAMESPACE, Cluster, Gpukube, start_process
+from tests.cli.harness import EXAMPLES, LONGEST_S, NAMESPACE, Cluster, Gpukube, edited_spec, start_process
 from tests.intruders import put_in
 from tests.networks import install_networks
 
@@ -200,6 +200,16 @@ def test_probe_when_pools_are_right_then_pods_see_the_devices_of_their_claims(
     inside = Cluster(sandbox, "claims")
     wait_for(lambda: probes(inside) == [])
     inside.close()
+
+
+def test_layout_when_changed_on_live_nodes_then_the_driver_restarts_by_itself_and_publishes_the_new_devices(
+    gpukube: Gpukube, sandbox: SandboxInfo, tmp_path: Path
+) -> None:
+    gpukube.made("-f", EXAMPLES / "eks-dra.yaml")
+    spec = edited_spec("eks-dra", tmp_path, lambda it: it["pools"][1]["sharing"].update(mig={"profile": "3g.20gb"}))
+    changed = gpukube("pool", "apply", "-f", spec, "--yes", "--allow-disruption", "-o", "json")
+    (_, pool) = changed.pools()
+    assert (changed.code, pool["proof"]["allocatable"]) == (0, {"mig.nvidia.com/3g.20gb": 16}), changed.out
 
 
 def test_probe_when_a_pool_of_gke_is_at_zero_then_the_claim_starts_a_node(
