@@ -307,7 +307,7 @@ HELM: Final[dict[str, str]] = {
     "helm-crash": "The embedded Helm ended without a result.",
     "helm-field-conflict": "Another manager owns fields of an object of the release.",
     "helm-ownership": "An object of the chart already exists and has another owner.",
-    "release-needed": "Pools or nodes still need the release.",
+    "release-needed": "Pools, nodes or ResourceClaims still need the release.",
     "release-busy": "Another Helm run is changing the release.",
     "release-moved": "Another run changed the release at the same moment.",
     "release-open": "Helm changed the release but could not record it.",

@@ -209,7 +209,7 @@ class Target:
         kubernetes_version: Kubernetes version of the nodes, "1.34" or more exact; "" for the cluster's.
         max_pods: Maximum pods per node; None for the cloud's default.
         driver_version: Driver version, on clouds that let users choose; "" for the default.
-        chart_version: Version of the plugin's chart; "" for the tested one.
+        chart_version: Version of the chart that serves the pool; "" for the tested one.
         chart_values: Additional values for that chart.
         machines: All instance types, in the order of the spec, if there are several; else ().
         high_speed: Whether the nodes have the machine's network for traffic between GPUs.

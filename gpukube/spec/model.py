@@ -348,7 +348,7 @@ class DevicePlugin(SpecModel):
     version: Text | None = Field(
         default=None,
         examples=["0.20.0"],
-        description="Version of the chart that gpukube installs, one per cluster; empty for the tested one.",
+        description="Version of the chart that serves the pool, one for all its pools; empty for the tested one.",
     )
     values: dict[str, JsonValue] = Field(
         default_factory=dict,
