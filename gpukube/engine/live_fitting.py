@@ -1,4 +1,4 @@
-"""Reads live clusters for `gpukube workload fit --live`: pools, nodes, and free resources next to running pods.
+"""Reads live clusters for `gpukube workload fit --live`: pools, nodes, devices, and free resources beside running pods.
 
 In scope: reading. Out of scope: placement (gpukube.workload.fit), declared clusters (`fitting`).
 """
@@ -8,21 +8,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.kube.api_types import NODES, PODS, ApiType
+from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, ApiType
 from gpukube.core.jsontree import text, texts, tree, trees
 from gpukube.engine.documents.prices import region_of
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import GpukubeError
 from gpukube.provider import load_provider
+from gpukube.workload.claims import Claims, read_claims
+from gpukube.workload.devices import published_on
 from gpukube.workload.fit.filling import ClusterView
 from gpukube.workload.fit.nodes import read_node
 from gpukube.workload.fit.pods import read_pod
 from gpukube.workload.offers import make_offers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from gpukube.cluster.kube.client import Kube
     from gpukube.core.jsontree import Tree
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from gpukube.workload.offers import PoolOffer
 
 _NAMESPACES: Final = ApiType("", "v1", "Namespace", "namespaces", namespaced=False)
+_CLASSES: Final = ApiType("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
+_SLICES: Final = ApiType("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
 _REGION: Final = "topology.kubernetes.io/region"
 _ENDED: Final = ("Succeeded", "Failed")
 """Phases in which a pod has released its resources (Kubernetes: docs/concepts/workloads/pods/pod-lifecycle)."""
@@ -71,19 +76,25 @@ def _read_cluster(
     there = {(pool.owner, pool.pool) for pool in session.cloud.pools()}
     kube = session.kube()
     nodes, pods = kube.objects(NODES) or (), kube.objects(PODS) or ()
-    spaces = kube.objects(_NAMESPACES) or ()
+    spaces, slices = kube.objects(_NAMESPACES) or (), kube.objects(_SLICES) or ()
     location = next(filter(None, (text(node, "metadata", "labels", _REGION) for node in nodes)), "")
     tolerates = session.provider.extras.tolerates_resources
     found = {
         text(node, "metadata", "name"): read_node(
-            node, session.cluster.key, tolerates_resources=tolerates, offer=_pool_of(node, offers)
+            node,
+            session.cluster.key,
+            tolerates_resources=tolerates,
+            offer=_pool_of(node, offers),
+            published=published_on(text(node, "metadata", "name"), texts(node, "metadata", "labels"), slices),
         )
         for node in nodes
     }
+    own = [pod for pod in pods if any(_belongs(pod, workload) for workload in workloads)]
+    mine = {text(pod, "metadata", "uid") for pod in own}
     for pod in pods:
         node = found.get(text(pod, "spec", "nodeName"))
         ended = text(pod, "status", "phase") in _ENDED
-        if node is not None and not ended and not any(_belongs(pod, workload) for workload in workloads):
+        if node is not None and not ended and text(pod, "metadata", "uid") not in mine:
             node.take(read_pod(tree(pod, "metadata"), tree(pod, "spec")))
     return ClusterView(
         key=session.cluster.key,
@@ -93,8 +104,23 @@ def _read_cluster(
         ),
         nodes=tuple(found.values()),
         region=region_of(session.cluster, location),
+        claims=_claims(kube, mine) if slices else Claims(),
         namespaces={text(space, "metadata", "name"): texts(space, "metadata", "labels") for space in spaces},
     )
+
+
+def _claims(kube: Kube, own: Collection[str]) -> Claims:
+    """Read classes, claims, and templates; what only the workloads' own pods hold is free for them."""
+    found: list[Tree] = []
+    for kind in (_CLASSES, CLAIM_TEMPLATES, RESOURCE_CLAIMS):
+        named = {"apiVersion": f"{kind.group}/{kind.version}", "kind": kind.kind}
+        found += [{**_freed(obj, own), **named} for obj in kube.objects(kind) or ()]
+    return read_claims(found)
+
+
+def _freed(claim: Tree, own: Collection[str]) -> Tree:
+    users = {text(user, "uid") for user in trees(claim, "status", "reservedFor")}
+    return {**claim, "status": {}} if users and users <= {*own} else claim
 
 
 def _pool_of(node: Tree, offers: Sequence[PoolOffer]) -> PoolOffer | None:

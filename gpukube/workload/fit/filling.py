@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gpukube.workload.fit.pods import Pod
     from gpukube.workload.fit.predicates import Obstacle
-    from gpukube.workload.offers import PoolOffer
+    from gpukube.workload.offers import NodeShape, PoolOffer
 
 SOME_ZONE = "(any zone)"
 """Zone of nodes whose pool sets none, as long as no pod requires one."""
@@ -237,7 +237,7 @@ class Filling:
         """
         if not zone:
             zone = min(self._zones(offer), key=lambda name: self._spread[offer.name, name])
-        shape = offer.expected if expected else offer.real
+        shape = offer.expected if expected else self._real(offer)
         found = self._given.discovered if offer.discovered and not expected else {}
         name = f"{offer.desired.target.name}-{self.size(offer) + 1}"
         node = Node(
@@ -252,6 +252,13 @@ class Filling:
         )
         self._take_daemons(node)
         return node
+
+    def _real(self, offer: PoolOffer) -> NodeShape:
+        """Return a node of a pool with verified devices: those of a live node, if there is one."""
+        if not offer.by_claims:
+            return offer.real
+        alike = (node.shape.published for node in self.view.nodes or () if node.offer and node.offer.name == offer.name)
+        return replace(offer.real, published=next((found for found in alike if found.devices), offer.real.published))
 
     def _around(self, pod: Pod, nodes: Sequence[Node]) -> Neighbours:
         return Neighbours(pod, nodes, self.view.namespaces, self._known)
