@@ -315,7 +315,11 @@ def _sharing(pool: Pool) -> Sharing:
         slicing = Slicing("time-slicing", slices.replicas, fail, slices.rename_by_default)
     elif mps is not None:
         slicing = Slicing("mps", mps.replicas, None, mps.rename_by_default)
-    return Sharing(MigCut(mig.profile or "", mig.strategy, mig.layout) if mig else None, slicing)
+    if mig is None:
+        return Sharing(None, slicing)
+    # A strategy is how a plugin names the devices of profiles; the DRA driver publishes profiles.
+    mixes = pool.device_plugin.owner == "dra" and len(set(mig.layout)) > 1
+    return Sharing(MigCut(mig.profile or "", "mixed" if mixes else mig.strategy, mig.layout), slicing)
 
 
 def _nodes(pool: Pool) -> Nodes:

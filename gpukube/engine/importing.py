@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.cluster.state.advertisers import find_advertisers
 from gpukube.cluster.state.node_drift import nodes_of_pool
-from gpukube.core.fields import PLUGIN, FieldPath, label
+from gpukube.core.fields import DRIVER, PLUGIN, FieldPath, label
 from gpukube.core.importing import import_pool
 from gpukube.core.jsontree import at, tree
 from gpukube.core.live import live_machine
@@ -150,7 +150,10 @@ def _import_one(observed: Observed, plan: ClusterPlan, session: Session, owner: 
     imported = import_pool(observed, chosen, facts, served=served)
     if advertiser == "dra":
         cut = _mig_layout(observed, plan.cluster.provider)
-        imported = imported.with_fields({_OWNER: advertiser, **({_MIG: cut} if cut else {})})
+        by_operator = chosen.get(DRIVER) == "none"  # with a driver of the user, gpukube does not serve it
+        fields: dict[FieldPath, object] = {_OWNER: advertiser}
+        fields |= ({_MIG: cut} if cut else {}) | ({DRIVER: "operator"} if by_operator else {})
+        imported = imported.with_fields(fields)
     managed = tuple(
         f"{one.name} manages it ({one.sign}); to adopt it anyway: --adopt-managed --pool {observed.name}"
         for one in session.provider.extras.managers(observed)

@@ -60,6 +60,38 @@ def test_pool_when_it_is_ours_then_the_sharing_is_read_from_the_release(made: Gp
     assert "devicePlugin" not in pool
 
 
+DRA = {
+    "eks": ("eks:111122223333/us-east-1/claims", EXAMPLES / "eks-dra.yaml"),
+    "aks": ("aks:11111111-2222-3333-4444-555555555555/ml/driven", EXAMPLES / "aks-operator-driver.yaml"),
+}
+"""Pools that NVIDIA's DRA driver serves: MIG by the GPU Operator, on AKS with the operator's driver."""
+
+
+@pytest.mark.parametrize("cloud", DRA)
+def test_pools_when_the_dra_driver_serves_them_then_their_spec_says_so(
+    gpukube: Gpukube, cloud: str, tmp_path: Path
+) -> None:
+    address, example = DRA[cloud]
+    spec = yaml.safe_load(example.read_text("utf-8"))
+    for pool in spec["pools"]:
+        pool["devicePlugin"] = {"owner": "dra"}
+        pool["sharing"] = {key: value for key, value in pool.get("sharing", {}).items() if key == "mig"}
+    file = tmp_path / "pools.yaml"
+    file.write_text(yaml.safe_dump(spec), "utf-8")
+    gpukube.made("-f", file)
+    imported = gpukube("pool", "import", "--cluster", address, "--owner", spec["metadata"]["name"])
+    found = {pool["name"]: pool for pool in yaml.safe_load(imported.out)["pools"]}
+    for pool in spec["pools"]:
+        one = found[pool["name"]]
+        assert one["devicePlugin"] == {"owner": "dra"}
+        assert one.get("driver") == pool.get("driver")
+        assert one.get("sharing", {}).get("mig", {}).keys() <= {"profile", "layout"}
+        assert bool(one.get("sharing")) == bool(pool["sharing"])
+    again = tmp_path / "imported.yaml"
+    again.write_text(imported.out, "utf-8")
+    assert gpukube("pool", "plan", "diff", "-f", again).code == 0
+
+
 def test_pool_when_no_spec_can_say_it_then_left_out_with_the_reason(made: Gpukube) -> None:
     daemon.tamper(made.info, "train", "a100mig", maxPods=5)
     done = made("pool", "import", "--cluster", ADDRESS)

@@ -196,7 +196,12 @@ def _check_mig(s: Subject) -> Iterator[Finding]:
     elif mig.profile is None and not mig.layout:
         fix = "add profile: 1g.5gb, or layout: [3g.20gb, ...]"
         yield s.finding("mig-choice", "sharing.mig", "has neither profile nor layout", fix)
-    elif mig.layout and mig.strategy == "single" and len(set(mig.layout)) > 1:
+    elif (
+        mig.layout
+        and mig.strategy == "single"
+        and len(set(mig.layout)) > 1
+        and s.pool.device_plugin.owner != "dra"  # pods claim devices by profile
+    ):
         # NVIDIA/k8s-device-plugin, "single": all devices of a node must have one profile.
         fix = "write strategy: mixed, or a layout of one profile"
         why = "single advertises all instances as nvidia.com/gpu, so they must have the same profile"

@@ -13,6 +13,9 @@ from gpukube.core.fields import PLUGIN, label
 from gpukube.core.owners import ADVERTISER_LABEL, solve_ownership
 from gpukube.core.resolve import promise_of
 from gpukube.core.values import Change, Nodes, Ownership
+from gpukube.engine.offline import load
+from gpukube.engine.plan.prepare import Filters, prepare
+from gpukube.errors import SpecError
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube.provider import load_provider
 from tests.builders import CLUSTER, make_target
@@ -22,6 +25,7 @@ from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from gpukube.core.values import Desired, Target
 
@@ -169,3 +173,22 @@ def test_advice_when_the_cloud_gives_it_then_once_for_pools_that_chose_nothing(
 
 def test_advice_when_asked_for_then_only_aws_gives_it() -> None:
     assert {cloud for cloud in CLOUDS if load_provider(cloud).extras.claims_advice} == {"eks"}
+
+
+SPEC = (
+    "apiVersion: gpukube.io/v1alpha1\nkind: GPUNodePools\nmetadata: {name: a}\n"
+    'clusters: {c: {provider: eks, account: "111122223333", region: us-east-1, name: c}}\n'
+    "pools: [{name: p, clusters: [c], instanceType: p4d.24xlarge, nodes: {count: 1}, "
+    "devicePlugin: {owner: OWNER}, sharing: {mig: {layout: [3g.20gb, 2g.10gb, 2g.10gb]}}}]\n"
+)
+
+
+def test_layout_when_dra_publishes_its_profiles_then_no_strategy_is_asked_for(tmp_path: Path) -> None:
+    claimed, plugin = tmp_path / "dra.yaml", tmp_path / "auto.yaml"
+    claimed.write_text(SPEC.replace("OWNER", "dra"))
+    plugin.write_text(SPEC.replace("OWNER", "auto"))
+    (pool,) = prepare(load([str(claimed)]), Filters()).desired["c"]
+    assert pool.promise.per_node == {"mig.nvidia.com/3g.20gb": 8, "mig.nvidia.com/2g.10gb": 16}
+    with pytest.raises(SpecError) as caught:
+        prepare(load([str(plugin)]), Filters())
+    assert [one.code for one in caught.value.diagnostics if one.severity == "error"] == ["mig-choice"]
