@@ -205,11 +205,15 @@ def test_probe_when_pools_are_right_then_pods_see_the_devices_of_their_claims(
 def test_layout_when_changed_on_live_nodes_then_the_driver_restarts_by_itself_and_publishes_the_new_devices(
     gpukube: Gpukube, sandbox: SandboxInfo, tmp_path: Path
 ) -> None:
-    gpukube.made("-f", EXAMPLES / "eks-dra.yaml")
-    spec = edited_spec("eks-dra", tmp_path, lambda it: it["pools"][1]["sharing"].update(mig={"profile": "3g.20gb"}))
-    changed = gpukube("pool", "apply", "-f", spec, "--yes", "--allow-disruption", "-o", "json")
+    def on_h100(profile: str) -> Path:
+        """Make the spec with GPUs that change MIG without a reboot of the node, which would restart the pod anyway."""
+        pool = {"instanceType": "p5.48xlarge", "sharing": {"mig": {"profile": profile}}}
+        return edited_spec("eks-dra", tmp_path, lambda it: it["pools"][1].update(pool))
+
+    gpukube.made("-f", on_h100("1g.10gb"))
+    changed = gpukube("pool", "apply", "-f", on_h100("3g.40gb"), "--yes", "--allow-disruption", "-o", "json")
     (_, pool) = changed.pools()
-    assert (changed.code, pool["proof"]["allocatable"]) == (0, {"mig.nvidia.com/3g.20gb": 16}), changed.out
+    assert (changed.code, pool["proof"]["allocatable"]) == (0, {"mig.nvidia.com/3g.40gb": 16}), changed.out
 
 
 def test_probe_when_a_pool_of_gke_is_at_zero_then_the_claim_starts_a_node(
