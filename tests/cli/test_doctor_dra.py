@@ -178,6 +178,8 @@ SECOND_CLASS = {
     "metadata": {"name": "mine.example.com"},
     "spec": {"extendedResourceName": "nvidia.com/gpu"},
 }
+ONLY_DOCTOR = ("slices of a node that is gone", "two classes for nvidia.com/gpu")
+"""Faults that change neither a node's devices nor the release; `pool verify` proves devices, plans compare pools."""
 MODERN = ("a device with a taint", "two classes for nvidia.com/gpu")
 
 MENDED: dict[str, tuple[str, Callable[[Cluster, SandboxInfo], None]]] = {
@@ -384,6 +386,10 @@ def test_doctor_when_the_dra_driver_has_a_fault_then_it_names_it_and_its_remedy_
     wait_for(lambda: not errors(doctor, spec), lambda: doctor.log[-1].out)
     inject(patient, ward)
     wait_for(lambda: found(doctor, spec, check), lambda: doctor.log[-1].out)
+    assert (doctor("pool", "verify", "-f", spec).code == 0) == (name in (*ONLY_DOCTOR, "a second DRA driver"))
+    planned = doctor("pool", "plan", "diff", "-f", spec)
+    noticed = planned.code == 2 or "health" in planned.out or "foreign-advertiser" in planned.out
+    assert noticed == (name not in (*ONLY_DOCTOR, "a taint that no pool has")), planned.out
     for remedy in dict.fromkeys(str(item["remedy"]) for item in found(doctor, spec, check)):
         carry_out(doctor, spec, remedy, inside)
     wait_for(lambda: not errors(doctor, spec), lambda: doctor.log[-1].out)
