@@ -9,7 +9,7 @@ import pytest
 
 from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, JOBS, RELEASE_TYPES, RESOURCE_CLAIMS, ApiType
 from gpukube.cluster.names import DRA_DRIVER, NAMESPACE, NAMESPACE_LABELS
-from gpukube.cluster.proof.claim_probe import claim_template, claimed_device
+from gpukube.cluster.proof.claim_probe import ADMIN_LABEL, claim_template, claimed_device
 from gpukube.cluster.proof.probe import probe_job
 from gpukube.cluster.state.published import held_devices, published
 from gpukube.core.jsontree import text
@@ -168,3 +168,14 @@ def test_probe_when_its_template_is_created_then_the_scheduler_gives_its_pod_a_d
     assert held == {"mig.nvidia.com/1g.5gb": 1}
     plane.kube.delete_object(JOBS, text(job, "metadata", "name"), NAMESPACE)
     wait_for(lambda: not plane.kube.objects(CLAIM_TEMPLATES, NAMESPACE))  # its owner is gone
+
+
+def test_template_when_it_observes_then_only_a_namespace_with_the_label_may_have_it(plane: Plane) -> None:
+    pool = claimed(nodes=TWO)
+    job = {"metadata": {"name": "probe", "namespace": NAMESPACE, "uid": "0b1c"}}
+    plane.kube.ensure_namespace(NAMESPACE, {})
+    assert not plane.kube.try_object(CLAIM_TEMPLATES, claim_template(pool, job))
+    observing = claim_template(pool, job, admin=True)
+    assert ADMIN_LABEL in plane.kube.try_object(CLAIM_TEMPLATES, observing)
+    plane.kube.ensure_namespace(NAMESPACE, {ADMIN_LABEL: "true"})
+    assert not plane.kube.try_object(CLAIM_TEMPLATES, observing)
