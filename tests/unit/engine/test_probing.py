@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from gpukube.cluster.kube.api_types import JOBS, RESOURCE_CLAIMS
+from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, JOBS, RESOURCE_CLAIMS
 from gpukube.cluster.names import NAMESPACE
 from gpukube.cluster.proof.outcome import step_of
 from gpukube.cluster.proof.verify import prove_pool
@@ -364,6 +364,12 @@ class FakeClaimKube(FakeProbeKube):
     claim: Tree | None = field(default_factory=lambda: got("gpu-0"))
     others: tuple[Tree, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
+    refused: ClusterError | None = None
+
+    def create_object(self, kind: ApiType, obj: Tree) -> Tree:
+        if kind == CLAIM_TEMPLATES and self.refused:
+            raise self.refused
+        return super().create_object(kind, obj)
 
     def nodes(self, _marks: object) -> tuple[NodeView, ...]:
         return (claimed_node(self.pool, "node-0"),)
@@ -430,3 +436,11 @@ def test_probe_when_claims_hold_every_device_then_skipped_or_only_observed_if_th
 def test_probe_when_templates_are_forbidden_then_named() -> None:
     with pytest.raises(AccessError, match="create resourceclaimtemplates, get resourceclaims"):
         probe_claim(forbidden=("create resourceclaimtemplates", "get resourceclaims"))
+
+
+def test_probe_when_the_template_is_refused_then_its_job_is_removed_too() -> None:
+    deleted: list[str] = []
+    refusal = ClusterError("a policy of the cluster refuses it")
+    with pytest.raises(ClusterError, match="refuses it"):
+        probe_claim(refused=refusal, deleted=deleted)
+    assert [name[:-6] for name in deleted] == ["gpukube-probe-a100mig-"] * 2
