@@ -322,6 +322,14 @@ def test_job_when_the_dra_driver_serves_the_pool_then_it_claims_a_device_and_sta
     assert items(container, "command") == ["sh", "-c", "nvidia-smi -L && sleep 120"]
 
 
+def test_job_when_it_claims_on_a_fast_network_then_it_lists_the_interfaces_before_it_stays() -> None:
+    pod = at(probe_job(claimed(), "gpukube-system", "1", fabric=EFA), "spec", "template", "spec")
+    (container,) = items(pod, "containers")
+    shell = text(items(container, "command")[-1])
+    assert (shell.startswith("nvidia-smi -L && echo /dev/infiniband: "), shell.endswith("&& sleep 120")) == (True, True)
+    assert texts(container, "resources", "limits") == {"memory": "256Mi", EFA: "1"}
+
+
 def test_template_when_made_then_it_claims_one_device_and_goes_with_its_job() -> None:
     whole, cut = (claim_template(pool, JOB) for pool in (claimed(), claimed(cut_by="operator", sharing=CLAIMED_CUT)))
     request = {"name": "device", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
