@@ -33,17 +33,17 @@ _SRIOV: Final = {"resourceList": [{"resourcePrefix": "rdma", "resourceName": "ib
 
 
 def install_networks(gpukube: Gpukube, *files: Path) -> None:
-    """Install the plugins and installers that the pools with network.highSpeed need."""
+    """Install what pools with network.highSpeed need, and a driver for pools of the DRA driver."""
     documents = [yaml.safe_load(file.read_text("utf-8")) for file in files]
     for document in documents:
         for pool in document["pools"]:
-            clusters = [document["clusters"][key] for key in pool["clusters"]]
-            if pool.get("network", {}).get("highSpeed"):
-                for cluster in clusters:
-                    _install(gpukube, cluster)
-            if pool.get("devicePlugin", {}).get("owner") == "dra":
-                for cluster in clusters:
-                    install_driver(gpukube.info, cluster)
+            fast = pool.get("network", {}).get("highSpeed")
+            claimed = pool.get("devicePlugin", {}).get("owner") == "dra"
+            for key in pool["clusters"] if fast or claimed else ():
+                if fast:
+                    _install(gpukube, document["clusters"][key])
+                if claimed:
+                    install_driver(gpukube.info, document["clusters"][key])
 
 
 def install_driver(info: SandboxInfo, cluster: Document) -> None:
