@@ -14,7 +14,7 @@ from tests.networks import install_networks
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.harness import Gpukube
+    from tests.cli.harness import Document, Gpukube
 
 
 @pytest.mark.turns(6)
@@ -38,6 +38,25 @@ def test_doctor_when_the_dra_driver_serves_gke_then_nothing_is_found(gpukube: Gp
     install_networks(gpukube, spec)
     gpukube.made("-f", spec)
     require_healthy(gpukube, spec)
+
+
+def test_doctor_when_google_s_driver_installer_is_missing_then_it_is_the_one_finding(
+    gpukube: Gpukube, tmp_path: Path
+) -> None:
+    def own_driver(document: Document) -> None:
+        document["pools"][0].update(nodes={"count": 1}, driver={"owner": "none"})
+
+    spec = edited_spec("gke-dra", tmp_path, own_driver)
+    version = "1.35.2-gke.1000000"
+    daemon.add_gke_cluster(gpukube.info, "ml-prod", "us-central1", "claims", kubernetes_version=version)
+    assert gpukube("pool", "create", "-f", spec, "--no-wait").code == 0
+
+    def is_found() -> bool:
+        (cluster,) = gpukube("doctor", "-f", spec, "-o", "json").json()["clusters"]
+        found = [item["check"] for item in cluster["ailments"]]
+        return found == ["driver-of-nobody"] and "no devices" in cluster["ailments"][0]["evidence"][0]
+
+    wait_for(is_found, lambda: gpukube.log[-1].out)
 
 
 def require_healthy(gpukube: Gpukube, spec: Path) -> None:

@@ -19,6 +19,7 @@ from gpukube.core.faults import Reconcile, Restart, fault
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import APPLY, Checks
+from gpukube.doctor.checks.machines import driverless_pools
 from gpukube.doctor.checks.mig import explains_crash
 from gpukube.doctor.gpu_stack import dra_drivers, environment_of, gpu_nodes, lands_on, release_of, running_init
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
@@ -78,9 +79,12 @@ def _twice(evidence: Evidence) -> Iterator[Fault]:
     link=f"{_ISSUES}/692",
 )
 def _waiting(evidence: Evidence) -> Iterator[Fault]:
+    driverless = {node.name for *_, nodes in driverless_pools(evidence) for node in nodes}
     for node, driver, pod in _served(evidence):
         age = evidence.age_s(pod.created)
         init = running_init(pod)
+        if node.name in driverless:  # driver-of-nobody reports that
+            continue
         if not init or (age is not None and age < _SLOW_S):
             continue
         root = environment_of(evidence.manifest(driver)).get(_ROOT, "") or "/"

@@ -150,17 +150,9 @@ def _dra(evidence: Evidence) -> Iterator[Fault]:
     needs=("cloud", "pools", "nodes", "daemonsets"),
 )
 def _no_driver(evidence: Evidence) -> Iterator[Fault]:
-    installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
-    published = {item.node for item in evidence.seen.slices if item.driver == DRA and item.devices}
     manifests = evidence.provider.extras.in_cluster.driver_manifests
-    for view, diagnosis, pool in diagnosed_pools(evidence):
-        if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
-            continue
-        nodes = nodes_of_pool(evidence.seen, pool)
+    for view, diagnosis, pool, nodes in driverless_pools(evidence):
         manifest = manifests.get(str(pool.fields.get(IMAGE))) or manifests.get("", "")
-        works = any(node.devices or node.name in published for node in nodes)
-        if works or any(_runs_on(item, nodes, pool) for item in installers):
-            continue
         yield fault(
             where=view.name_of(pool),
             seen="neither the cloud nor anything in the cluster installs a driver on its nodes",
@@ -171,6 +163,20 @@ def _no_driver(evidence: Evidence) -> Iterator[Fault]:
             + diagnosis.remove(view, pool),
             evidence=tuple(f"node {node.name}: no devices" for node in nodes[:MOST_NAMED]) or ("no nodes now",),
         )
+
+
+def driverless_pools(
+    evidence: Evidence,
+) -> Iterator[tuple[CloudView, Diagnosis, Observed, tuple[NodeView, ...]]]:
+    """Yield the GPU pools on whose nodes nothing installs a driver, with these nodes."""
+    installers = [item for item in evidence.seen.daemonsets if role_of(item) in ("driver", "cloud-driver")]
+    for view, diagnosis, pool in diagnosed_pools(evidence):
+        if pool.fields.get(DRIVER) != "none" or live_machine(evidence.cluster.provider, pool) is None:
+            continue
+        nodes = nodes_of_pool(evidence.seen, pool)
+        works = any(node.devices or evidence.published_on(node.name).devices for node in nodes)
+        if not works and not any(_runs_on(item, nodes, pool) for item in installers):
+            yield view, diagnosis, pool, nodes
 
 
 @CHECKS.add(

@@ -133,6 +133,7 @@ DRA_DRIVER = daemonset(
     placement=placement_of({"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}),
     containers=(container("dra-driver-nvidia-gpu:v0.4.1", "bash", name="gpus"),),
 )
+GPU = {"gpu.nvidia.com/type": "gpu", "gpu.nvidia.com/uuid": "GPU-1"}
 OLD_KUBELET = replace(node("eks", {}), kubelet="v1.33.5-eks-3025e55")
 
 HEALTHY: dict[str, Evidence] = {
@@ -321,7 +322,7 @@ def test_driver_when_google_has_an_installer_then_it_is_the_fix_unless_devices_a
     assert found.finding.fix.startswith(
         "kubectl apply --filename https://raw.githubusercontent.com/GoogleCloudPlatform/"
     )
-    there = SliceView("s", "gpu.nvidia.com", "n1", "n1", devices=(DeviceView("gpu-0", {}, {}),))
+    there = SliceView("s", "gpu.nvidia.com", "n1", "n1", devices=(DeviceView("gpu-0", GPU, {}),))
     served = evidence_of("gke", pool, seen=seen(CPU, node("gke", {}), slices=(there,)))
     assert "driver-of-nobody" not in ids_in(served)
 
