@@ -620,6 +620,18 @@ def test_karpenter_when_a_pool_is_autoscaled_then_its_most_gpus_are_the_limit_an
     )
 
 
+def test_karpenter_when_pods_claim_gpus_then_only_pools_of_a_fixed_size(tmp_path: Path) -> None:
+    spec = yaml.safe_load((EXAMPLES / "eks-dra.yaml").read_text())
+    fixed = documents(EXAMPLES / "eks-dra.yaml", "claims-eks", "karpenter")
+    assert [one["spec"]["replicas"] for one in fixed if one["kind"] == "NodePool"] == [2, 1]
+    spec["pools"][0]["nodes"] = {"autoscaling": {"min": 1, "max": 4}}
+    scaled = tmp_path / "scaled.yaml"
+    scaled.write_text(yaml.safe_dump(spec))
+    with pytest.raises(SpecError) as refused:
+        documents(scaled, "claims-eks", "karpenter")
+    assert [(one.code, "1.15" in one.seen) for one in refused.value.diagnostics] == [("export-refused", True)]
+
+
 def test_eksctl_when_the_image_is_bottlerocket_then_its_settings_are_kept() -> None:
     file = EXAMPLES / "eks-bottlerocket-mig.yaml"
     (key,) = yaml.safe_load(file.read_text())["clusters"]

@@ -51,7 +51,15 @@ def write_manifests(cluster: ClusterRef, pools: Sequence[ExportedPool], losses: 
 def _check(pool: ExportedPool, losses: Losses) -> None:
     """Reject pools for which Karpenter would never start a node."""
     target, reservation = pool.desired.target, pool.desired.target.capacity.reservation
-    if others := sorted(pool.desired.promise.per_node.keys() - {_GPU}):
+    claimed = pool.desired.ownership.advertiser == "dra"
+    if claimed and target.nodes.autoscaled:
+        losses.refuse(
+            pool,
+            "devicePlugin.owner",
+            "Karpenter starts nodes for pods with claims only from 1.15 on, with alpha features of its own",
+            "write a fixed nodes.count, or devicePlugin.owner: auto",
+        )
+    elif not claimed and (others := sorted(pool.desired.promise.per_node.keys() - {_GPU})):
         losses.refuse(
             pool,
             "sharing.mig.strategy" if target.sharing.mig else "sharing",
@@ -65,7 +73,7 @@ def _check(pool: ExportedPool, losses: Losses) -> None:
             "Karpenter selects reservations by id, not by resource group",
             "write the id of a reservation, cr-...",
         )
-    if target.sharing.mig or target.sharing.slicing:
+    if not claimed and (target.sharing.mig or target.sharing.slicing):
         count = pool.desired.promise.per_node.get(_GPU, 0)
         losses.note(
             f"{pool.name}: Karpenter counts {target.machine.gpus:g} GPUs on a node where pods see {count}, so it "
