@@ -396,6 +396,20 @@ def test_doctor_when_the_dra_driver_has_a_fault_then_it_names_it_and_its_remedy_
     wait_for(lambda: not found(doctor, spec, check), lambda: doctor.log[-1].out)
 
 
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("name", ["no devices at the start", "driver deleted", "class deleted", "wrong driver root"])
+def test_fix_when_the_dra_driver_has_a_fault_that_is_safe_to_fix_then_it_is_gone(
+    name: str, ward: SandboxInfo, doctor: Gpukube, spec: Path, patient: Cluster
+) -> None:
+    check, inject = MENDED[name]
+    wait_for(lambda: not errors(doctor, spec), lambda: doctor.log[-1].out)
+    inject(patient, ward)
+    wait_for(lambda: found(doctor, spec, check), lambda: doctor.log[-1].out)
+    fixed = doctor("doctor", "-f", spec, "--fix", "--yes", "-o", "json").json()
+    assert fixed["clusters"][0]["mended"], doctor.log[-1].out
+    wait_for(lambda: not errors(doctor, spec), lambda: doctor.log[-1].out)
+
+
 @pytest.mark.parametrize("name", VERSIONS)
 def test_doctor_when_the_dra_driver_serves_then_nothing_is_found(
     name: str, doctor: Gpukube, specs: dict[str, Path]

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 _ISSUES: Final = "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues"
 _DOCS: Final = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _SLOW_S: Final = 120.0
-"""Seconds after which the driver should have passed its init container, or published slices: both take seconds."""
+"""Seconds after which the DRA driver should have published its slices, which takes seconds."""
+_INSTALLING_S: Final = 900.0
+"""Seconds that an installer may need for NVIDIA's driver on a new node."""
 _LOADED: Final = "nvidia.com/cuda.driver-version.full"
 """Version of the loaded driver, as GPU feature discovery labels it."""
 _ROOT: Final = "NVIDIA_DRIVER_ROOT"
@@ -83,12 +85,12 @@ def _waiting(evidence: Evidence) -> Iterator[Fault]:
     for node, driver, pod in _served(evidence):
         age = evidence.age_s(pod.created)
         init = running_init(pod)
-        if node.name in driverless:  # driver-of-nobody reports that
-            continue
-        if not init or (age is not None and age < _SLOW_S):
+        if not init or node.name in driverless:  # driver-of-nobody reports that
             continue
         root = environment_of(evidence.manifest(driver)).get(_ROOT, "") or "/"
         expected = _expected_root(evidence, node)
+        if age is not None and age < (_SLOW_S if expected not in ("", root) else _INSTALLING_S):
+            continue
         ours = is_ours(driver, evidence.seen)
         log = f"kubectl logs {pod.view.name} --namespace {pod.view.namespace} -c {init}"
         if expected not in ("", root):
