@@ -24,7 +24,9 @@ NEWEST = (1, 36)
 Json = dict[str, Any]
 
 
-def judge(pod: Json, nodes: list[Json], slices: list[Json], objects: list[Json]) -> tuple[set[str], bool]:
+def judge(
+    pod: Json, nodes: list[Json], slices: list[Json], objects: list[Json], bound: list[Json]
+) -> tuple[set[str], bool]:
     """Return the nodes that `fit` finds good for a pod, and whether that is unknown for one.
 
     Args:
@@ -32,6 +34,7 @@ def judge(pod: Json, nodes: list[Json], slices: list[Json], objects: list[Json])
         nodes: All nodes.
         slices: All ResourceSlices.
         objects: Classes, templates, and claims, with what is allocated.
+        bound: Other pods, on their nodes.
     """
     claims = read_claims(objects)
     found = tuple(
@@ -43,6 +46,10 @@ def judge(pod: Json, nodes: list[Json], slices: list[Json], objects: list[Json])
         )
         for node in nodes
     )
+    for node in found:
+        for other in bound:
+            if other["spec"].get("nodeName") == node.name:
+                node.take(read_pod(other["metadata"], other["spec"]))
     filling = Filling(ClusterView(key="c", offers=(), nodes=found, claims=claims), Circumstances())
     namespace = pod["metadata"].get("namespace", "")
     read = read_pod(pod["metadata"], pod["spec"], claims=claims.of_pod(pod["spec"], namespace))
@@ -74,7 +81,7 @@ def walk(case: ClaimCase) -> list[tuple[str, set[str], set[str], bool]]:
         before = [*claims, *(claim for _, claim in made)]
         state = take_devices(case.slices, case.classes, [one for one in before if one["kind"] == "ResourceClaim"])
         theirs = place(pod, take_snapshot(case.nodes, bound, [{"metadata": {"name": "default"}}], state), NEWEST)
-        ours, unknown = judge(body, [*case.nodes], [*case.slices], [*case.classes, *claims])
+        ours, unknown = judge(body, [*case.nodes], [*case.slices], [*case.classes, *claims], bound)
         said.append((name, set(theirs.nodes), ours, unknown))
         if theirs.nodes:
             claims = before

@@ -24,6 +24,7 @@ from gpukube_sandbox.kube.scheduler.verdicts import place
 from gpukube_sandbox.kube.store.kinds import CORE
 from gpukube_sandbox.kube.store.validation.deviceclaims import ADMIN_ACCESS
 from tests.claim_cases import FAMILIES, ClaimCase, cases, extended_cases, generated
+from tests.unit.workload.test_claims_agree import judge
 from tests.wire.cluster.conftest import TOKEN
 from tests.wire.cluster.real_claims import PLURALS, Step, real_plane
 
@@ -100,6 +101,30 @@ def test_pods_when_the_emulated_scheduler_has_read_the_same_then_it_decides_the_
         assert len({step.case.name for step in steps if step.case.family == family}) >= 15
         assert counts[family, False], "some pods of each family wait"
         assert counts[family, True] or family == "impossible"
+
+
+def test_pods_when_workload_fit_has_read_the_same_then_it_finds_the_same_nodes(steps: list[Step]) -> None:
+    unknown, different = Counter[str](), []
+    for step in steps:
+        before = step.before
+        kinds = {
+            "DeviceClass": before.classes,
+            "ResourceClaim": before.claims,
+            "ResourceClaimTemplate": before.templates,
+        }
+        objects = [
+            {**item, "apiVersion": "resource.k8s.io/v1", "kind": kind}
+            for kind, items in kinds.items()
+            for item in items
+        ]
+        nodes, unclear = judge(step.pod, before.nodes, before.slices, objects, before.pods)
+        unknown[step.case.family] += unclear
+        if not unclear and (step.node not in nodes if step.node else nodes):
+            different.append(f"{step.label}: scheduler {step.node or step.message}, fit {sorted(nodes)}")
+    sys.stdout.write(f"workload fit: {len(steps)} pods, {len(different)} differences, unknown: {dict(unknown)}\n")
+
+    assert different == []
+    assert unknown.total() <= 0.2 * len(steps)
 
 
 Outcome = tuple[bool, str, int]
