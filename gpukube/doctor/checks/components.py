@@ -23,7 +23,6 @@ from gpukube.doctor.gpu_stack import (
     is_failing,
     lands_on,
     part_of,
-    plugins,
     pods_of_deployment,
     release_of,
     running_init,
@@ -85,10 +84,11 @@ def _is_ours(evidence: Evidence, release: Release) -> bool:
 def _missing_parts(evidence: Evidence) -> Iterator[tuple[Release, WorkloadView]]:
     everything = (*evidence.seen.daemonsets, *evidence.seen.deployments)
     live = {(item.kind, item.namespace, item.name) for item in everything}
+    unserved = {part for part in ("plugin", "dra") if not workloads_of(evidence, part)}  # no-plugin reports that
     for release in evidence.releases:
         for _obj, desired in _declared(release):
             is_live = (desired.kind, desired.namespace, desired.name) in live
-            if not is_live and not (part_of(desired) == "plugin" and not plugins(evidence)):
+            if not is_live and part_of(desired) not in unserved:
                 yield release, desired
 
 

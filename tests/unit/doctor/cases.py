@@ -877,6 +877,7 @@ TWO_CLASSES = (
     ClassFacts("gpu.nvidia.com", "nvidia.com/gpu", ("dra", "mydra"), "2026-10-01T00:00:00Z"),
     ClassFacts("mine.example.com", "nvidia.com/gpu", created="2026-10-02T00:00:00Z"),
 )
+DRA_MANIFEST = yaml.safe_dump({**DRA, "kind": "DaemonSet", "status": {}})
 INIT = container("init-container", init=True, ready=False)
 TAINTED = (DeviceTaint("gpu.nvidia.com/xid", "79", "NoSchedule"),)
 DRA_GATE = "unknown GPU sharing strategy: TimeSlicing"
@@ -1006,6 +1007,16 @@ CASES |= {
             daemonsets=(changed(PLUGIN, nodeSelector={"gpukube.io/advertiser": "chart"}),),
             slices=(),
             stack_pods=(),
+        ),
+    ),
+    "DRA driver deleted": (
+        "no-plugin",
+        of_dra(
+            relabelled(BARE, **{"gpukube.io/advertiser": "dra"}),
+            CPU_NODE,
+            daemonsets=(),
+            slices=(),
+            releases=(release(name="mydra", namespace="dra", manifest=DRA_MANIFEST),),
         ),
     ),
     "DRA driver that finds no driver": (
