@@ -36,6 +36,8 @@ R: UpdateKind = "replace"
 CONFIG = "labels[nvidia.com/device-plugin.config]"
 ADVERTISER = "labels[gpukube.io/advertiser]"
 PRESENT = "labels[nvidia.com/gpu.present]"
+SCALERS = "labels[k8s.amazonaws.com/accelerator]"
+CLAIMS = "labels[cloud.google.com/gke-nvidia-gpu-dra-driver]"
 CUT = "labels[nvidia.com/mig.config]"
 OPERANDS = "labels[nvidia.com/gpu.deploy.operands]"
 SEEN = "nodes.autoscaling.resources[nvidia.com/gpu]"
@@ -276,6 +278,13 @@ _EKS = [
         {"devicePlugin": None},
         {ADVERTISER: I, CONFIG: D, PRESENT: I},
     ),
+    Edit(_G4, {"devicePlugin": {"owner": "dra"}}, {ADVERTISER: R, CONFIG: D, SCALERS: I}),
+    Edit({**_G4, "devicePlugin": {"owner": "dra"}}, {"devicePlugin": None}, {ADVERTISER: R, CONFIG: D, SCALERS: I}),
+    Edit(
+        {**_G4, "image": "bottlerocket", "devicePlugin": {"owner": "dra"}},
+        {"devicePlugin": None},
+        {"devicePlugin": R, ADVERTISER: R, SCALERS: I, PRESENT: I},
+    ),
     Edit(_G4, {"devicePlugin": {"owner": "helm"}, "driver": {"owner": "cloud"}}, {}),
     Edit(_G4, {"gpuTaint": False}, {"taints": I}),
     Edit({**_G4, "gpuTaint": False}, {"gpuTaint": True}, {"taints": I}),
@@ -399,6 +408,8 @@ _AKS = [
         {"devicePlugin": None},
         {ADVERTISER: I, CONFIG: D, PRESENT: I},
     ),
+    Edit(_NC4, {"devicePlugin": {"owner": "dra"}}, {ADVERTISER: R, CONFIG: D}),
+    Edit({**_NC4, "devicePlugin": {"owner": "dra"}}, {"devicePlugin": None}, {ADVERTISER: R, CONFIG: D}),
     Edit(_NC4, {"devicePlugin": {"owner": "cloud"}}, {"devicePlugin": R, ADVERTISER: D, CONFIG: D, PRESENT: I}),
     Edit(
         {**_NC4, "devicePlugin": {"owner": "cloud"}},
@@ -556,6 +567,11 @@ _GKE = [
     Edit({**_L4, "tags": {"cost": "1"}}, {"tags": {"cost": "2"}}, {"tags[cost]": D}),
     Edit(_L4, {"tags": {"team": "x"}}, {"tags[team]": D}),
     Edit({**_L4, "nodes": {"count": 0}}, {"driver": {"owner": "none"}}, {"driver": D}),
+    Edit(
+        {**_L4, "nodes": {"count": 0}},
+        {"driver": {"owner": "none"}, "devicePlugin": {"owner": "dra"}},
+        {"devicePlugin": R, "driver": D, ADVERTISER: R, PRESENT: I, CLAIMS: I},
+    ),
     Edit({**_L4, "nodes": {"count": 0}}, {"devicePlugin": {"owner": "none"}}, {"devicePlugin": R, "driver": D}),
     Edit({**_FLEX, "capacity": _flex("1h")}, {"capacity": _flex("2h")}, {"capacity.reserved.gke.maxRunDuration": R}),
     Edit({**_FLEX, "capacity": _flex("7d")}, {"capacity": _flex(None)}, {}),
