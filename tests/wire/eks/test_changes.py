@@ -285,6 +285,7 @@ OTHERWISE: Mapping[str, Edit] = {
     "instanceType": Edit("replace", T4, replace(T4, machine=eks_target("g4dn.2xlarge").machine)),
     "instanceTypes": Edit("replace", T4, replace(T4, machines=(T4.machine, eks_target("g4dn.2xlarge").machine))),
     "image": Edit("replace", T4, ROCKET),
+    "devicePlugin": Edit("replace", replace(ROCKET, plugin_owner="dra"), ROCKET),
     "image|an own one": Edit("replace", T4, imaged("ami-0123456789abcdef0")),
     "capacity.type": Edit("replace", T4, replace(T4, capacity=Capacity("spot"))),
     "capacity.reserved.eks.capacityBlock": Edit(
