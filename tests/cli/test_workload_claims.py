@@ -90,3 +90,10 @@ def test_fit_when_nodes_show_their_devices_then_selectors_of_products_are_known(
         chosen = f'count: 1\n          selectors: [{{cel: {{expression: "{expression}"}}}}]'
         text = render(gpukube, "pod", "--name", "one").replace("count: 1", chosen)
         assert fit(gpukube, tmp_path, text).json()["workloads"][0]["state"] == state
+
+
+def test_example_when_checked_then_right_and_on_its_pool(gpukube: Gpukube) -> None:
+    file, spec = EXAMPLES / "pods" / "one-claim.yaml", EXAMPLES / "eks-dra.yaml"
+    assert gpukube("workload", "lint", file, "-f", spec, "--strict").code == 0
+    found = gpukube("workload", "fit", file, "-f", spec, "-o", "json")
+    assert [node["pool"] for node in found.json()["nodes"]] == ["l4"]

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gpukube.engine.documents.fit import fit_document
+from gpukube.spec.source.files import Source
 from gpukube.workload.fit.answers import Fit, find_fit
 from gpukube.workload.fit.demand import read_demands
+from gpukube.workload.lint.check import lint
 from gpukube.workload.manifests import read_manifests
 from tests.claim_cases import GPU, MEMORY, PARENT, ask, choice, claim_of, class_of, devices, either, slices_of_profile
 from tests.unit.workload.specs import offers
-from tests.unit.workload.test_fit_packing import pod_spec, views
+from tests.unit.workload.test_fit_packing import pod_spec, spoiled, views
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from random import Random
 
     from gpukube.workload.offers import PoolOffer
 
@@ -163,3 +168,23 @@ def test_fit_when_pods_request_the_plugins_name_on_a_dra_pool_then_unknown_witho
     assert fit(pools, "train-eks/claims", served, pod).fits
     named = {**pod, "spec": pod_spec(1, name="mig.nvidia.com/1g.5gb", tolerations=TOLERANT)}
     assert fit(pools, "train-eks/cut", named).answers[0].state == "never"
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(random=st.randoms(use_true_random=False), wrongs=st.integers(1, 4))
+def test_claims_when_wrong_in_any_way_then_an_answer(random: Random, wrongs: int, pools: dict[str, PoolOffer]) -> None:
+    both = devices(
+        slices_of_profile("1g.5gb", 2, "a"),
+        either("b", choice("one", "mig.nvidia.com"), choice("two", count="All")),
+        same=PARENT,
+    )
+    made: list[Any] = [template(both), claim_of("gpus", devices(ask())), workload(2), class_of("mine", "true")]
+    for _ in range(wrongs):
+        index = random.randrange(len(made))
+        made[index] = spoiled(made[index], random)
+    written = yaml.safe_dump_all(made)
+    found = find_fit(
+        views({"train-eks/cut": pools["train-eks/cut"]}), *read_demands(read_manifests(written, "f").manifests)
+    )
+    assert fit_document(found, live=False)["exitCode"] == (0 if found.fits else 1)
+    assert lint([Source("f", written)], offers=[pools["train-eks/cut"]]).manifests <= len(made)
