@@ -119,7 +119,8 @@ def test_quota_when_planned_then_what_the_cloud_enforces(world: World, case: Cas
     use = use_of(more, case)
     assert use_of(more, case).is_short
     assert (use.needed, use.reading.used, use.free) == (case.per_node, 2 * case.per_node, 0)
-    assert [one.code for one in more.diagnostics] == ["quota-short"]
+    advised = ["dra-advised"] if case.cloud == "eks" else []
+    assert [one.code for one in more.diagnostics] == [*advised, "quota-short"]
     refused = made(world, more.pools[0])
     assert isinstance(refused, QuotaError), refused
     (problem,) = refused.diagnostics
