@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
 
-from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, workload_name
+from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, unfit_words, workload_name
 from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.lines import difference_lines, plural
 from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, releases_of, repair_words
@@ -194,8 +194,7 @@ def _fitted(document: FitDocument) -> Suites:
 def _workload(part: FittedPart) -> ET.Element:
     case = _case(part["cluster"], workload_name(part))
     lines = [f"{part['now']} now, {part['afterScaleUp']} after scale-up, {part['never']} never", *fit_lines(part)]
-    if part["never"]:
-        message = f"{plural(part['never'], 'pod')} never fit"
+    if message := unfit_words(part):
         return _with(case, "failure", message, "never-fits", "\n".join(lines))
     _output(case, lines)
     return case

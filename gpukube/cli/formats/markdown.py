@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.cli.formats.cutting import TIER, Block, Frame, fitted
-from gpukube.cli.formats.notes import fit_lines, sum_lines, workload_name
+from gpukube.cli.formats.notes import fit_lines, sum_lines, unfit_words, workload_name
 from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
@@ -377,13 +377,13 @@ def _fit(document: FitDocument) -> Iterator[Block]:
     yield Block((f"### gpukube {words}", ""))
     table = _table(("", "Workload", "Cluster", "Now", "After scale-up", "Never"))
     for part in document["workloads"]:
-        sign = {"now": "✅", "after-scale-up": "🟢", "never": "❌", "elsewhere": "❔"}[part["state"]]
+        sign = {"now": "✅", "after-scale-up": "🟢", "never": "❌", "unknown": "❔", "elsewhere": "❔"}[part["state"]]
         name, key = code(workload_name(part), cell=True), code(part["cluster"], cell=True)
         counts = (str(part["now"]), str(part["afterScaleUp"]), str(part["never"]))
-        yield Block(_row((sign, name, key, *counts)), "workload", 0 if part["never"] else 6, table)
+        yield Block(_row((sign, name, key, *counts)), "workload", 0 if unfit_words(part) else 6, table)
     items = Frame()
     for part in document["workloads"]:
-        if part["never"]:
+        if unfit_words(part):
             yield Block(tuple(_misfit(part)), "finding", 3, items)
     for item in document["notPlaced"]:
         name = f"{item['object']}, group {item['group']}" if item["group"] else item["object"]
@@ -393,7 +393,7 @@ def _fit(document: FitDocument) -> Iterator[Block]:
 def _misfit(part: FittedPart) -> Iterator[str]:
     position = part["position"]
     where = code(f"{position['file']}:{position['line']}") + " " if position else ""
-    yield f"- {where}{code(workload_name(part))}: {plural(part['never'], 'pod')} never fit"
+    yield f"- {where}{code(workload_name(part))}: {unfit_words(part)}"
     yield from (f"  - {prose(line)}" for line in fit_lines(part))
 
 

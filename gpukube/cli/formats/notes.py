@@ -101,8 +101,11 @@ def sum_lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"doctor: {doctor_words(made)}"
     elif kind == "Fit":
         never = sum(part["never"] > 0 for part in made["workloads"])
+        unknown = sum(part["unknown"] > 0 for part in made["workloads"])
         count = plural(len(made["workloads"]), "workload")
-        yield f"fit: {never} of {count} never fit" if never else f"fit: {count}, all fit"
+        words = [f"{never} of {count} never fit"] if never else []
+        words += [f"{unknown} of {count} unknown"] if unknown else []
+        yield f"fit: {', '.join(words) or f'{count}, all fit'}"
     else:
         yield f"{kind.lower()}: {outcome_words(made)}"
     if line := part_line(document):
@@ -212,8 +215,8 @@ def _fitted(document: FitDocument) -> Iterator[Note]:
     for part in document["workloads"]:
         name = workload_name(part)
         roll_out = part["rollOut"]
-        if part["never"]:
-            text = "\n".join([f"{plural(part['never'], 'pod')} never fit", *fit_lines(part)])
+        if words := unfit_words(part):
+            text = "\n".join([words, *fit_lines(part)])
             yield Note("error", f"{name} on {part['cluster']}", text, part["position"], "never-fits", name)
         elif roll_out and roll_out["blocked"]:
             text = f"an update needs {plural(roll_out['pods'], 'more pod')} but has room for {roll_out['places']}"
@@ -223,6 +226,13 @@ def _fitted(document: FitDocument) -> Iterator[Note]:
         if item["hasPods"]:
             name = f"{item['object']}, group {item['group']}" if item["group"] else item["object"]
             yield Note("error", name, item["why"], item["position"], "never-fits", name)
+
+
+def unfit_words(part: FittedPart) -> str:
+    """Describe the pods of a workload that do not fit, or may not; "" if all do."""
+    if part["never"]:
+        return f"{plural(part['never'], 'pod')} never fit"
+    return f"unknown whether {plural(part['unknown'], 'pod')} fit" if part["unknown"] else ""
 
 
 def workload_name(part: FittedPart) -> str:

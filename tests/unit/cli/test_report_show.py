@@ -219,3 +219,15 @@ def test_document_when_edited_anyhow_then_shown_or_refused_and_nothing_hostile_c
         if code == 0 and form == "yaml":
             assert yaml.safe_load(out) == document
     assert min(ends.values()) > 1
+
+
+@pytest.mark.parametrize("form", FORMATS["Fit"])
+def test_fit_when_it_is_unknown_whether_pods_fit_then_every_format_tells(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = copy.deepcopy(DOCUMENTS["Fit"])
+    for part in made["workloads"]:
+        part |= {"state": "unknown", "now": 0, "never": 0, "unknown": 1, "edit": None, "rollOut": None}
+    code, out, _ = shown(capsys, written(tmp_path, made), "-o", form)
+    assert code == 0
+    assert "unknown" in out
