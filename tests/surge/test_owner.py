@@ -11,6 +11,7 @@ from lightkube.generic_resource import create_global_resource, create_namespaced
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node
 
+from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.changes.world import SMALL, spec
 from tests.e2e.stage import name_of
@@ -63,8 +64,8 @@ def serve_claims(cluster: Inside) -> None:
 
 
 @contextmanager
-def watched_slices(story: Story) -> Iterator[set[str]]:
-    """Collect the nodes that had slices of GPUs and allocatable GPUs at once, as often as can be asked."""
+def watched_owners(story: Story) -> Iterator[set[str]]:
+    """Collect what must never be, as often as can be asked: nodes with two advertisers, and GPUs of two pods."""
     both: set[str] = set()
     begun = Event()
     over = Event()
@@ -79,6 +80,9 @@ def watched_slices(story: Story) -> Iterator[set[str]]:
             has: dict[str, Any] = (node.status and node.status.allocatable) or {}
             if name_of(node) in sliced and int(has.get(_GPU, "0")):
                 both.add(name_of(node))
+        held: dict[str, Any] = daemon.gpu_holders(story.world.info, story.cluster)
+        for gpus in held.values():
+            both.update(f"{gpu}: {pods}" for gpu, pods in gpus.items() if len(pods) > 1)
 
     def work(cluster: Inside) -> None:
         look(cluster)
@@ -104,7 +108,7 @@ def test_owner_when_changed_to_dra_and_back_then_nodes_are_new_and_none_has_two_
 ) -> None:
     story = begin(world, cloud, f"owner-{cloud}")
     install_driver(world.info, {**story.there["train"], "provider": cloud})
-    with story.inside() as cluster, watched_slices(story) as both:
+    with story.inside() as cluster, watched_owners(story) as both:
         serve(cluster)
         plan = world.pools(claimed(story))[POOL]
         assert plan.action == "replace"
@@ -135,16 +139,26 @@ def test_owner_when_killed_at_each_change_in_turn_then_no_node_ever_has_two_adve
 ) -> None:
     story = begin(world, cloud, f"owner-killed-{cloud}")
     install_driver(world.info, {**story.there["train"], "provider": cloud})
-    with story.inside() as cluster, watched_slices(story) as both:
+    with story.inside() as cluster, watched_owners(story) as both:
         serve(cluster)
-        killer = Killer(monkeypatch)
-        report = story.apply(claimed(story))
+        _kill_until_done(story, claimed(story), SECOND, monkeypatch)
+        serve_claims(cluster)
+        wait_for(lambda: sorted(running(cluster)) == sorted(world.nodes(story.cluster)[SECOND]))
+        _kill_until_done(story, story.before, POOL, monkeypatch)
+    assert both == set()
+
+
+def _kill_until_done(story: Story, document: Document, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apply a spec until it is done, killed at each change in turn."""
+    with monkeypatch.context() as patch:
+        killer = Killer(patch)
+        report = story.apply(document)
         while report.outcome in ("started", "unknown", "not-attempted"):
             assert len(killer.struck) < MOST_STRIKES, killer.struck
-            report = story.apply(claimed(story))
-        assert (report.outcome in ("done", "unchanged"), report.name, report.error) == (True, SECOND, None), report
-        assert story.pools() == {SECOND: NODES}
-    assert both == set()
+            report = story.apply(document)
+    assert len(killer.struck) >= 2 * (2 + NODES), killer.struck
+    assert (report.outcome in ("done", "unchanged"), report.name, report.error) == (True, name, None), report
+    assert story.pools() == {name: NODES}
 
 
 def test_owner_when_the_cluster_serves_nvidia_com_gpu_by_claims_then_the_pods_run_on_the_new_nodes(
