@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
 from gpukube_gke.facts.partitions import PARTITIONS
-from gpukube_gke.pool.fields import is_operated, runs_own_plugin
+from gpukube_gke.pool.fields import is_operated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def check_shared(target: Target) -> Iterator[Finding]:
         yield from _mig(target, cut)
     if slicing is not None:
         yield from _slicing(target, slicing)
-    if cut is not None and runs_own_plugin(target):
+    if cut is not None and target.plugin_owner == "none":
         yield from _own_plugin(target)
 
 

@@ -235,6 +235,11 @@ def test_check_when_somebody_else_counts_mig_instances_warns() -> None:
     assert [code for code, _, _ in found(target)] == ["gke-own-plugin", "gke-own-driver"]
 
 
+def test_mig_when_the_dra_driver_publishes_then_nothing_is_said_of_a_plugin() -> None:
+    target = gke_target(sharing=cut("1g.5gb"), plugin_owner="dra")
+    assert "gke-own-plugin" not in [code for code, _, _ in found(target)]
+
+
 @pytest.mark.parametrize("machine", ["g4-standard-6", "g4-standard-12", "g4-standard-24"])
 def test_check_when_the_machine_has_a_part_of_a_gpu_refuses_sharing_and_ubuntu(machine: str) -> None:
     assert found(gke_target(machine, sharing=sliced())) == [("gke-fractional", "sharing", "error")]
