@@ -340,7 +340,8 @@ def add(
             show_default=False,
             autocompletion=_complete_kind,
             help="Requests: status, drop-before, drop-after, delay, hang, hang-after. "
-            "Node pools: stock-out, quota, operation, unlisted.",
+            "Node pools: stock-out, quota, operation, unlisted. "
+            "NVIDIA's DRA driver: late-driver, slices-lost, incomplete-pool, tainted-device, stale-slice.",
         ),
     ],
     *,

@@ -17,6 +17,7 @@ from gpukube.errors import Conflict
 from gpukube.installed import load_installed
 from tests.changes.edits import EDITS, OPERATED, ROWS, STRATEGY, UNREACHED, class_of, covers
 from tests.changes.world import CLOUDS, World, address, differences, prepare, spec
+from tests.networks import install_driver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,6 +134,7 @@ def _staged(group: str, edits: Mapping[str, Edit], world: World) -> tuple[Docume
     cloud = cloud_of(group)
     world.reset()
     clusters = {"here": world.make(cloud, f"{group}-edits", **({"subnets": SUBNETS} if cloud == "eks" else {}))}
+    install_driver(world.info, clusters["here"])  # for GKE pools of the DRA driver
     before = spec("editors", clusters, [{"name": name, **edit.pool} for name, edit in edits.items()])
     after = spec("editors", clusters, [{"name": name, **edit.edited} for name, edit in edits.items()])
     created = world.create(before)
