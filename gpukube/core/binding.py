@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
 
-from gpukube.core.fields import FieldPath, known
+from gpukube.core.fields import FieldPath, known, label
 from gpukube.core.jsontree import at, merge_into, strings
+from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.values import Change, TaintEffect, UpdateRow
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 ANY: Final = "*"
 """Last step of a path that matches every key: labels, tags."""
+_ADVERTISER: Final = label(ADVERTISER_LABEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,8 @@ def find_row(
 
 def adjusted(bindings: Iterable[Binding[DraftT, Live]], change: Change, row: UpdateRow) -> UpdateRow:
     """Return the row of a change, adjusted to its old and new value."""
+    if change.field == _ADVERTISER and "dra" in (change.old, change.new):
+        return _renewed(row)
     binding = next((b for b in bindings if b.path == row.field), None)
     known = binding.words if binding else frozenset()
     if known and change.old is not None and change.old not in known and change.new in (None, *known):
@@ -171,14 +175,12 @@ def adjust_taints(change: Change, row: UpdateRow) -> UpdateRow:
     return row
 
 
-def claims_move(change: Change, row: UpdateRow) -> UpdateRow | None:
-    """Return the row of a change of the advertiser from or to the DRA driver, which renews the nodes; else None.
+def _renewed(row: UpdateRow) -> UpdateRow:
+    """Return the row of a change of the advertiser from or to the DRA driver, which renews the nodes on every cloud.
 
     The two count devices without each other: with running pods on the nodes, a new pod would get a GPU that is in use
     (docs: eks/device-management-nvidia-dra-device-plugin).
     """
-    if "dra" not in (change.old, change.new):
-        return None
     sentence = (
         "the DRA driver and a device plugin do not know each other's pods and would allocate a GPU twice, so the nodes "
         "are new; if somebody changed the label of this pool by hand, change it back there"

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core import fields as paths
-from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints, claims_move
+from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints
 from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import at, strings, text, texts, tree
 from gpukube.core.values import PROTECT_LABEL, Ability
@@ -162,8 +162,6 @@ def _count(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
-    if renewed := claims_move(change, row):
-        return renewed
     if change.old is None:
         return row
     return replace(row, kind="disruptive", sentence="the device plugin leaves the nodes, and with it their devices")

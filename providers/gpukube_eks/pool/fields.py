@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core import fields as paths
-from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints, claims_move
+from gpukube.core.binding import Binding, Draft, Effect, abilities, adjust_taints
 from gpukube.core.fields import FieldPath, label, tag
 from gpukube.core.jsontree import integer, strings, text, texts, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL
@@ -237,8 +237,6 @@ def _most(change: Change, row: UpdateRow) -> UpdateRow:
 
 
 def _advertiser(change: Change, row: UpdateRow) -> UpdateRow:
-    if renewed := claims_move(change, row):
-        return renewed
     if change.old is None:
         return row
     sentence = "the component that advertises the GPUs stops: the nodes have no GPUs until another one runs"

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core import binding
-from gpukube.core.fields import label
-from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import UpdateRow
 from gpukube_gke.pool.fields import BINDINGS
 from gpukube_gke.pool.members import MEMBERS
@@ -38,6 +36,4 @@ def find_row(change: Change) -> UpdateRow:
     row = binding.find_row(_ROWS, {}, change.field)
     if row is None:
         return UpdateRow(change.field, "refused", "the effect of changing this field is not documented", "", "")
-    if change.field == label(ADVERTISER_LABEL) and (renewed := binding.claims_move(change, row)):
-        return renewed
     return binding.adjusted(BINDINGS, change, row)
