@@ -16,7 +16,7 @@ from gpukube.engine.run.session import open_sessions
 from gpukube.errors import GpukubeError
 from gpukube.provider import load_provider
 from gpukube.workload.claims import Claims, read_claims
-from gpukube.workload.devices import published_on
+from gpukube.workload.devices import published_by_node
 from gpukube.workload.fit.filling import ClusterView
 from gpukube.workload.fit.nodes import read_node
 from gpukube.workload.fit.pods import read_pod
@@ -79,13 +79,16 @@ def _read_cluster(
     spaces, slices = kube.objects(_NAMESPACES) or (), kube.objects(_SLICES) or ()
     location = next(filter(None, (text(node, "metadata", "labels", _REGION) for node in nodes)), "")
     tolerates = session.provider.extras.tolerates_resources
+    published = published_by_node(
+        {text(node, "metadata", "name"): texts(node, "metadata", "labels") for node in nodes}, slices
+    )
     found = {
         text(node, "metadata", "name"): read_node(
             node,
             session.cluster.key,
             tolerates_resources=tolerates,
             offer=_pool_of(node, offers),
-            published=published_on(text(node, "metadata", "name"), texts(node, "metadata", "labels"), slices),
+            published=published[text(node, "metadata", "name")],
         )
         for node in nodes
     }

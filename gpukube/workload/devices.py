@@ -10,7 +10,7 @@ cmd/gpu-kubelet-plugin/deviceinfo.go.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
@@ -168,33 +168,56 @@ def _plan_name(device: Device) -> str:
 NOTHING: Final = Published()
 
 
-def published_on(node: str, labels: Mapping[str, str], slices: Iterable[Tree]) -> Published:
-    """Return what the slices of a cluster publish for a node."""
+def published_by_node(nodes: Mapping[str, Mapping[str, str]], slices: Iterable[Tree]) -> dict[str, Published]:
+    """Return what the slices of a cluster publish for each node.
+
+    Args:
+        nodes: Name -> labels.
+        slices: ResourceSlices of all drivers.
+    """
     by_pool: dict[tuple[str, str], list[Tree]] = {}
     for item in slices:
         named = text(item, "spec", "driver"), text(item, "spec", "pool", "name")
         by_pool.setdefault(named, []).append(item)
-    devices: list[Device] = []
-    incomplete, wrong = [], []
+    found: dict[str, _Found] = defaultdict(_Found)
     for (driver, name), members in sorted(by_pool.items()):
         newest = max(number(item, "spec", "pool", "generation") for item in members)
         current = [item for item in members if number(item, "spec", "pool", "generation") == newest]
-        near = [item for item in current if _reaches(tree(item, "spec"), node, labels)]
-        if not near:
-            continue
-        if len(current) != number(near[0], "spec", "pool", "resourceSliceCount"):
-            incomplete.append(name)
-            continue
-        bodies = [
-            (body, bool(at(item, "spec", "perDeviceNodeSelection")))
-            for item in sorted(near, key=lambda one: text(one, "metadata", "name"))
-            for body in trees(item, "spec", "devices")
-        ]
-        if len({text(body, "name") for body, _ in bodies}) < len(bodies):
-            wrong.append(name)
-            continue
-        devices += [_read_device(body, driver, name) for body, own in bodies if not own or _selects(body, node, labels)]
-    return Published(tuple(devices), tuple(incomplete), tuple(wrong))
+        for node in _candidates(current, nodes):
+            labels = nodes[node]
+            near = [item for item in current if _reaches(tree(item, "spec"), node, labels)]
+            bodies = [
+                (body, bool(at(item, "spec", "perDeviceNodeSelection")))
+                for item in sorted(near, key=lambda one: text(one, "metadata", "name"))
+                for body in trees(item, "spec", "devices")
+            ]
+            if near and len(current) != number(near[0], "spec", "pool", "resourceSliceCount"):
+                found[node].incomplete.append(name)
+            elif len({text(body, "name") for body, _ in bodies}) < len(bodies):
+                found[node].wrong.append(name)
+            else:
+                found[node].devices += [
+                    _read_device(body, driver, name) for body, own in bodies if not own or _selects(body, node, labels)
+                ]
+    return {
+        node: Published(tuple(its.devices), tuple(its.incomplete), tuple(its.wrong))
+        for node, its in ((node, found[node]) for node in nodes)
+    }
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is found for a node, pool by pool; see Published."""
+
+    devices: list[Device] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+
+def _candidates(slices: Sequence[Tree], nodes: Mapping[str, object]) -> Iterable[str]:
+    """Return the nodes that slices of one pool may reach: mostly the one that they name."""
+    named = [text(item, "spec", "nodeName") for item in slices]
+    return [node for node in dict.fromkeys(named) if node in nodes] if all(named) else nodes
 
 
 def _reaches(spec: Tree, node: str, labels: Mapping[str, str]) -> bool:

@@ -9,9 +9,9 @@ Source: kubernetes/api resource/v1 types.go; messages of kubernetes pkg/schedule
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from gpukube.cluster.kube.slices import device_pools
 from gpukube.cluster.kube.views import CORDON
 from gpukube.cluster.state.published import TYPE
 from gpukube.cluster.state.scheduling import misfits
@@ -22,17 +22,18 @@ from gpukube.doctor.checks.scaling import kept_by_scaler
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
 from gpukube.workload.cel.values import BeyondSubset, CelError
 from gpukube.workload.claims import read_claim
-from gpukube.workload.devices import published_on
+from gpukube.workload.devices import published_by_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.state.scheduling import Misfit
     from gpukube.core.faults import Fault
-    from gpukube.core.jsontree import Tree
     from gpukube.doctor.evidence import ClaimFacts, Evidence, PodFacts
     from gpukube.errors import Severity
     from gpukube.workload.devices import Device
+
+    Devices: TypeAlias = Callable[[], list[Device]]
 
 _DOCS: Final = "https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/"
 _TYPES: Final = {GPU_CLASS: "gpu", MIG_CLASS: "mig"}
@@ -58,17 +59,24 @@ class _Cause:
 )
 def _pending(evidence: Evidence) -> Iterator[Fault]:
     stuck = kept_by_scaler(evidence)  # nothing-scales reports those
+    devices = cache(partial(_devices, evidence))
     for pod in evidence.pods:
         view = pod.view
         if not pod.claiming or view.phase != "Pending" or view.scheduled or view.terminating or pod in stuck:
             continue
-        if cause := _cause(evidence, pod):
+        if cause := _cause(evidence, pod, devices):
             reason = (view.unschedulable,) if view.unschedulable else ()
             yield fault(f"pod {pod}", cause.seen, cause.fix, (*reason, *cause.evidence), severity=cause.severity)
 
 
-def _cause(evidence: Evidence, pod: PodFacts) -> _Cause | None:
-    """Return why a pod waits for its claims; None if another check reports it, or if it does not claim GPUs."""
+def _cause(evidence: Evidence, pod: PodFacts, devices: Devices) -> _Cause | None:
+    """Return why a pod waits for its claims; None if another check reports it, or if it does not claim GPUs.
+
+    Args:
+        evidence: The cluster.
+        pod: The pod.
+        devices: Returns all devices of the driver, read once for all pods.
+    """
     if missing := _missing(evidence, pod):
         return missing
     claims = [claim for claim in _of(evidence, pod) if not claim.allocated]
@@ -80,7 +88,7 @@ def _cause(evidence: Evidence, pod: PodFacts) -> _Cause | None:
                 f"its claim names DeviceClass {name}, which does not exist",
                 "correct deviceClassName, or install the driver that has this class: kubectl get deviceclasses",
             )
-    return _of_devices(evidence, pod, claims)
+    return _of_devices(evidence, pod, claims, devices)
 
 
 def _missing(evidence: Evidence, pod: PodFacts) -> _Cause | None:
@@ -109,15 +117,16 @@ def _of(evidence: Evidence, pod: PodFacts) -> list[ClaimFacts]:
     return there or templates
 
 
-def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts]) -> _Cause | None:
+def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts], devices: Devices) -> _Cause | None:
     """Compare what a pod claims of the driver's own classes with the devices that exist and those that are free."""
     needed = {name: sum(_count(claim, name) for claim in claims) for name in _TYPES}
     name = next((name for name, count in needed.items() if count), "")
     if not name:
         return _of_alternatives(pod, claims)
     there = {
-        pool.node: [(pool.name, device) for device in pool.devices if device.attributes.get(TYPE) == _TYPES[name]]
-        for pool in device_pools(evidence.seen.slices, DRIVER)
+        node.name: [(pool.name, device) for device in pool.devices if device.attributes.get(TYPE) == _TYPES[name]]
+        for node in evidence.nodes
+        for pool in evidence.published_on(node.name).pools
         if pool.complete
     }
     nodes = {
@@ -155,7 +164,7 @@ def _of_devices(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts]) -> 
             tuple(f"pod {user} holds devices" for user in users)[:MOST_NAMED],
             "warning",
         )
-    return _of_selectors(evidence, pod, claims, wants)
+    return _of_selectors(pod, claims, wants, devices)
 
 
 def _of_alternatives(pod: PodFacts, claims: list[ClaimFacts]) -> _Cause | None:
@@ -189,15 +198,10 @@ def _of_placement(pod: PodFacts, nodes: Mapping[str, Sequence[Misfit]], wants: s
     )
 
 
-def _of_selectors(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts], wants: str) -> _Cause:
+def _of_selectors(pod: PodFacts, claims: list[ClaimFacts], wants: str, devices: Devices) -> _Cause:
     """Explain a pod that waits although enough devices are free somewhere: evaluate its selectors on all devices."""
-    by_node: dict[str, list[Tree]] = {}
-    for item in evidence.slices:
-        if text(item, "spec", "driver") == DRIVER:
-            by_node.setdefault(text(item, "spec", "nodeName"), []).append(item)
-    devices = [device for node, slices in by_node.items() for device in published_on(node, {}, slices).devices]
     for choice in (choice for claim in claims for choice in read_claim(claim.spec).choices):
-        of_class = [device for device in devices if device.attributes.get(TYPE) == _TYPES.get(choice.device_class)]
+        of_class = [device for device in devices() if device.attributes.get(TYPE) == _TYPES.get(choice.device_class)]
         for expression in choice.selectors if of_class else ():
             if problem := _no_match(expression, of_class):
                 return _Cause(
@@ -217,6 +221,12 @@ def _of_selectors(evidence: Evidence, pod: PodFacts, claims: list[ClaimFacts], w
         f"describe pod {pod.view.name} {place}",
         severity="warning",
     )
+
+
+def _devices(evidence: Evidence) -> list[Device]:
+    slices = [item for item in evidence.slices if text(item, "spec", "driver") == DRIVER]
+    nodes: dict[str, Mapping[str, str]] = {text(item, "spec", "nodeName"): {} for item in slices}
+    return [device for its in published_by_node(nodes, slices).values() for device in its.devices]
 
 
 def _no_match(expression: str, devices: Sequence[Device]) -> str:

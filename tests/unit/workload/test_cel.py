@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gpukube.workload.cel.evaluation import evaluate
 from gpukube.workload.cel.syntax import CelSyntaxError, parse_cel, unknown_names
 from gpukube.workload.cel.values import UNKNOWN, BeyondSubset, CelError, Partial, Quantity, Semver, Unnamed
-from gpukube.workload.devices import Device, published_on
+from gpukube.workload.devices import Device, published_by_node
 from gpukube_sandbox.kube.store.cel import selectors
 
 GPU: Final = "device.attributes['gpu.nvidia.com']"
@@ -84,7 +84,7 @@ def device(**more: Any) -> Device:  # noqa: ANN401 - fields of a device
         "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
         "devices": [{**BODY, **more}],
     }
-    return published_on("a", {}, [{"metadata": {"name": "s"}, "spec": spec}]).devices[0]
+    return published_by_node({"a": {}}, [{"metadata": {"name": "s"}, "spec": spec}])["a"].devices[0]
 
 
 @pytest.mark.parametrize("text", WORTH)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpukube.workload.claims import read_claims
-from gpukube.workload.devices import published_on
+from gpukube.workload.devices import published_by_node
 from gpukube.workload.fit.filling import Circumstances, ClusterView, Filling
 from gpukube.workload.fit.nodes import read_node
 from gpukube.workload.fit.pods import read_pod
@@ -37,12 +37,13 @@ def judge(
         bound: Other pods, on their nodes.
     """
     claims = read_claims(objects)
+    published = published_by_node({one["metadata"]["name"]: one["metadata"]["labels"] for one in nodes}, slices)
     found = tuple(
         read_node(
             node,
             "c",
             tolerates_resources=False,
-            published=published_on(node["metadata"]["name"], node["metadata"]["labels"], slices),
+            published=published[node["metadata"]["name"]],
         )
         for node in nodes
     )
