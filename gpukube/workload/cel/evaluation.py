@@ -29,7 +29,7 @@ from gpukube.workload.cel.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from collections.abc import Mapping as Variables
 
     from gpukube.workload.cel.syntax import Expression
@@ -71,7 +71,7 @@ def evaluate(node: Expression, variables: Variables[str, object]) -> object:
 def _call(node: Call, variables: Variables[str, object]) -> object:
     match node:
         case Call("&&" | "||", (left, right)):
-            return _either(node.name == "||", left, right, variables)
+            return _decide(((left, variables), (right, variables)), decisive=node.name == "||")
         case Call("?:", (condition, chosen, other)):
             return evaluate(chosen if _bool(evaluate(condition, variables)) else other, variables)
         case Call("has", (Field(of, name, _),), None):
@@ -104,22 +104,22 @@ def _apply(node: Call, variables: Variables[str, object]) -> object:
 # logic
 
 
-def _either(decisive: bool, left: Expression, right: Expression, variables: Variables[str, object]) -> bool:  # noqa: FBT001 - true for ||, false for &&
+def _decide(sides: Iterable[tuple[Expression, Variables[str, object]]], *, decisive: bool) -> bool:
+    """Return the decisive value if one side has it, and the other value if none has.
+
+    Raises:
+        CelError, BeyondSubset: Of the sides that fail or are unknown, when none decides: an unknown one may yet.
+    """
     problems: list[CelError | BeyondSubset] = []
-    for side in (left, right):
+    for expression, variables in sides:
         try:
-            if _bool(evaluate(side, variables)) is decisive:
+            if _bool(evaluate(expression, variables)) is decisive:
                 return decisive
         except (CelError, BeyondSubset) as problem:
             problems.append(problem)
-    _raise_any(problems)
-    return not decisive
-
-
-def _raise_any(problems: list[CelError | BeyondSubset]) -> None:
-    """Raise one of the problems of several sides: an unknown one may yet decide, whatever the others are."""
     if problems:
         raise min(problems, key=lambda one: isinstance(one, CelError))
+    return not decisive
 
 
 def _bool(value: object) -> bool:
@@ -142,16 +142,7 @@ def _macro(
         return [item for item in listed if _bool(evaluate(bodies[0], {**variables, variable: item}))]
     if name in ("exists_one", "existsOne"):
         return sum(_bool(evaluate(bodies[0], {**variables, variable: item})) for item in listed) == 1
-    decisive = name == "exists"
-    problems: list[CelError | BeyondSubset] = []
-    for item in listed:
-        try:
-            if _bool(evaluate(bodies[0], {**variables, variable: item})) is decisive:
-                return decisive
-        except (CelError, BeyondSubset) as problem:
-            problems.append(problem)
-    _raise_any(problems)
-    return not decisive
+    return _decide(((bodies[0], {**variables, variable: item}) for item in listed), decisive=name == "exists")
 
 
 def _listed(items: object) -> list[object]:
@@ -198,30 +189,25 @@ def _optional(name: str, values: list[object]) -> Option:
     raise BeyondSubset(f"optional.{name}()")
 
 
-def _or_value(of: object, default: object) -> object:
+def _held(of: object) -> tuple[object, ...]:
     if not isinstance(of, Option):
         raise CelError("no such overload")
-    return of.held[0] if of.held else default
+    return of.held
+
+
+def _or_value(of: object, default: object) -> object:
+    return (*_held(of), default)[0]
 
 
 def _or(of: object, other: object) -> object:
-    if not isinstance(of, Option) or not isinstance(other, Option):
-        raise CelError("no such overload")
-    return of if of.held else other
+    _held(other)
+    return of if _held(of) else other
 
 
 def _value(of: object) -> object:
-    if not isinstance(of, Option):
-        raise CelError("no such overload")
-    if not of.held:
+    if not (held := _held(of)):
         raise CelError("optional.none() dereference")
-    return of.held[0]
-
-
-def _has_value(of: object) -> bool:
-    if not isinstance(of, Option):
-        raise CelError("no such overload")
-    return bool(of.held)
+    return held[0]
 
 
 # comparisons
@@ -424,10 +410,9 @@ def _shifted(one: object, other: object, sign: int) -> Quantity:
 
 
 def _as_integer(value: object) -> int:
-    amount = _amount(value).amount
-    if amount.denominator != 1 or not -_BITS <= amount.numerator < _BITS:
+    if not _is_integer(value):
         raise CelError("cannot convert value to integer")
-    return amount.numerator
+    return _amount(value).amount.numerator
 
 
 def _is_integer(value: object) -> bool:
@@ -436,9 +421,7 @@ def _is_integer(value: object) -> bool:
 
 
 def _sign(value: object) -> int:
-    amount = _amount(value)
-    zero = quantity("0")
-    return amount.compare(zero)
+    return _amount(value).compare(quantity("0"))
 
 
 def _string(value: object) -> str:
@@ -515,5 +498,5 @@ _METHODS: Final[dict[tuple[str, int], Callable[..., object]]] = {
     ("orValue", 2): _or_value,
     ("or", 2): _or,
     ("value", 1): _value,
-    ("hasValue", 1): _has_value,
+    ("hasValue", 1): lambda of: bool(_held(of)),
 }

@@ -306,14 +306,11 @@ class _Parser:
             if count > _LONGEST:
                 raise BeyondSubset("deep nesting")
             if count:
-                found = self._negative() if sign == "-" else self._member()
+                found = self._member(signed=sign == "-")
                 for _ in range(count):
                     found = Call(f"{sign}_", (found,))
                 return found
         return self._member()
-
-    def _negative(self) -> Expression:
-        return self._member(signed=True)
 
     def _member(self, *, signed: bool = False) -> Expression:
         found = self._primary(signed=signed)

@@ -99,20 +99,19 @@ class _Rule:
     """
 
     constraint: Constraint
-    values: list[tuple[str, object]] = field(default_factory=list)
+    values: list[object] = field(default_factory=list)
     latest: dict[str, object] = field(default_factory=dict)
 
     def add(self, choice: Choice, value: object) -> bool:
         """Add the value of a device unless that breaks the rule."""
-        base = choice.name.partition("/")[0]
         if self.constraint.distinct:
             if value is None or value in self.latest.values():
                 return False
-            self.latest[base] = value
+            self.latest[choice.name.partition("/")[0]] = value
             return True
-        if value is None or any((type(value), value) != (type(other), other) for _, other in self.values[:1]):
+        if value is None or any((type(value), value) != (type(other), other) for other in self.values[:1]):
             return False
-        self.values.append((base, value))
+        self.values.append(value)
         return True
 
     def remove(self, choice: Choice) -> None:
@@ -353,4 +352,4 @@ class _Search:
 
 def _any(rule: _Rule) -> object:
     """Return a value that an unknown attribute may have: the one that the others have."""
-    return rule.values[0][1] if rule.values else object()
+    return rule.values[0] if rule.values else object()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.gpu.capacity import GPU_RESOURCE
 from gpukube.workload.claims import STANDARD_CLASSES, Choice, Claims, ClaimSpec, DeviceRequest, PodClaim
 from gpukube.workload.fit.allocation import Verdict, allocate
 from gpukube.workload.selectors import matches_term
@@ -86,7 +87,7 @@ class Board:
             if device_class := self._claims.extended.get(name):
                 choice = Choice(name=name, device_class=device_class, count=count)
                 yield PodClaim(name, ClaimSpec((DeviceRequest(name, (choice,)),)), resource=name)
-            elif not self._live and name == _BRIDGED:
+            elif not self._live and name == GPU_RESOURCE:  # that of the chart's class gpu.nvidia.com
                 yield PodClaim(name, None, missing=_UNSURE.format(name), resource=name)
 
     def verdict(
@@ -145,7 +146,3 @@ class Board:
         """Return a claim that is not among the files from the cluster."""
         space, _, name = (claim.shared or claim.template).partition("/")
         return (self._claims.claims if claim.shared else self._claims.templates).get((space, name))
-
-
-_BRIDGED: Final = "nvidia.com/gpu"
-"""Extended resource of the chart's class gpu.nvidia.com (dra-driver-nvidia-gpu, templates/deviceclass-gpu.yaml)."""

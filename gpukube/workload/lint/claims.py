@@ -285,8 +285,8 @@ def _choices(manifest: Manifest) -> Iterator[tuple[Path, dict[str, object]]]:
             for index, choice in enumerate(trees(request, "firstAvailable")):
                 yield (*path, "firstAvailable", index), choice
         else:
-            inner = trees({"found": [request.get("exactly")]}, "found")
-            yield ((*path, "exactly"), inner[0]) if inner else (path, request)
+            exact = request.get("exactly")
+            yield ((*path, "exactly"), exact) if isinstance(exact, dict) else (path, request)
 
 
 def _expressions(manifest: Manifest) -> Iterator[tuple[Path, str]]:
