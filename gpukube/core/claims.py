@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.upgrades import version_numbers
 from gpukube.errors import Finding, Where
-from gpukube.gpu.claims import OLDEST_KUBERNETES
+from gpukube.gpu.claims import ADVISED_KUBERNETES, OLDEST_KUBERNETES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpukube.core.values import ClusterRef, Desired, Target
 
-_ADVISED: Final = (1, 34, 2)
-"""Oldest version in NVIDIA's prerequisites (NVIDIA/cloud-native-docs gpu-operator/dra-intro-install); earlier ones have
-the bug kubernetes/kubernetes#133920."""
 _OLDEST: Final = ".".join(map(str, OLDEST_KUBERNETES))
 _NEEDS_API: Final = "gpukube uses resource.k8s.io/v1, which Kubernetes has from 1.34 on"
 _PLUGIN_INSTEAD: Final = "write devicePlugin.owner: auto"
@@ -40,7 +38,7 @@ def check_claims_cluster(cluster: ClusterRef, version: str, pools: Iterable[Desi
         pools: Its declared pools.
     """
     names = [pool.target.pool for pool in pools if pool.ownership.advertiser == "dra"]
-    found = _numbers(version)
+    found = version_numbers(version)
     if not names or len(found) < len(OLDEST_KUBERNETES):
         return []
     where = Where(cluster.key)
@@ -54,7 +52,7 @@ def check_claims_cluster(cluster: ClusterRef, version: str, pools: Iterable[Desi
                 fix=f"upgrade the cluster to {_OLDEST} or newer, or {_PLUGIN_INSTEAD}",
             )
         ]
-    if len(found) < len(_ADVISED) or found >= _ADVISED:
+    if len(found) < len(ADVISED_KUBERNETES) or found >= ADVISED_KUBERNETES:
         return []
     return [
         Finding(
@@ -63,7 +61,7 @@ def check_claims_cluster(cluster: ClusterRef, version: str, pools: Iterable[Desi
             f"devicePlugin.owner is dra for {', '.join(names)}, and the cluster runs Kubernetes {version}",
             why="NVIDIA advises 1.34.2 or newer (NVIDIA/cloud-native-docs gpu-operator/dra-intro-install; "
             "kubernetes/kubernetes#133920)",
-            fix=f"upgrade the cluster to {'.'.join(map(str, _ADVISED))} or newer",
+            fix=f"upgrade the cluster to {'.'.join(map(str, ADVISED_KUBERNETES))} or newer",
             severity="warning",
         )
     ]
@@ -85,7 +83,7 @@ def advise_claims(cluster: ClusterRef, version: str, pools: Iterable[Desired], s
         and pool.target.plugin_owner == "auto"
         and pool.target.sharing.slicing is None
     ]
-    if not source or not names or _numbers(version)[: len(OLDEST_KUBERNETES)] < OLDEST_KUBERNETES:
+    if not source or not names or version_numbers(version)[: len(OLDEST_KUBERNETES)] < OLDEST_KUBERNETES:
         return []
     return [
         Finding(
@@ -101,7 +99,7 @@ def advise_claims(cluster: ClusterRef, version: str, pools: Iterable[Desired], s
 
 def _old_nodes(target: Target) -> Iterator[Finding]:
     """Report nodes that are too old; the kubelet of a node calls the driver, whatever version the cluster has."""
-    version = _numbers(target.kubernetes_version)
+    version = version_numbers(target.kubernetes_version)
     if len(version) < len(OLDEST_KUBERNETES) or version[: len(OLDEST_KUBERNETES)] >= OLDEST_KUBERNETES:
         return
     yield Finding(
@@ -129,8 +127,3 @@ def quote_maturity(target: Target) -> Finding:
         fix=f"{_PLUGIN_INSTEAD} where you need the older way, or silence this rule",
         severity="hint",
     )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    words = version.removeprefix("v").split("-", maxsplit=1)[0].split(".")
-    return tuple(int(word) for word in words if word.isdigit())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from gpukube.cluster.kube.views import Placement
 from gpukube.cluster.state.published import NOTHING, published
 from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -219,6 +220,11 @@ class Evidence:
     def nodes(self) -> tuple[NodeView, ...]:
         """All nodes."""
         return self.seen.nodes
+
+    def pool_of(self, node: NodeView) -> Desired | None:
+        """Return the declared pool of a node; None for nodes of others."""
+        marks = (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL))
+        return next((pool for pool in self.desired if (pool.target.owner, pool.target.pool) == marks), None)
 
     def published_on(self, node: str) -> Published:
         """Return what NVIDIA's DRA driver publishes on a node."""

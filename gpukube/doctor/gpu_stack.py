@@ -17,7 +17,7 @@ from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.state.advertisers import node_plugin_evidence
 from gpukube.cluster.state.components import is_plugin_image, role_of
 from gpukube.cluster.state.dra_drivers import publishes_gpus
-from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.jsontree import items, text, tree
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL
@@ -134,11 +134,6 @@ def pods_of_deployment(evidence: Evidence, deployment: WorkloadView) -> tuple[Po
         and (pod.view.namespace, pod.view.owner.rpartition("-")[0]) == (deployment.namespace, deployment.name)
         and not pod.view.terminating
     )
-
-
-def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
-    """Return whether a DaemonSet runs on a node."""
-    return not daemon_misfits(daemonset.placement, node.labels, node.taints, name=node.name)
 
 
 def advertisers_on(evidence: Evidence, node: NodeView) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Names of Dynamic Resource Allocation (DRA) for NVIDIA GPUs: the driver, its classes, and how devices are counted.
 
-In scope: constants and names. Out of scope: ResourceSlices (core.dra).
+In scope: constants and names. Out of scope: ResourceSlices (cluster.kube.slices).
 
 Source: kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1, deployments/helm templates/deviceclass-*.yaml and
 cmd/gpu-kubelet-plugin/deviceinfo.go.
@@ -18,6 +18,9 @@ MIG_CLASS: Final = "mig.nvidia.com"
 """DeviceClass of MIG devices."""
 OLDEST_KUBERNETES: Final = (1, 34)
 """First release with resource.k8s.io/v1 (kubernetes/api resource/v1)."""
+ADVISED_KUBERNETES: Final = (1, 34, 2)
+"""Oldest version in NVIDIA's prerequisites (NVIDIA/cloud-native-docs gpu-operator/dra-intro-install); earlier ones have
+the bug kubernetes/kubernetes#133920."""
 
 
 def mig_devices(profile: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, get_args
 
 from gpukube.core.jsontree import Tree, at, items, number, text, texts, tree
+from gpukube.core.owners import MIG_STATE_LABEL
 from gpukube.core.values import Taint, TaintEffect
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _GENERATION_NOW: Final = "deprecated.daemonset.template.generation"
 """Annotation on a DaemonSet: its current template generation, raised together with the template (apps/v1
 DeprecatedTemplateGeneration). Rolling back to an earlier template keeps the pods created from it, whose generation is
 then lower: the status reports them as up to date."""
-_CUT_STATE: Final = "nvidia.com/mig.config.state"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
 _EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(TaintEffect)}
@@ -240,7 +240,7 @@ def _condition(item: object) -> ConditionView:
 
 def _layout_changed(node: Tree) -> str:
     """Return when the MIG manager's state label was last written, from metadata.managedFields."""
-    path = ("fieldsV1", "f:metadata", "f:labels", f"f:{_CUT_STATE}")
+    path = ("fieldsV1", "f:metadata", "f:labels", f"f:{MIG_STATE_LABEL}")
     times = [text(item, "time") for item in items(node, "metadata", "managedFields") if at(item, *path) is not None]
     return max(times, default="")
 

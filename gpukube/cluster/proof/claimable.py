@@ -19,16 +19,16 @@ from gpukube.cluster.state.advertisers import is_ours, remove_plugin
 from gpukube.cluster.state.components import role_of
 from gpukube.cluster.state.node_drift import changes_claiming
 from gpukube.cluster.state.published import (
-    DRIVER_VERSION,
+    LOADED_LABEL,
     MEMORY,
     PARENT,
     PRODUCT,
     counted,
     device_name,
-    version_numbers,
+    former_drivers,
 )
-from gpukube.cluster.state.scheduling import daemon_misfits
-from gpukube.core.owners import ADVERTISER_LABEL
+from gpukube.cluster.state.scheduling import lands_on
+from gpukube.core.owners import ADVERTISER_LABEL, CLIENT_LABEL
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
 from gpukube.gpu.mig import is_same_profile
 from gpukube.gpu.models import is_product
@@ -48,11 +48,6 @@ if TYPE_CHECKING:
 
 _COMPONENT: Final = "dra-driver-nvidia-gpu-component=kubelet-plugin"
 """Label of the driver's pods (deployments/helm templates/kubeletplugin.yaml)."""
-_CLIENT: Final = "nvidia.com/gpu.deploy.client"
-"""Label of the GPU Operator's nodes that pauses clients of the driver while it or the MIG layout changes
-(NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go, NVIDIA/mig-parted v0.15.0)."""
-_DRIVER_LABEL: Final = "nvidia.com/cuda.driver-version.full"
-"""Version of the loaded driver, by GPU feature discovery."""
 _TWICE: Final = "two pods get the same GPU, and neither reports an error"
 _ROOMY: Final = 0.2
 """Share by which the memory that a driver reports may differ from the nominal one."""
@@ -118,21 +113,19 @@ def _without_driver(node: NodeView, seen: Snapshot) -> str:
 
 
 def _landing(node: NodeView, seen: Snapshot, *roles: Role) -> Iterator[WorkloadView]:
-    for item in seen.daemonsets:
-        if role_of(item) in roles and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name):
-            yield item
+    return (item for item in seen.daemonsets if role_of(item) in roles and lands_on(item, node))
 
 
 def paused_findings(node: NodeView) -> list[Finding]:
     """Find a node that the GPU Operator has cleared of the driver's pod for a while."""
-    value = node.labels.get(_CLIENT, "true")
+    value = node.labels.get(CLIENT_LABEL, "true")
     if value == "true":
         return []
     if value == "false":
-        fix = f"kubectl label node {node.name} {_CLIENT}-"
-        return [missing(node.name, "placement", "error", f"label {_CLIENT} is false", "it was set by hand", fix)]
+        fix = f"kubectl label node {node.name} {CLIENT_LABEL}-"
+        return [missing(node.name, "placement", "error", f"label {CLIENT_LABEL} is false", "it was set by hand", fix)]
     means = "the GPU Operator changes MIG or the driver; the plugin's pod comes back afterwards"
-    return [missing(node.name, "geometry", "warning", f"label {_CLIENT} is {value}", means)]
+    return [missing(node.name, "geometry", "warning", f"label {CLIENT_LABEL} is {value}", means)]
 
 
 def with_stale_devices(finding: Finding, node: NodeView, there: Published, seen: Snapshot) -> Finding:
@@ -260,10 +253,8 @@ def _uneven(desired: Desired, node: NodeView, there: Published) -> list[Finding]
 
 def _outdated(node: NodeView, there: Published) -> list[Finding]:
     """Find slices of an earlier state: of another driver version, or of an earlier generation."""
-    loaded = node.labels.get(_DRIVER_LABEL, "")
-    listed = {str(device.attributes[DRIVER_VERSION]) for device in there.devices if DRIVER_VERSION in device.attributes}
-    if loaded and listed and version_numbers(loaded) not in map(version_numbers, listed):
-        seen = f"the devices are of driver {', '.join(sorted(listed))}, and driver {loaded} is loaded"
+    if former := former_drivers(there, node):
+        seen = f"the devices are of driver {', '.join(former)}, and driver {node.labels[LOADED_LABEL]} is loaded"
         means = "the driver was upgraded after the plugin started: its files for containers are outdated"
         return [missing(node.name, "slices", "error", seen, means, restart(node.name))]
     if there.outdated:

@@ -79,7 +79,7 @@ def fabric_findings(desired: Desired, nodes: Sequence[NodeView], seen: Snapshot)
 
 def _lacks(fabric: Fabric, node: NodeView, seen: Snapshot) -> bool:
     drivers = {part.driver for choices in fabric.parts for part in choices if part.driver}
-    if any(node.name in seen.sliced_by(driver) for driver in drivers):
+    if any(item.node == node.name for item in seen.slices if item.driver in drivers):
         return False
     return sum(fabric_devices(fabric, node).values()) < fabric.count
 

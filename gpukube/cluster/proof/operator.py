@@ -23,7 +23,7 @@ from gpukube.cluster.names import (
 )
 from gpukube.cluster.proof.outcome import missing
 from gpukube.core.jsontree import items, text
-from gpukube.core.owners import MIG_CONFIG_LABEL
+from gpukube.core.owners import MIG_CONFIG_LABEL, MIG_STATE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired
     from gpukube.errors import Finding, Severity
 
-STATE_LABEL: Final = "nvidia.com/mig.config.state"
 _PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 _OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
 _FAILS: Final = (
@@ -169,10 +168,10 @@ def cut_findings(desired: Desired, node: NodeView) -> list[Finding]:
         means = "the MIG manager reads it; nodes get the pool's labels at creation"
         fix = f"kubectl label node {node.name} {MIG_CONFIG_LABEL}={expected} --overwrite, and gpukube pool plan diff"
         return [missing(node.name, "geometry", "error", message, means, fix)]
-    value = node.labels.get(STATE_LABEL, "")
+    value = node.labels.get(MIG_STATE_LABEL, "")
     if value == "success":
         return []
     state = _STATES.get(value, _UNKNOWN_STATE)
     fix = state.fix.format(log=_MANAGER_LOG, node=node.name, label=MIG_CONFIG_LABEL, desired=expected)
-    message = f"label {STATE_LABEL} is {value or 'absent'}"
+    message = f"label {MIG_STATE_LABEL} is {value or 'absent'}"
     return [missing(node.name, state.step, state.severity, message, state.means, fix)]

@@ -48,7 +48,7 @@ def _chooses(state: ContainerState) -> bool:
     return "sidecar" in state.name or "config-manager" in state.name
 
 
-_ROWS: Final[tuple[_Row, ...]] = (
+_ANY_POD: Final = (
     _Row(
         lambda _desired, state: state.waiting in _NO_IMAGE,
         "the node cannot pull the image",
@@ -59,6 +59,9 @@ _ROWS: Final[tuple[_Row, ...]] = (
         "a ConfigMap or a host path of the pod is missing",
         "kubectl -n {namespace} describe pod {pod}",
     ),
+)
+_ROWS: Final[tuple[_Row, ...]] = (
+    *_ANY_POD,
     _Row(
         lambda _desired, state: state.waiting in _CRASHES and (state.init or _chooses(state)),
         "the node's label {label} names an entry that the ConfigMap lacks: config-manager exits",
@@ -81,10 +84,8 @@ _ROWS: Final[tuple[_Row, ...]] = (
     ),
 )
 """The first row that matches explains a container that does not run (#478, #1011; NVIDIA/gpu-operator#460, #603)."""
-_OF_PODS: Final = 2
-"""Number of first rows that hold for any pod."""
 _DRA_ROWS: Final = (
-    *_ROWS[:_OF_PODS],
+    *_ANY_POD,
     _Row(
         lambda _desired, state: state.waiting in _CRASHES,
         "it exits at start: no NVIDIA driver, feature gates that exclude each other, or an unreadable checkpoint",

@@ -16,7 +16,7 @@ from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
 from gpukube.cluster.proof.outcome import missing
 from gpukube.cluster.state.advertisers import keep_one, remove_plugin
 from gpukube.cluster.state.components import role_of
-from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.cluster.state.scheduling import lands_on
 
 if TYPE_CHECKING:
     from gpukube.cluster.kube.views import NodeView
@@ -46,11 +46,7 @@ def rival_findings(desired: Desired, node: NodeView, seen: Snapshot, kind: Relea
 def _others(node: NodeView, seen: Snapshot, kind: ReleaseKind, count: str) -> list[Finding]:
     own = seen.plugin_of(kind)
     others = [
-        item
-        for item in seen.daemonsets
-        if role_of(item) in _PLUGINS
-        and item is not own
-        and not daemon_misfits(item.placement, node.labels, node.taints, name=node.name)
+        item for item in seen.daemonsets if role_of(item) in _PLUGINS and item is not own and lands_on(item, node)
     ]
     return [
         missing(

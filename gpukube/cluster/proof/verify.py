@@ -25,7 +25,6 @@ from gpukube.cluster.proof.claimable import (
 from gpukube.cluster.proof.counts import count_findings
 from gpukube.cluster.proof.fabric import counted, fabric_findings, hugepage_checks, node_fabric_findings
 from gpukube.cluster.proof.operator import (
-    STATE_LABEL,
     cut_findings,
     driver_findings,
     missing_labels,
@@ -40,7 +39,7 @@ from gpukube.cluster.state.published import NOTHING, published
 from gpukube.cluster.state.reach import live_place, needed_roles, unreached
 from gpukube.cluster.state.scaling import scaler_warnings
 from gpukube.cluster.state.scheduling import daemon_misfits
-from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_STATE_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.gpu.capacity import pool_capacity
 from gpukube.gpu.plugin_config import plugin_config, render_config
@@ -241,7 +240,7 @@ def _node_findings(desired: Desired, node: NodeView, there: Published, seen: Sna
     """Check the steps in order; the first missing one explains those after it, so only it is reported."""
     if not node.ready:
         seen_state = node.conditions.get("Ready", "not reported")
-        cutting = node.labels.get(STATE_LABEL) == "rebooting"
+        cutting = node.labels.get(MIG_STATE_LABEL) == "rebooting"
         means = "it reboots to apply MIG" if cutting else "it boots, or reboots to apply MIG"
         message = f"the node's Ready condition is {seen_state}{condition_details(node, 'Ready')}"
         fix = f"kubectl describe node {node.name}" if "Ready" in node.condition_views else ""

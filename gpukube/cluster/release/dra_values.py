@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.release.chart_settings import lay_over, requested_values
-from gpukube.cluster.release.shared_values import GPU_TAINTS, cover_taints, put
+from gpukube.cluster.release.shared_values import GPU_TAINTS, cover_taints, put, served_names
 from gpukube.core.jsontree import text
-from gpukube.core.owners import ADVERTISER_LABEL, MIG_CONFIG_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, CLIENT_LABEL, MIG_CONFIG_LABEL, MIG_STATE_LABEL
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
@@ -35,22 +35,18 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Observed
 
 ROOT: Final = "nvidiaDriverRoot"
-_CLIENT: Final = "nvidia.com/gpu.deploy.client"
-"""Label of the GPU Operator's nodes whose value is not "true" while a MIG layout or the driver changes: the driver
-publishes the devices that it finds when it starts (NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go,
-NVIDIA/mig-parted v0.15.0 maybeSetPaused)."""
-_LAYOUT_STATE: Final = "nvidia.com/mig.config.state"
-"""Label by which the MIG manager reports that the layout of MIG_CONFIG_LABEL is applied. Nodes with MIG have the second
-label at creation, the operator's others only later: without it the driver would publish whole GPUs first."""
 _OURS: Final = {"key": ADVERTISER_LABEL, "operator": "In", "values": [DRA_DRIVER.advertiser]}
 _SETTLED: Final = (
     {"key": MIG_CONFIG_LABEL, "operator": "DoesNotExist"},
-    {"key": _LAYOUT_STATE, "operator": "In", "values": ["success"]},
+    {"key": MIG_STATE_LABEL, "operator": "In", "values": ["success"]},
 )
+"""Nodes with MIG have the first label at creation, the operator's others only later: without this condition the driver
+would publish whole GPUs first."""
 _UNPAUSED: Final = (
-    {"key": _CLIENT, "operator": "DoesNotExist"},
-    {"key": _CLIENT, "operator": "In", "values": ["true"]},
+    {"key": CLIENT_LABEL, "operator": "DoesNotExist"},
+    {"key": CLIENT_LABEL, "operator": "In", "values": ["true"]},
 )
+"""The driver publishes the devices that it finds when it starts, so it must start again after such a change."""
 _FIXED: Final[tuple[tuple[tuple[str, ...], object], ...]] = (
     (("gpuResourcesEnabledOverride",), True),
     (("resourceApiVersion",), "resource.k8s.io/v1"),
@@ -119,8 +115,7 @@ def check_roots(
         return found
     release = seen.release_of(DRA_DRIVER)
     live, desired = text(release.values if release else {}, ROOT), _root(pools[0])
-    served = [f"pool {pool.name}" for pool in live_pools if DRA_DRIVER.carries(pool.labels)]
-    served = served or [f"node {node.name}" for node in seen.nodes if DRA_DRIVER.carries(node.labels)]
+    served = served_names(seen, live_pools, DRA_DRIVER.carries)
     if live in ("", desired) or not served:
         return []
     # The release changes before the pools, and its pods on these nodes would find no driver.

@@ -36,6 +36,7 @@ from gpukube.cluster.release.shared_values import (
     cover_taints,
     merged_entries,
     put,
+    served_names,
 )
 from gpukube.core.jsontree import at, text, texts, tree
 from gpukube.core.owners import ADVERTISER_LABEL
@@ -44,7 +45,7 @@ from gpukube.core.yamltext import parse_yaml
 from gpukube.errors import Finding, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from gpukube.cluster.kube.views import NodeView, Toleration
     from gpukube.cluster.names import ReleaseKind
@@ -240,7 +241,7 @@ def check_drivers(
     images = sorted({pool.target.image or "the default image" for pool in pools}) if brings else []
     found = [_one_system(where, images)] if len(images) > 1 else []
     release = seen.release_of(GPU_OPERATOR)
-    served = _served_names(seen, live_pools, GPU_OPERATOR.carries)
+    served = served_names(seen, live_pools, GPU_OPERATOR.carries)
     if release and served and (at(release.values, "driver", "enabled") is True) != brings:
         does = "does not install the driver" if brings else "installs the driver"
         found.append(
@@ -271,16 +272,17 @@ def check_plugin(
     if release is None:
         return []
     off = _is_claimed(pools)
-    if off:
-        served = _served_names(seen, live_pools, lambda labels: labels.get(ADVERTISER_LABEL) == GPU_OPERATOR.advertiser)
-        loses = "its nodes would advertise no GPUs"
-    else:
-        served = _served_names(
-            seen,
-            live_pools,
-            lambda labels: GPU_OPERATOR.carries(labels) and labels.get(ADVERTISER_LABEL) == DRA_DRIVER.advertiser,
-        )
-        loses = "NVIDIA's DRA driver publishes their GPUs already, and pods would get the same GPU twice"
+    harmed = GPU_OPERATOR if off else DRA_DRIVER
+    served = served_names(
+        seen,
+        live_pools,
+        lambda labels: GPU_OPERATOR.carries(labels) and labels.get(ADVERTISER_LABEL) == harmed.advertiser,
+    )
+    loses = (
+        "its nodes would advertise no GPUs"
+        if off
+        else "NVIDIA's DRA driver publishes their GPUs already, and pods would get the same GPU twice"
+    )
     if not served or off == (at(release.values, "devicePlugin", "enabled") is False):
         return []
     return [
@@ -304,14 +306,6 @@ def _one_system(where: Where, images: Sequence[str]) -> Finding:
         "(NVIDIA/cloud-native-docs, gpu-driver-configuration)",
         fix="write the same image for all of them, or move them to another cluster",
     )
-
-
-def _served_names(
-    seen: Snapshot, live_pools: Sequence[Observed], is_served: Callable[[Mapping[str, str]], bool]
-) -> list[str]:
-    pools = [f"pool {item.name}" for item in live_pools if is_served(item.labels)]
-    nodes = [f"node {item.name}" for item in seen.nodes if is_served(item.labels)]
-    return pools or nodes
 
 
 def _some(names: Sequence[str]) -> str:

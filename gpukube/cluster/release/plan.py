@@ -131,6 +131,11 @@ class ReleasePlan:
         return self.kind.chart
 
     @property
+    def is_absent(self) -> bool:
+        """Whether the release neither exists nor will."""
+        return self.action == "none" and not self.revision
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Config entries that the release will have."""
         return tuple(sorted(self.kind.entries_in(self.values)))

@@ -19,9 +19,10 @@ from gpukube.core.jsontree import items, texts, tree
 from gpukube.gpu.plugin_config import KEY_LENGTH, UNSHARED, config_key, plugin_config, render_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gpukube.core.values import Desired, Taint
+    from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.values import Desired, Observed, Taint
 
 DEFAULT_KEY: Final = config_key(UNSHARED)
 """Entry for nodes without a label: whole GPUs."""
@@ -117,6 +118,14 @@ def _write(item: Toleration) -> dict[str, object]:
     else:
         written = {"key": item.key, "operator": "Equal", "value": item.value}
     return {**written, "effect": item.effect} if item.effect else written
+
+
+def served_names(
+    seen: Snapshot, live_pools: Sequence[Observed], is_served: Callable[[Mapping[str, str]], bool]
+) -> list[str]:
+    """Name the live pools that a release serves by their labels, or if there are none the nodes."""
+    pools = [f"pool {item.name}" for item in live_pools if is_served(item.labels)]
+    return pools or [f"node {node.name}" for node in seen.nodes if is_served(node.labels)]
 
 
 def put(values: dict[str, object], path: tuple[str, ...], new: object) -> None:

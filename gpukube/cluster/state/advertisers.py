@@ -18,7 +18,7 @@ from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, DRA_DRIVER, GPU
 from gpukube.cluster.state.components import is_plugin_image
 from gpukube.cluster.state.dra_drivers import chart_of, is_operated, publishes_gpus
 from gpukube.cluster.state.reach import FEATURE_LABELS, coming_place, may_appear
-from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.cluster.state.scheduling import daemon_misfits, lands_on
 from gpukube.core.owners import ADVERTISER_LABEL, OPERANDS_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.errors import Finding
@@ -428,9 +428,10 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
     drivers = [item for item in seen.daemonsets if publishes_gpus(item) and not is_ours(item, seen)]
     # Nodes of gpukube's DRA pools have slices of its own release, or of one that was just removed.
     others = [node for node in seen.nodes if node.labels.get(ADVERTISER_LABEL) != DRA_DRIVER.advertiser]
-    theirs = [node for node in others if node.name in seen.sliced_by(DRIVER)]
+    sliced = seen.sliced_by(DRIVER)
+    theirs = [node for node in others if node.name in sliced]
     found = [_dra_daemonset(item, theirs, pools) for item in drivers]
-    hidden = [node for node in theirs if not any(_runs_on(item, node) for item in drivers)]
+    hidden = [node for node in theirs if not any(lands_on(item, node) for item in drivers)]
     if hidden:
         plugin_pools = [pool for pool in pools if pool.ownership.advertiser != "dra"]
         found.append(
@@ -451,7 +452,7 @@ def _dra(seen: Snapshot, pools: Sequence[Desired]) -> list[ForeignAdvertiser]:
 def _dra_daemonset(driver: WorkloadView, sliced: Sequence[NodeView], pools: Sequence[Desired]) -> ForeignAdvertiser:
     chart, version = chart_of(driver)
     origin = f"of chart {chart} {version}" if chart else "of a GPUCluster" if is_operated(driver) else ""
-    published = sum(_runs_on(driver, node) for node in sliced)
+    published = sum(lands_on(driver, node) for node in sliced)
     return ForeignAdvertiser(
         driver.name,
         driver.namespace,
@@ -488,7 +489,3 @@ def remove_driver(driver: WorkloadView) -> str:
 
 def _release_of(driver: WorkloadView) -> str:
     return driver.labels.get("app.kubernetes.io/instance", driver.name)
-
-
-def _runs_on(driver: WorkloadView, node: NodeView) -> bool:
-    return not daemon_misfits(driver.placement, node.labels, node.taints, name=node.name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.slices import device_pools
-from gpukube.core.jsontree import items, text
+from gpukube.core.jsontree import text, trees
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, mig_devices
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ DRIVER_VERSION: Final = f"{DRIVER}/driverVersion"
 MEMORY: Final = f"{DRIVER}/memory"
 """Attributes and capacities of a device (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1
 cmd/gpu-kubelet-plugin/deviceinfo.go). Its name says nothing: drivers change the form."""
+
+LOADED_LABEL: Final = "nvidia.com/cuda.driver-version.full"
+"""Node label with the version of the loaded driver, by GPU feature discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,14 @@ def device_name(device: DeviceView) -> str:
             return ""
 
 
-def version_numbers(version: str) -> tuple[str, ...]:
+def former_drivers(there: Published, node: NodeView) -> list[str]:
+    """Return the driver versions of a node's devices if the loaded driver is another one."""
+    found = {str(version) for device in there.devices if (version := device.attributes.get(DRIVER_VERSION))}
+    loaded = node.labels.get(LOADED_LABEL, "")
+    return sorted(found) if loaded and _numbers(loaded) not in map(_numbers, found) else []
+
+
+def _numbers(version: str) -> tuple[str, ...]:
     """Return the numbers of a driver version: 580.159.04 is published as the semantic version 580.159.4."""
     return tuple(part.lstrip("0") or "0" for part in version.split("."))
 
@@ -146,6 +156,12 @@ def held_devices(there: Mapping[str, Published], claims: Iterable[Tree]) -> dict
     return {node: counts for node, counts in found.items() if counts}
 
 
+def driver_results(claim: Tree) -> list[Tree]:
+    """Return the devices of NVIDIA's DRA driver in a claim's allocation, with those that it only observes."""
+    results = trees(claim, "status", "allocation", "devices", "results")
+    return [result for result in results if text(result, "driver") == DRIVER]
+
+
 def claimed_devices(claims: Iterable[Tree], *, observed: bool = False) -> frozenset[tuple[str, str]]:
     """Return pool and name of the driver's devices that claims have.
 
@@ -156,6 +172,6 @@ def claimed_devices(claims: Iterable[Tree], *, observed: bool = False) -> frozen
     return frozenset(
         (text(result, "pool"), text(result, "device"))
         for claim in claims
-        for result in items(claim, "status", "allocation", "devices", "results")
-        if text(result, "driver") == DRIVER and (observed or text(result, "adminAccess") != "true")
+        for result in driver_results(claim)
+        if observed or text(result, "adminAccess") != "true"
     )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
 from gpukube.cluster.state.components import role_of, title_of
 from gpukube.cluster.state.scheduling import daemon_misfits
-from gpukube.core.owners import MIG_CONFIG_LABEL
+from gpukube.core.owners import MIG_CONFIG_LABEL, MIG_STATE_LABEL
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ _CLOUD_DOMAINS: Final = (
 """Domains that cloud controllers write on every cloud; each cloud's own domains are in its `Extras.in_cluster`."""
 _OPERANDS: Final = "nvidia.com/gpu.deploy."
 _MPS: Final = "nvidia.com/mps.capable"
-_LAYOUT_STATE: Final = "nvidia.com/mig.config.state"
-"""Label that the GPU Operator's MIG manager sets once it has applied the layout."""
 
 
 _OPERAND_NAMES: Final = (
@@ -137,7 +135,7 @@ def coming_place(pool: Desired) -> Place:
     mps = str(shares is not None and shares.mode == "mps").lower()
     deploys = {f"{_OPERANDS}{operand}": "true" for operand in _OPERAND_NAMES}
     operated = deploys if pool.labels.get(f"{_OPERANDS}operands") != "false" else {}
-    applied = {_LAYOUT_STATE: "success"} if MIG_CONFIG_LABEL in pool.labels else {}
+    applied = {MIG_STATE_LABEL: "success"} if MIG_CONFIG_LABEL in pool.labels else {}
     return Place(
         name=pool.target.where.source,
         labels={**_BORN_WITH, **pool.labels, **applied},

@@ -18,7 +18,7 @@ from gpukube.core.jsontree import at, items, text, tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gpukube.cluster.kube.views import Placement
+    from gpukube.cluster.kube.views import NodeView, Placement, WorkloadView
     from gpukube.core.values import Taint
 
 DAEMON_TOLERATIONS: Final = (
@@ -99,6 +99,11 @@ def daemon_misfits(
     """Like `misfits`, for a pod of a DaemonSet, which tolerates the node's problem taints automatically."""
     hard = [taint for taint in taints if not tolerates(DAEMON_TOLERATIONS, taint)]
     return misfits(placement, labels, hard, name=name, unknown=unknown)
+
+
+def lands_on(daemonset: WorkloadView, node: NodeView) -> bool:
+    """Return whether a DaemonSet runs on a node."""
+    return not daemon_misfits(daemonset.placement, node.labels, node.taints, name=node.name)
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

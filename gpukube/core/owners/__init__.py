@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from gpukube.core.owners.labels import (
     ADVERTISER_LABEL,
+    CLIENT_LABEL,
     CONFIG_LABEL,
     MIG_CONFIG_LABEL,
+    MIG_STATE_LABEL,
     OPERANDS_LABEL,
     PRESENT_LABEL,
     check_own_labels,
@@ -30,9 +32,11 @@ from gpukube.core.owners.table import DRIVER_ROWS, PLUGIN_ROWS, RELEASE_ROWS, Dr
 
 __all__ = [
     "ADVERTISER_LABEL",
+    "CLIENT_LABEL",
     "CONFIG_LABEL",
     "DRIVER_ROWS",
     "MIG_CONFIG_LABEL",
+    "MIG_STATE_LABEL",
     "OPERANDS_LABEL",
     "OWNER_REFUSED",
     "PLUGIN_ROWS",

@@ -24,6 +24,12 @@ PRESENT_LABEL: Final = "nvidia.com/gpu.present"
 affinity of gpukube's release requires only ADVERTISER_LABEL."""
 MIG_CONFIG_LABEL: Final = "nvidia.com/mig.config"
 """Node label with the layout for the GPU Operator's MIG manager (NVIDIA GPU Operator docs, gpu-operator-mig)."""
+MIG_STATE_LABEL: Final = "nvidia.com/mig.config.state"
+"""Node label by which the MIG manager reports how far it has applied the layout (NVIDIA/mig-parted v0.15.0)."""
+CLIENT_LABEL: Final = "nvidia.com/gpu.deploy.client"
+"""Node label of the GPU Operator whose value is not "true" while a MIG layout or the driver changes: clients of the
+driver leave the node (NVIDIA/gpu-operator v26.7.0 controllers/state_manager.go; NVIDIA/mig-parted v0.15.0
+maybeSetPaused)."""
 OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
 """Node label whose value "false" excludes all operands of the GPU Operator (gpu-operator
 controllers/state_manager.go)."""

@@ -14,14 +14,13 @@ from gpukube.cluster.kube.releases import DEPLOYED
 from gpukube.cluster.kube.views import workload_view
 from gpukube.cluster.names import CLUSTER_POLICY, NAMESPACE
 from gpukube.cluster.state.release_drift import identity, manifest_objects
-from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.cluster.state.scheduling import daemon_misfits, lands_on
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
 from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.gpu_stack import (
     gpu_nodes,
     is_failing,
-    lands_on,
     part_of,
     pods_of_deployment,
     release_of,

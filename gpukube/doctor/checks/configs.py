@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.names import NAMESPACE
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, items, number, text, tree
 from gpukube.core.owners import CONFIG_LABEL
@@ -20,7 +21,7 @@ from gpukube.core.values import OWNER_LABEL
 from gpukube.core.yamltext import parse_yaml
 from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.checks.placement import lost_labels
-from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, lands_on, plugins
+from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.kube.slices import device_pools
 from gpukube.cluster.state.advertisers import is_ours, remove_driver
 from gpukube.cluster.state.dra_drivers import chart_of
-from gpukube.cluster.state.published import DRIVER_VERSION, TYPE, version_numbers
+from gpukube.cluster.state.published import LOADED_LABEL, TYPE, former_drivers
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.faults import Reconcile, Restart, fault
 from gpukube.core.owners import ADVERTISER_LABEL
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.checks.machines import driverless_pools
 from gpukube.doctor.checks.mig import explains_crash
-from gpukube.doctor.gpu_stack import dra_drivers, environment_of, gpu_nodes, lands_on, release_of, running_init
+from gpukube.doctor.gpu_stack import dra_drivers, environment_of, gpu_nodes, release_of, running_init
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ _SLOW_S: Final = 120.0
 """Seconds after which the DRA driver should have published its slices, which takes seconds."""
 _INSTALLING_S: Final = 900.0
 """Seconds that an installer may need for NVIDIA's driver on a new node."""
-_LOADED: Final = "nvidia.com/cuda.driver-version.full"
-"""Version of the loaded driver, as GPU feature discovery labels it."""
 _ROOT: Final = "NVIDIA_DRIVER_ROOT"
 
 CHECKS: Final = Checks(needs=("nodes", "daemonsets", "pods", "dra"))
@@ -111,8 +109,7 @@ def _waiting(evidence: Evidence) -> Iterator[Fault]:
 
 def _expected_root(evidence: Evidence, node: NodeView) -> str:
     """Return the driver root of a declared pool's nodes; "" for other nodes."""
-    marks = (node.labels.get(OWNER_LABEL), node.labels.get(POOL_LABEL))
-    pool = next((item for item in evidence.desired if (item.target.owner, item.target.pool) == marks), None)
+    pool = evidence.pool_of(node)
     return str(pool.ownership.values.get("nvidiaDriverRoot", "")) if pool else ""
 
 
@@ -180,10 +177,10 @@ def _stale(evidence: Evidence) -> Iterator[Fault]:
             yield fault(f"ResourceSlice {item.name}", f"its node {item.node} no longer exists", delete)
         elif _is_left_over(evidence, node):
             yield fault(f"ResourceSlice {item.name}", f"no DRA driver runs on its node {item.node} any more", delete)
-        elif node.name in served and (versions := _other_versions(evidence, node)):
+        elif node.name in served and (versions := former_drivers(evidence.published_on(node.name), node)):
             yield fault(
                 f"node {node.name}",
-                f"its devices are of driver {', '.join(versions)}, but driver {node.labels[_LOADED]} is loaded",
+                f"its devices are of driver {', '.join(versions)}, but driver {node.labels[LOADED_LABEL]} is loaded",
                 f"restart the driver's pod: {_restart_on(served[node.name])}",
             )
 
@@ -193,14 +190,6 @@ def _is_left_over(evidence: Evidence, node: NodeView) -> bool:
     drivers = dra_drivers(evidence)
     claimed = node.labels.get(ADVERTISER_LABEL, "dra") == "dra"
     return bool(drivers) and not claimed and not any(evidence.pods_on(node.name, driver) for driver in drivers)
-
-
-def _other_versions(evidence: Evidence, node: NodeView) -> list[str]:
-    """Return the driver versions of a node's devices if the loaded driver is another one."""
-    devices = [device for pool in evidence.published_on(node.name).pools for device in pool.devices]
-    found = {str(version) for device in devices if (version := device.attributes.get(DRIVER_VERSION))}
-    loaded = node.labels.get(_LOADED, "")
-    return sorted(found) if loaded and version_numbers(loaded) not in map(version_numbers, found) else []
 
 
 @CHECKS.add(

@@ -23,10 +23,11 @@ from gpukube.cluster.state.fabric import (
 )
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.cluster.state.reach import live_place
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.faults import fault
 from gpukube.core.fields import HIGH_SPEED
 from gpukube.doctor.check import Checks
-from gpukube.doctor.gpu_stack import gpu_nodes, lands_on
+from gpukube.doctor.gpu_stack import gpu_nodes
 from gpukube.provider import in_cluster_facts
 
 if TYPE_CHECKING:

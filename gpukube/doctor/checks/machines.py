@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.state.components import role_of, title_of
 from gpukube.cluster.state.node_drift import nodes_of_pool
-from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.cluster.state.scheduling import daemon_misfits, lands_on
 from gpukube.core.faults import fault
 from gpukube.core.fields import DRIVER, IMAGE
 from gpukube.core.live import live_machine
 from gpukube.core.owners import MIG_CONFIG_LABEL
 from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.cloud_view import diagnosed_pools
-from gpukube.doctor.gpu_stack import dra_drivers, environment_of, lands_on
+from gpukube.doctor.gpu_stack import dra_drivers, environment_of
 from gpukube.gpu.catalog import catalog_date, refuse_reason
+from gpukube.gpu.claims import ADVISED_KUBERNETES, GPU_CLASS, OLDEST_KUBERNETES
 from gpukube.gpu.claims import DRIVER as DRA
-from gpukube.gpu.claims import GPU_CLASS, OLDEST_KUBERNETES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _SKEW: Final = 3
 """Minor versions that a kubelet may be older than the API server (kubernetes.io: releases/version-skew-policy)."""
-_DRA_FLOOR: Final = (1, 34, 2)
-"""Minimum Kubernetes version of the DRA driver (kubernetes-sigs/dra-driver-nvidia-gpu, install.md)."""
 _OFF: Final = "all-disabled"
 _SOURCE: Final = "RUNTIME_CONFIG_SOURCE"
 
@@ -115,11 +113,11 @@ def _minor(version: str) -> int | None:
 def _dra(evidence: Evidence) -> Iterator[Fault]:
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", evidence.version)
     version = tuple(int(part) for part in numbers.groups()) if numbers else ()
-    if GPU_CLASS in evidence.seen.device_classes and version and version < _DRA_FLOOR:
+    if GPU_CLASS in evidence.seen.device_classes and version and version < ADVISED_KUBERNETES:
         yield fault(
             where=f"DeviceClass {GPU_CLASS}",
             seen=f"Kubernetes {evidence.version} is older than the minimum of the DRA driver, "
-            f"{'.'.join(map(str, _DRA_FLOOR))}",
+            f"{'.'.join(map(str, ADVISED_KUBERNETES))}",
             fix="upgrade the cluster, or use the device plugin instead: run helm uninstall on the DRA driver's "
             "release (helm list --all-namespaces shows it)",
             evidence=tuple(f"ResourceSlice of node {node}" for node in sorted(evidence.seen.sliced_by(DRA)))[

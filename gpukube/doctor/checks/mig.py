@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.views import DEVICE_PREFIX
 from gpukube.cluster.names import CLUSTER_POLICY
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.faults import Restart, fault
 from gpukube.core.jsontree import number
-from gpukube.core.owners import MIG_CONFIG_LABEL, OPERANDS_LABEL
+from gpukube.core.owners import MIG_CONFIG_LABEL, MIG_STATE_LABEL, OPERANDS_LABEL
 from gpukube.doctor.check import Checks
 from gpukube.doctor.checks.components import is_operator_down
 from gpukube.doctor.gpu_stack import (
     advertisers_on,
     environment_of,
     gpu_nodes,
-    lands_on,
     plugins,
     unhealthy_devices,
     workloads_of,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from gpukube.core.faults import Fault
     from gpukube.doctor.evidence import Evidence
 
-_STATE: Final = "nvidia.com/mig.config.state"
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _STRATEGY: Final = "nvidia.com/mig.strategy"
 _UNEVEN: Final = "MIG-INVALID"
@@ -52,7 +51,10 @@ CHECKS: Final = Checks()
 
 def explains_crash(node: NodeView) -> bool:
     """Return whether the MIG state of a node explains that its plugin crashes."""
-    return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(_STATE) in ("failed", *_UNDER_WAY)
+    return node.labels.get(_PRODUCT, "").endswith(_UNEVEN) or node.labels.get(MIG_STATE_LABEL) in (
+        "failed",
+        *_UNDER_WAY,
+    )
 
 
 def explains_zero(evidence: Evidence, node: NodeView) -> bool:
@@ -117,7 +119,7 @@ def _bring_manager(evidence: Evidence, node: NodeView) -> str:
 )
 def _failed(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
-        if node.labels.get(_STATE) != "failed":
+        if node.labels.get(MIG_STATE_LABEL) != "failed":
             continue
         users = [pod for pod in evidence.pods_on(node.name) if pod.view.devices]
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
@@ -140,7 +142,7 @@ def _failed(evidence: Evidence) -> Iterator[Fault]:
 def _stuck(evidence: Evidence) -> Iterator[Fault]:
     """Find MIG changes that take too long; even a reboot of a large machine takes only ten minutes."""
     for node in gpu_nodes(evidence):
-        state, age = node.labels.get(_STATE), evidence.age_s(node.layout_changed)
+        state, age = node.labels.get(MIG_STATE_LABEL), evidence.age_s(node.layout_changed)
         if state not in _UNDER_WAY or age is None or age < _LONGEST_CUT_S:
             continue
         namespace = next((item.namespace for item in workloads_of(evidence, "mig-manager")), "gpu-operator")
@@ -209,7 +211,7 @@ def _counted(node: NodeView) -> list[tuple[str, str]]:
 def _out_of_date(evidence: Evidence) -> Iterator[Fault]:
     for node in gpu_nodes(evidence):
         plugin = _only_plugin(evidence, node)
-        if plugin is None or not node.ready or node.labels.get(_STATE) in _UNDER_WAY:
+        if plugin is None or not node.ready or node.labels.get(MIG_STATE_LABEL) in _UNDER_WAY:
             continue
         for name, (count, shown) in _outdated(node).items():
             yield fault(

@@ -11,7 +11,6 @@ from gpukube.cluster.kube.views import ConditionView, devices_of
 from gpukube.cluster.proof.checks import HINDERING
 from gpukube.cluster.proof.claimable import promised_counts
 from gpukube.core.faults import fault
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import MOST_NAMED, Checks
 from gpukube.doctor.checks.mig import explains_crash
 from gpukube.doctor.gpu_stack import advertisers_on, dra_drivers, gpu_nodes, unhealthy_devices
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.views import NodeView
     from gpukube.core.faults import Fault
-    from gpukube.core.values import Desired
     from gpukube.doctor.evidence import Evidence, PodFacts
 
 _LONGEST_BOOT_S: Final = 1800.0
@@ -185,7 +183,7 @@ def _missing(evidence: Evidence) -> Iterator[Fault]:
 
 def _missing_to_claims(evidence: Evidence, node: NodeView) -> Iterator[Fault]:
     """Find a node whose DRA driver has published other devices than the spec promises; dra-silent finds none."""
-    pool = next((item for item in evidence.desired if _marks_of(item) == _marks(node)), None)
+    pool = evidence.pool_of(node)
     there = evidence.published_on(node.name)
     if pool is None or pool.ownership.advertiser != "dra" or not there.devices or explains_crash(node):
         return
@@ -207,21 +205,13 @@ def _counts(devices: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in devices.items())
 
 
-def _marks(node: NodeView) -> tuple[str, str]:
-    return node.labels.get(OWNER_LABEL, ""), node.labels.get(POOL_LABEL, "")
-
-
-def _marks_of(pool: Desired) -> tuple[str, str]:
-    return pool.target.owner, pool.target.pool
-
-
 def _expected_devices(evidence: Evidence, node: NodeView) -> dict[str, int]:
     """Return the devices that a node should list: whole GPUs by its machine, MIG devices by the spec.
 
     Empty if GPUs are shared, or if a former layout may still apply (as many devices as GPUs): other checks cover config
     entries and layouts.
     """
-    pool = next((item for item in evidence.desired if _marks_of(item) == _marks(node)), None)
+    pool = evidence.pool_of(node)
     machine = pool.target.machine if pool else find_machine(evidence.cluster.provider, node.labels.get(_TYPE, ""))
     shown = devices_of(node.capacity)
     if machine is None or machine.is_fractional or explains_crash(node) or len(advertisers_on(evidence, node)) > 1:

@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Final, Literal
 from gpukube.cluster.names import DRA_DRIVER, GPU_OPERATOR, NAMESPACE
 from gpukube.cluster.state.components import publishes_itself
 from gpukube.cluster.state.node_drift import nodes_of_pool
-from gpukube.cluster.state.scheduling import daemon_misfits
+from gpukube.cluster.state.scheduling import daemon_misfits, lands_on
 from gpukube.core.faults import LabelNode, Reconcile, fault
 from gpukube.core.jsontree import items, text
-from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, OPERANDS_LABEL, PRESENT_LABEL
+from gpukube.core.owners import (
+    ADVERTISER_LABEL,
+    CLIENT_LABEL,
+    CONFIG_LABEL,
+    MIG_CONFIG_LABEL,
+    OPERANDS_LABEL,
+    PRESENT_LABEL,
+)
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL
 from gpukube.doctor.check import APPLY, Checks
 from gpukube.doctor.checks.components import edits_of, is_operator_down, is_part_gone, patch_back
@@ -26,7 +33,6 @@ from gpukube.doctor.gpu_stack import (
     candidates,
     gpu_nodes,
     is_failing,
-    lands_on,
     part_of,
     plugins,
     pods_of_deployment,
@@ -46,8 +52,6 @@ Cause = Literal["no-plugin", "marks", "reset", "class-labels", "nfd", "taint", "
 _MARKS: Final = (OWNER_LABEL, POOL_LABEL, ADVERTISER_LABEL, CONFIG_LABEL, PRESENT_LABEL, MIG_CONFIG_LABEL)
 _PCI_LABEL: Final = NFD_LABELS[0]
 _DEPLOY: Final = "nvidia.com/gpu.deploy"
-_CLIENT_LABEL: Final = "nvidia.com/gpu.deploy.client"
-"""Label that the GPU Operator pauses to clear a node of clients of the driver (NVIDIA/mig-parted v0.15.0)."""
 
 _ZERO: Final = "no plugin pod runs on the node: it advertises no GPU, and pods that request one stay Pending"
 
@@ -105,7 +109,7 @@ def _unreached(evidence: Evidence, cause: Cause | None = None) -> list[_Unreache
     for node in gpu_nodes(evidence):
         if not node.ready or advertisers_on(evidence, node) or _is_served(evidence, node):
             continue
-        if node.labels.get(_CLIENT_LABEL, "").startswith("paused"):
+        if node.labels.get(CLIENT_LABEL, "").startswith("paused"):
             continue  # the operator changes MIG or the driver meanwhile; mig-config-stuck finds changes that hang
         nearest, reasons = _closest_plugin(candidates(evidence, node), node)
         why = "marks" if node.name in lost else _cause(evidence, node, nearest, reasons)

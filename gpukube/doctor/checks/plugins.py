@@ -18,9 +18,10 @@ from gpukube.cluster.state.advertisers import (
     remove_plugin,
     without_gpus,
 )
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import text
-from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL
+from gpukube.core.owners import ADVERTISER_LABEL, CLIENT_LABEL, CONFIG_LABEL
 from gpukube.doctor.check import APPLY, MOST_NAMED, Checks
 from gpukube.doctor.checks.components import WITHOUT, is_part_gone, recreate, restore_runtime_class
 from gpukube.doctor.checks.configs import config_key_of, shares_by_mps
@@ -31,7 +32,6 @@ from gpukube.doctor.gpu_stack import (
     failure_of,
     gpu_nodes,
     is_failing,
-    lands_on,
     part_of,
     plugins,
     pods_of_deployment,
@@ -77,7 +77,7 @@ def _two(evidence: Evidence) -> Iterator[Fault]:
                 f"{len(found)} components advertise GPUs here: {' and '.join(found)}",
                 _keep_one(evidence, node),
                 (f"allocatable: {_shown(node)}", *_holders(evidence, node)),
-                why="" if node.name not in evidence.seen.sliced_by(DRIVER) else PLUGIN_AND_DRIVER,
+                why=PLUGIN_AND_DRIVER if evidence.published_on(node.name).pools else "",
             )
 
 
@@ -479,7 +479,7 @@ def _outdated_pods(evidence: Evidence) -> Iterator[Fault]:
     for item in plugins(evidence) if managers else ():
         labels = {**item.labels, **item.pod_labels}
         requests = item.placement.node_selector
-        pauses = {"nvidia.com/gpu.deploy.device-plugin", "nvidia.com/gpu.deploy.client"} & set(requests)
+        pauses = {"nvidia.com/gpu.deploy.device-plugin", CLIENT_LABEL} & set(requests)
         shared = any(lands_on(item, node) and lands_on(managers[0], node) for node in gpu_nodes(evidence))
         if labels.get("app.kubernetes.io/managed-by") != "gpu-operator" and not pauses and shared:
             yield fault(

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from gpukube.cluster.names import CLUSTER_POLICY, DEVICE_PLUGIN, NAMESPACE
+from gpukube.cluster.state.scheduling import lands_on
 from gpukube.core.faults import Reconcile, fault
 from gpukube.core.jsontree import at, text
 from gpukube.core.yamltext import parse_yaml
 from gpukube.doctor.check import Checks
-from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, lands_on, plugins, release_of
+from gpukube.doctor.gpu_stack import entries_for, environment_of, gpu_nodes, plugins, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -144,7 +144,7 @@ def probe_pool(desired: Desired, proof: PoolProof, session: Session, run: Run, h
     """
     resource, image = probed_resource(desired), how.image or PROBE_IMAGE
     namespace_labels = session.kube().namespace_labels(NAMESPACE)
-    room = _find_room(desired, session.kube()) if desired.managed and resource and proof.nodes_seen else _Room()
+    room = _find_room(desired, session.kube(), how) if desired.managed and resource and proof.nodes_seen else _Room()
     observable = is_claimable(resource) and (namespace_labels or {}).get(ADMIN_LABEL) == "true"
     admin = observable and proof.nodes_seen > 0 and not room.free and not how.scale_up
     why_not = "" if admin else _reason_to_skip(desired, proof, how, free=room.free)
@@ -199,11 +199,14 @@ class _Room:
     profile: str = ""
 
 
-def _find_room(desired: Desired, kube: Kube) -> _Room:
+def _find_room(desired: Desired, kube: Kube, how: Probing) -> _Room:
     marks = {OWNER_LABEL: desired.target.owner, POOL_LABEL: desired.target.pool}
     nodes, resource = nodes_of(desired, kube.nodes(marks)), probed_resource(desired)
     if not is_claimable(resource):
-        free = any(free_devices(resource, [node], {node.name: kube.pods("", node=node.name)}) for node in nodes)
+        # With a scale-up a probe runs anyway, so pods are not read for it.
+        free = how.scale_up or any(
+            free_devices(resource, [node], {node.name: kube.pods("", node=node.name)}) for node in nodes
+        )
         return _Room(free, _free_fabric(desired, nodes, kube))
     there = published(kube.resource_slices(), {node.name for node in nodes})
     claims = kube.objects(RESOURCE_CLAIMS) or ()

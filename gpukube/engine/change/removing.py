@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.kube.api_types import RESOURCE_CLAIMS
 from gpukube.cluster.names import ALL_KINDS, DRA_DRIVER, NAMESPACE
 from gpukube.cluster.release.migration import is_there
+from gpukube.cluster.release.shared_values import served_names
+from gpukube.cluster.state.published import driver_results
 from gpukube.cluster.state.snapshot import look
-from gpukube.core.jsontree import items, text
+from gpukube.core.jsontree import text
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.release import open_manager, require_removable
@@ -20,7 +22,7 @@ from gpukube.errors import Conflict, GpukubeError
 from gpukube.gpu.claims import DRIVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpukube.cluster.kube.client import Kube
     from gpukube.cluster.names import ReleaseKind
@@ -50,12 +52,9 @@ class Removal:
         return [f"{key}: release {kind.address}" for key, kinds in self.kinds.items() for kind in kinds]
 
 
-def needed_by(kind: ReleaseKind, pools: Iterable[Observed], seen: Snapshot) -> list[str]:
+def needed_by(kind: ReleaseKind, pools: Sequence[Observed], seen: Snapshot) -> list[str]:
     """Return the live pools of all owners that need a release, or if there are none the nodes, by their label."""
-    pools = list(pools)
-    names = [f"pool {pool.name}" for pool in pools if kind.carries(pool.labels)]
-    nodes = [node.name for node in seen.nodes if kind.carries(node.labels)]
-    return sorted(names) or [f"node {name}" for name in sorted(nodes)]
+    return sorted(served_names(seen, pools, kind.carries))
 
 
 def plan_release_removal(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run) -> Removal:
@@ -93,9 +92,8 @@ def _removable(session: Session) -> tuple[ReleaseKind, ...]:
     if kinds and not free:
         raise _still_needed(kinds[0], needed[kinds[0]], session)
     if DRA_DRIVER in free and (claims := _allocated(kube)):
-        more = f" and {len(claims) - _SHOWN} more" if len(claims) > _SHOWN else ""
         raise Conflict(
-            f"ResourceClaims have devices of {DRIVER}: {', '.join(claims[:_SHOWN])}{more}",
+            f"ResourceClaims have devices of {DRIVER}: {_some(claims)}",
             where=session.cluster.key,
             why="without the driver, nothing frees their devices on the nodes, and their pods do not end",
             fix="delete the pods and claims first: kubectl get resourceclaims --all-namespaces shows them",
@@ -105,9 +103,8 @@ def _removable(session: Session) -> tuple[ReleaseKind, ...]:
 
 
 def _still_needed(kind: ReleaseKind, names: Sequence[str], session: Session) -> Conflict:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return Conflict(
-        f"{', '.join(names[:_SHOWN])}{more} needs release {kind.address}",
+        f"{_some(names)} needs release {kind.address}",
         where=session.cluster.key,
         why=f"the label {ADVERTISER_LABEL}={kind.advertiser} requires {kind.title}, which advertises the GPUs",
         fix="delete the pools first (gpukube pool delete), and wait until their nodes have left the cluster "
@@ -116,14 +113,17 @@ def _still_needed(kind: ReleaseKind, names: Sequence[str], session: Session) -> 
     )
 
 
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
+
+
 def _allocated(kube: Kube) -> list[str]:
     """Return namespace and name of the claims that have devices of NVIDIA's DRA driver."""
     return sorted(
         f"{text(claim, 'metadata', 'namespace')}/{text(claim, 'metadata', 'name')}"
         for claim in kube.objects(RESOURCE_CLAIMS) or ()
-        if any(
-            text(result, "driver") == DRIVER for result in items(claim, "status", "allocation", "devices", "results")
-        )
+        if driver_results(claim)
     )
 
 

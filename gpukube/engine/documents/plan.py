@@ -193,7 +193,7 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
         "error": error_part(plan.error),
         "unknown": plan.unknown,
         "release": _release(plan.release) if plan.release else None,
-        "draRelease": _release(dra) if (dra := plan.dra_release) and (dra.revision or dra.action != "none") else None,
+        "draRelease": _release(dra) if (dra := plan.dra_release) and not dra.is_absent else None,
         "nodeRepairs": [
             {"node": r.node, "pool": r.pool, "field": r.field, "old": r.live, "new": r.desired} for r in plan.repairs
         ],

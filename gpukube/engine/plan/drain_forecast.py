@@ -15,13 +15,14 @@ from gpukube.cluster.drain.owners import describe_gang, fed_queues, find_pins, p
 from gpukube.cluster.drain.reading import Controllers, find_occupants
 from gpukube.cluster.kube.api_types import JOBS, RESOURCE_CLAIMS, STATEFUL_SETS, ApiType
 from gpukube.cluster.state.bridge import keeps_extended_names
+from gpukube.cluster.state.published import driver_results
 from gpukube.core.drain_forecast import DrainForecast, KeptPod, Turns
 from gpukube.core.jsontree import number, text, tree, trees
 from gpukube.core.owners import ADVERTISER_LABEL
 from gpukube.core.values import POOL_LABEL
 from gpukube.errors import AccessError, GpukubeError
 from gpukube.gpu.capacity import GPU_RESOURCE
-from gpukube.gpu.claims import DRIVER, GPU_CLASS
+from gpukube.gpu.claims import GPU_CLASS
 from gpukube.provider import load_provider
 from gpukube.workload.fit.nodes import HOSTNAME, ZONE, Node
 from gpukube.workload.fit.pods import read_pod
@@ -150,10 +151,7 @@ def _claiming(kube: Kube) -> tuple[frozenset[str], tuple[str, ...]]:
     except AccessError as error:
         return frozenset(), (f"resourceclaims: {error}",)
     return frozenset(
-        text(pod, "uid")
-        for claim in claims
-        if any(text(one, "driver") == DRIVER for one in trees(claim, "status", "allocation", "devices", "results"))
-        for pod in trees(claim, "status", "reservedFor")
+        text(pod, "uid") for claim in claims if driver_results(claim) for pod in trees(claim, "status", "reservedFor")
     ), ()
 
 

@@ -48,7 +48,7 @@ def record_cluster(plan: ClusterPlan) -> ClusterRecord:
         pools=tuple(_pool(pool) for pool in plan.pools),
         undeclared=tuple(MarkRecord(o.name, o.owner, o.pool) for o in plan.undeclared),
         release=_release(plan.release) if plan.release else None,
-        dra_release=_release(dra) if (dra := plan.dra_release) and (dra.revision or dra.action != "none") else None,
+        dra_release=_release(dra) if (dra := plan.dra_release) and not dra.is_absent else None,
         repairs=tuple(RepairRecord(r.node, r.pool, r.field, r.desired, r.live) for r in plan.repairs),
     )
 
