@@ -47,6 +47,24 @@ def cluster(sandbox: SandboxInfo) -> Iterator[Cluster]:
     inside.close()
 
 
+@pytest.fixture
+def claims(gpukube: Gpukube, sandbox: SandboxInfo) -> Iterator[Cluster]:
+    """Create the AKS pool of the example with the DRA driver, in a version that keeps taints of devices."""
+    daemon.add_cluster(sandbox, SUBSCRIPTION, "ml", "claims", kubernetes_version="1.36.1")
+    gpukube.made("-f", ROOT / "examples" / "aks-dra.yaml")
+    inside = Cluster(sandbox, "claims")
+    yield inside
+    inside.close()
+
+
+@pytest.fixture
+def doctor(ward: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gpukube:
+    """Run the command in this process in a test module's own sandbox, its ward."""
+    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", ward.state_dir)
+    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
+    return Gpukube(ward, capsys)
+
+
 HIDE = """
 import sys
 from importlib.machinery import PathFinder

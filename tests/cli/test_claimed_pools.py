@@ -13,14 +13,13 @@ from lightkube.types import PatchType
 
 from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
-from tests.builders import SUBSCRIPTION
 from tests.cli.cluster_faults import STATIC_PLUGIN
 from tests.cli.harness import EXAMPLES, LONGEST_S, NAMESPACE, Cluster, Gpukube, edited_spec, start_process
 from tests.intruders import put_in
 from tests.networks import install_networks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpukube_sandbox.daemon import SandboxInfo
@@ -32,16 +31,6 @@ DEVICE_CLASS = create_global_resource("resource.k8s.io", "v1", "DeviceClass", "d
 CLAIM = create_namespaced_resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 TEMPLATE = create_namespaced_resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 NOWHERE = "registry.invalid/cuda:1"
-
-
-@pytest.fixture
-def claims(gpukube: Gpukube, sandbox: SandboxInfo) -> Iterator[Cluster]:
-    """Create the AKS pool of the example, in a version that keeps taints of devices."""
-    daemon.add_cluster(sandbox, SUBSCRIPTION, "ml", "claims", kubernetes_version="1.36.1")
-    gpukube.made("-f", SPEC)
-    inside = Cluster(sandbox, "claims")
-    yield inside
-    inside.close()
 
 
 def verified(gpukube: Gpukube, *words: str, spec: Path = SPEC) -> tuple[int, Document]:

@@ -11,7 +11,6 @@ from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Node, Pod, ServiceAccount
 from lightkube.types import PatchType
 
-from gpukube import guard
 from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.builders import SUBSCRIPTION
@@ -79,13 +78,6 @@ def place(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def spec(specs: dict[str, Path], place: str) -> Path:
     return specs[place]
-
-
-@pytest.fixture
-def doctor(ward: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gpukube:
-    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", ward.state_dir)
-    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
-    return Gpukube(ward, capsys)
 
 
 @pytest.fixture

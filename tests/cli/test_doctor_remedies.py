@@ -109,13 +109,6 @@ def ward(running_sandbox: SandboxInfo, spec: Path) -> SandboxInfo:
 
 
 @pytest.fixture
-def doctor(ward: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Gpukube:
-    monkeypatch.setenv("GPUKUBE_SANDBOX_STATE", ward.state_dir)
-    monkeypatch.setattr(guard, "refuse_non_loopback", lambda: None)
-    return Gpukube(ward, capsys)
-
-
-@pytest.fixture
 def patient(ward: SandboxInfo) -> Iterator[Cluster]:
     inside = Cluster(ward)
     yield inside

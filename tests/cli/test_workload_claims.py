@@ -4,36 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 import yaml
 from lightkube.generic_resource import create_namespaced_resource
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Pod
 
-from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
-from tests.builders import SUBSCRIPTION
 from tests.cli.harness import EXAMPLES, Cluster, Gpukube
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from gpukube_sandbox.daemon import SandboxInfo
     from tests.cli.harness import Result
 
 SPEC = EXAMPLES / "aks-dra.yaml"
 TEMPLATE = create_namespaced_resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 KINDS: dict[str, Any] = {"ResourceClaimTemplate": TEMPLATE, "Pod": Pod, "Deployment": Deployment}
-
-
-@pytest.fixture
-def claims(gpukube: Gpukube, sandbox: SandboxInfo) -> Iterator[Cluster]:
-    daemon.add_cluster(sandbox, SUBSCRIPTION, "ml", "claims", kubernetes_version="1.36.1")
-    gpukube.made("-f", SPEC)
-    inside = Cluster(sandbox, "claims")
-    yield inside
-    inside.close()
 
 
 def render(gpukube: Gpukube, kind: str, *words: str) -> str:
