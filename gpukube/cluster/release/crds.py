@@ -86,8 +86,12 @@ def create_types(kube: Kube, types: Types, pause: Callable[[float], None]) -> No
     """
     for desired in types.missing:
         name = text(desired, "metadata", "name")
-        if kube.find_object(CRDS, name) is None:
-            kube.create_object(CRDS, desired)
+        try:
+            if kube.find_object(CRDS, name) is None:
+                kube.create_object(CRDS, desired)
+        except ClusterError:
+            if kube.find_object(CRDS, name) is None:  # else another run created it meanwhile
+                raise
     for desired in types.missing:
         name = text(desired, "metadata", "name")
         # The API server needs a moment to serve a new CRD, and Helm waits only for those it creates itself.
