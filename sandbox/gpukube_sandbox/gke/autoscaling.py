@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.clusters import Cluster
     from gpukube_sandbox.gke.pools import Pool
     from gpukube_sandbox.gke.quotas import Quotas
-    from gpukube_sandbox.kube.nodes.shapes import GpuShape
+    from gpukube_sandbox.kube.nodes.shapes import GpuShape, NodeShape
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 _PROFILE = Profile("cloud.google.com/gke-accelerator", notifies_pods=True)
@@ -98,15 +98,13 @@ class GkeGroups:
 
     def template_node(self, name: str) -> JsonObject:
         """Return the node that the autoscaler expects: all pool settings, partitions and shared clients too."""
-        pool, zone = self._find(name)
-        shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
+        pool, shape = self._template(name)
         by_plugin = shape.gpu if not _expects_slices(pool) else None
         return make_template_node(shape, {"nvidia.com/gpu": _devices(by_plugin)} if by_plugin else {})
 
     def template_slices(self, name: str) -> list[JsonObject]:
         """Return the slices that the autoscaler expects of pools with the label of NVIDIA's DRA driver."""
-        pool, zone = self._find(name)
-        shape = node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
+        pool, shape = self._template(name)
         return expected_slices(shape) if _expects_slices(pool) else []
 
     async def grow(self, name: str, count: int) -> str:
@@ -148,6 +146,10 @@ class GkeGroups:
     def _name(self, pool: Pool, zone: str) -> str:
         place = self._place(pool)
         return _URL.format(project=place.project, zone=zone, group=group_name(place, zone))
+
+    def _template(self, name: str) -> tuple[Pool, NodeShape]:
+        pool, zone = self._find(name)
+        return pool, node_shape(self._place(pool), pool.wire, f"template-{pool.name}-{zone}", zone, 0.0)
 
     def _find(self, name: str) -> tuple[Pool, str]:
         return next(

@@ -168,8 +168,9 @@ class Autoscaler:
 
     def _template(self, group: Group) -> Template:
         """Return a template from a node of the group or, before the first one, from the cloud's description."""
-        expected = self._groups.template_node(group.name), tuple(self._groups.template_slices(group.name))
-        return self._seen.get(group.name) or Template(*expected)
+        if seen := self._seen.get(group.name):
+            return seen
+        return Template(self._groups.template_node(group.name), tuple(self._groups.template_slices(group.name)))
 
     def _room(self, group: Group, groups: dict[str, Group]) -> int:
         """Return how many nodes the group can still get; balanced groups of a pool are filled together."""
