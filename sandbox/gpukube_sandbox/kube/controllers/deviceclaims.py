@@ -14,7 +14,8 @@ from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import is_terminal
 from gpukube_sandbox.kube.scheduler.claims import claim_names
 from gpukube_sandbox.kube.scheduler.devices import take_devices
-from gpukube_sandbox.kube.store.objects import meta, name_of, namespace_of, spec, status
+from gpukube_sandbox.kube.scheduler.extended import pod_owner
+from gpukube_sandbox.kube.store.objects import annotations_of, meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
     from gpukube_sandbox.clock import Clock
@@ -75,7 +76,7 @@ class DeviceClaims:
     async def _claim_for(self, pod: JsonObject, item: JsonObject, claims: dict[tuple[str, str], JsonObject]) -> str:
         """Return the name of the claim that was generated for a pod, or create it; "" if that fails."""
         for claim in claims.values():
-            if owner_of(claim) == meta(pod)["uid"] and _annotations(claim).get(POD_CLAIM) == item["name"]:
+            if _owner(claim).get("uid") == meta(pod)["uid"] and annotations_of(claim).get(POD_CLAIM) == item["name"]:
                 return name_of(claim)
         template_name = item["resourceClaimTemplateName"]
         template = await self._api.get(_TEMPLATES, template_name, namespace_of(pod))
@@ -115,10 +116,11 @@ class DeviceClaims:
         if ends:
             rest = [name for name in finalizers if name != FINALIZER]
             await self._api.patch(_CLAIMS, claim, {"metadata": {"finalizers": rest or None}})
-        if not left and not is_leaving and (owner := owner_of(claim)):
-            found = next((pod for pod in pods.values() if meta(pod)["uid"] == owner), None)
-            if found is not None and is_terminal(found):
-                await self._api.delete(_CLAIMS, claim)
+        owner = _owner(claim)
+        pod = pods.get((namespace_of(claim), owner.get("name", "")))
+        is_done = pod is not None and meta(pod)["uid"] == owner.get("uid") and is_terminal(pod)
+        if is_done and not left and not is_leaving:
+            await self._api.delete(_CLAIMS, claim)
 
 
 async def read_devices(api: ObjectApi) -> DeviceState:
@@ -132,15 +134,10 @@ def consumer(pod: JsonObject) -> JsonObject:
     return {"resource": "pods", "name": name_of(pod), "uid": meta(pod)["uid"]}
 
 
-def owner_of(claim: JsonObject) -> str:
-    """Return the uid of the pod that a claim was generated for; "" for none."""
+def _owner(claim: JsonObject) -> JsonObject:
+    """Return the reference to the pod that a claim was generated for; empty for none."""
     owners = meta(claim).get("ownerReferences") or ()
-    return next((str(one["uid"]) for one in owners if one.get("controller") and one.get("kind") == "Pod"), "")
-
-
-def _annotations(obj: JsonObject) -> JsonObject:
-    found: JsonObject = meta(obj).get("annotations") or {}
-    return found
+    return next((one for one in owners if one.get("controller") and one.get("kind") == "Pod"), {})
 
 
 def _uses(one: JsonObject, namespace: str, pods: _Pods) -> bool:
@@ -157,14 +154,13 @@ def _generated(pod: JsonObject, claim_name: str, template: JsonObject) -> JsonOb
         parts = (part[: len(part) * _LONGEST_BASE // len(base)] for part in (name_of(pod), claim_name))
         base = "-".join(parts)
     inner = spec(template).get("metadata") or {}
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": meta(pod)["uid"], "controller": True}
     return {
         "metadata": {
             "generateName": base,
             "namespace": namespace_of(pod),
             **({"labels": inner["labels"]} if inner.get("labels") else {}),
             "annotations": {**(inner.get("annotations") or {}), POD_CLAIM: claim_name},
-            "ownerReferences": [owner],
+            "ownerReferences": [pod_owner(pod)],
         },
         "spec": spec(template).get("spec") or {},
     }

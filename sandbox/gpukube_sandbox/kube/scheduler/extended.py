@@ -35,16 +35,20 @@ def extended_claim(pod: JsonObject, classes: Mapping[str, str]) -> tuple[JsonObj
         for name, count in _uses(pod, resource, mappings):
             exactly = {"deviceClassName": class_name, "allocationMode": "ExactCount", "count": count}
             requests.append({"name": name, "exactly": exactly})
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": meta(pod).get("uid"), "controller": True}
     return {
         "metadata": {
             "generateName": f"{name_of(pod)}-extended-resources-",
             "namespace": namespace_of(pod),
             "annotations": {MARK: "true"},
-            "ownerReferences": [owner],
+            "ownerReferences": [pod_owner(pod)],
         },
         "spec": {"devices": {"requests": sorted(requests, key=lambda one: str(one["name"]))}},
     }, mappings
+
+
+def pod_owner(pod: JsonObject) -> JsonObject:
+    """Return the reference of a generated claim to its pod."""
+    return {"apiVersion": "v1", "kind": "Pod", "name": name_of(pod), "uid": meta(pod).get("uid"), "controller": True}
 
 
 def _uses(pod: JsonObject, resource: str, mappings: list[JsonObject]) -> list[_Use]:
