@@ -28,7 +28,7 @@ HARD_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 def untolerated(
     pod_spec: JsonObject, taints: Iterable[JsonObject], effects: Collection[str] = HARD_EFFECTS
 ) -> JsonObject | None:
-    """Return the first taint with one of the effects that the pod does not tolerate."""
+    """Return the first taint with one of the effects that a pod, or a request for devices, does not tolerate."""
     return next((item for item in taints if item.get("effect") in effects and not tolerates(pod_spec, item)), None)
 
 
@@ -45,12 +45,9 @@ def toleration_of(pod_spec: JsonObject, taint: JsonObject) -> JsonObject | None:
 def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
     if toleration.get("effect") not in {None, "", taint.get("effect")}:
         return False
-    key, operator = toleration.get("key"), toleration.get("operator") or "Equal"
-    if not key:
-        return operator == "Exists"
-    if key != taint.get("key"):
+    if toleration.get("key") not in {None, "", taint.get("key")}:
         return False
-    return operator == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
+    return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
 
 
 def matches_node(pod_spec: JsonObject, node: JsonObject) -> bool:

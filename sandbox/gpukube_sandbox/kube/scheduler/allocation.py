@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpukube_sandbox.kube.matching import untolerated
 from gpukube_sandbox.kube.store.cel.selectors import CelError, CelSyntaxError, matches_device
 from gpukube_sandbox.kube.store.objects import name_of, namespace_of, spec
 
@@ -322,7 +323,7 @@ class _Search:
 
     def _take(self, at: _Place, device: Device) -> bool:
         claim, request = self._claims[at.claim], at.request
-        if not self._is_free(at, device) or _is_tainted(device, request):
+        if not self._is_free(at, device) or untolerated(request.body, device.body.get("taints") or ()):
             return False
         for number, constraint in enumerate(claim.constraints):
             if not constraint.add(request, device):
@@ -379,23 +380,6 @@ def _selected(owner: str, selectors: Sequence[JsonObject], device: Device) -> bo
         except CelError as problem:
             raise AllocationError(f"{owner}: selector #{number}: CEL runtime error: {problem}") from None
     return True
-
-
-def _is_tainted(device: Device, request: _Request) -> bool:
-    """Return whether a taint keeps a request off a device."""
-    return any(
-        taint.get("effect") in {"NoExecute", "NoSchedule"}
-        and not any(_tolerates(one, taint) for one in request.body.get("tolerations") or ())
-        for taint in device.body.get("taints") or ()
-    )
-
-
-def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    return toleration.get("operator") == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
 
 
 def _result(request: _Request, device: Device) -> JsonObject:
