@@ -46,11 +46,17 @@ class _Request:
 
     name: str
     body: JsonObject
-    is_alternative: bool
-    class_name: str
     count: int = 0
     every: list[Device] | None = None
     """All matching devices, for allocationMode All."""
+
+    @property
+    def class_name(self) -> str:
+        return str(self.body.get("deviceClassName", ""))
+
+    @property
+    def is_alternative(self) -> bool:
+        return "/" in self.name
 
     @property
     def is_admin(self) -> bool:
@@ -142,6 +148,13 @@ class _Claim:
         return f"{namespace_of(self.body)}/{name_of(self.body)}"
 
 
+def choices_of(request: JsonObject) -> list[tuple[str, JsonObject]]:
+    """Return a request's alternatives in their order, or the request itself, with the names that results have."""
+    alternatives = request.get("firstAvailable") or ()
+    named = [(f"{request['name']}/{one['name']}", one) for one in alternatives]
+    return named or [(request["name"], request.get("exactly") or {})]
+
+
 class _Place(NamedTuple):
     """Where the search is: a claim, one of its requests, how many of its devices it has, and the next device to try."""
 
@@ -185,21 +198,10 @@ class _Search:
             among = frozenset(one.get("requests") or ())
             matched = one.get("matchAttribute")
             constraints.append(_Match(matched, among) if matched else _Distinct(one["distinctAttribute"], among))
-        claim = _Claim(body, [], constraints)
-        for request in desired.get("requests") or ():
-            choices = request.get("firstAvailable") or [request.get("exactly") or {}]
-            is_list = bool(request.get("firstAvailable"))
-            claim.requests.append(
-                [
-                    _Request(
-                        f"{request['name']}/{one['name']}" if is_list else request["name"],
-                        one,
-                        is_list,
-                        one.get("deviceClassName", ""),
-                    )
-                    for one in choices
-                ]
-            )
+        requests = [
+            [_Request(name, one) for name, one in choices_of(request)] for request in desired.get("requests") or ()
+        ]
+        claim = _Claim(body, requests, constraints)
         for alternatives in claim.requests:
             for one in alternatives:
                 self._count(claim, one)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.matching import pod_requests
-from gpukube_sandbox.kube.scheduler.allocation import InvalidPools, allocate
+from gpukube_sandbox.kube.scheduler.allocation import InvalidPools, allocate, choices_of
 from gpukube_sandbox.kube.scheduler.extended import extended_claim
 from gpukube_sandbox.kube.store.gates import EXTENDED_RESOURCES
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, owner_uids, spec, status
@@ -101,9 +101,7 @@ class PodClaims:
         """Return why the pod fits no node: a class that does not exist; "" if nothing prevents it."""
         for claim in self._unallocated():
             for request in (spec(claim).get("devices") or {}).get("requests") or ():
-                alternatives = request.get("firstAvailable") or ()
-                named = [(f"{request['name']}/{one['name']}", one) for one in alternatives]
-                for name, one in named or [(request["name"], request.get("exactly") or {})]:
+                for name, one in choices_of(request):
                     if one.get("deviceClassName") not in self.state.classes:
                         return f"request {name}: device class {one.get('deviceClassName')} does not exist"
         return ""
