@@ -13,7 +13,7 @@ from gpukube_sandbox.kube.controllers.claims import unbound_volume
 from gpukube_sandbox.kube.controllers.deviceclaims import FINALIZER, consumer, read_devices
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import is_terminal
-from gpukube_sandbox.kube.scheduler.claims import PodClaims, claim_names
+from gpukube_sandbox.kube.scheduler.claims import claim_names, has_missing_claim
 from gpukube_sandbox.kube.scheduler.snapshot import take_snapshot
 from gpukube_sandbox.kube.scheduler.verdicts import CLAIMS, Placing, place, priority
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, spec, status
@@ -67,7 +67,7 @@ class Scheduler:
         if spec(pod).get("schedulingGates"):
             await self._set_condition(pod, "SchedulingGated", GATED)
             return
-        if PodClaims(pod, snapshot.devices, self.version).missing:
+        if has_missing_claim(pod, snapshot.devices):
             return
         if refusal := await self._blocked_by(pod, len(snapshot.nodes)):
             await self._refuse(pod, refusal)

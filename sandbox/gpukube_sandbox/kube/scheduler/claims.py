@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.kube.matching import pod_requests
 from gpukube_sandbox.kube.scheduler.allocation import InvalidPools, allocate, choices_of
+from gpukube_sandbox.kube.scheduler.devices import IMPLICIT
 from gpukube_sandbox.kube.scheduler.extended import extended_claim
 from gpukube_sandbox.kube.store.gates import EXTENDED_RESOURCES
 from gpukube_sandbox.kube.store.objects import labels, meta, name_of, namespace_of, owner_uids, spec, status
@@ -20,6 +20,8 @@ from gpukube_sandbox.kube.store.quantities import is_extended
 from gpukube_sandbox.kube.store.selectors import matches_term
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpukube_sandbox.kube.scheduler.devices import DeviceState
     from gpukube_sandbox.kube.scheduler.snapshot import NodeView
     from gpukube_sandbox.kube.store.objects import JsonObject
@@ -48,15 +50,17 @@ class PodClaims:
     """The claims of a pod that is not bound.
 
     Attributes:
+        requested: Resources that the pod requests.
         grants: Name of a node that was checked -> what the pod gets there.
     """
 
     pod: JsonObject
+    requested: Mapping[str, int]
     state: DeviceState
     version: tuple[int, int]
     grants: dict[str, Grant] = field(default_factory=dict)
     _claims: list[JsonObject] = field(init=False)
-    _delegated: dict[str, int] = field(init=False)
+    _delegated: dict[str, str] = field(init=False)
     _far: list[JsonObject] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -64,37 +68,18 @@ class PodClaims:
         self._claims = [claim for claim in found if claim is not None]
         self._delegated = self._find_delegated()
 
-    def _find_delegated(self) -> dict[str, int]:
-        """Return the extended resources that a pod requests and a class serves."""
+    def _find_delegated(self) -> dict[str, str]:
+        """Return the extended resources that a pod requests and a class serves, with the class."""
         if self.version < EXTENDED_RESOURCES or not self.state.classes:
             return {}
-        return {
-            name: int(amount)
-            for name, amount in pod_requests(self.pod).items()
-            if amount and is_extended_of_class(name) and self.state.class_for(name)
-        }
+        names = [name for name, amount in self.requested.items() if amount and _is_extended_of_class(name)]
+        found = {name: self.state.class_for(name) for name in names}
+        return {name: kind for name, kind in found.items() if kind}
 
     @property
     def is_empty(self) -> bool:
         """Whether the pod has nothing to do with claims."""
         return not self._claims and not self._delegated
-
-    @property
-    def missing(self) -> str:
-        """Return why the scheduler does not try the pod at all, of which no event tells; "" if it does."""
-        names = claim_names(self.pod)
-        for item in spec(self.pod).get("resourceClaims") or ():
-            name = names.get(item["name"])
-            claim = self.state.claims.get((namespace_of(self.pod), name or ""))
-            if not name:
-                return "ResourceClaim not created yet"
-            if claim is None:
-                return f'resourceclaim.resource.k8s.io "{name}" not found'
-            if meta(claim).get("deletionTimestamp"):
-                return f'resourceclaim "{name}" is being deleted'
-            if item.get("resourceClaimTemplateName") and meta(self.pod).get("uid") not in owner_uids(claim):
-                return f"ResourceClaim {name} was not created for the pod"
-        return ""
 
     @property
     def blocked(self) -> str:
@@ -123,9 +108,9 @@ class PodClaims:
             return ""
         claims = self._unallocated()
         extended = None
-        amounts = {name: amount for name, amount in self._delegated.items() if self.serves(name, view)}
-        if amounts:
-            extended = extended_claim(self.pod, {name: self.state.class_for(name) for name in amounts})
+        served = {name: kind for name, kind in self._delegated.items() if self.serves(name, view)}
+        if served:
+            extended = extended_claim(self.pod, served)
             claims = [*claims, extended[0]]
         found: list[JsonObject] | None = []
         if claims:
@@ -153,9 +138,21 @@ class PodClaims:
         )
 
 
-def is_extended_of_class(name: str) -> bool:
+def has_missing_claim(pod: JsonObject, state: DeviceState) -> bool:
+    """Return whether a claim is missing, leaving, or another pod's: the scheduler skips such a pod without an event."""
+    names = claim_names(pod)
+    for item in spec(pod).get("resourceClaims") or ():
+        claim = state.claims.get((namespace_of(pod), names.get(item["name"], "")))
+        if claim is None or meta(claim).get("deletionTimestamp"):
+            return True
+        if item.get("resourceClaimTemplateName") and meta(pod).get("uid") not in owner_uids(claim):
+            return True
+    return False
+
+
+def _is_extended_of_class(name: str) -> bool:
     """Return whether a resource name may be one that a class serves, explicitly or by its own name."""
-    return is_extended(name) or name.startswith("deviceclass.resource.kubernetes.io/")
+    return is_extended(name) or name.startswith(IMPLICIT)
 
 
 def claim_names(pod: JsonObject) -> dict[str, str]:

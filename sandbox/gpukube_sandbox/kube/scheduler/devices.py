@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.scheduler.pools import DeviceId, Pool
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_IMPLICIT = "deviceclass.resource.kubernetes.io/"
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """Every class has this extended resource name, with its own name after it."""
 
 
@@ -84,8 +84,8 @@ class DeviceState:
 
     def class_for(self, resource: str) -> str:
         """Return the class that serves an extended resource, of two the newest, then the first by name; "" for none."""
-        if resource.startswith(_IMPLICIT):
-            name = resource.removeprefix(_IMPLICIT)
+        if resource.startswith(IMPLICIT):
+            name = resource.removeprefix(IMPLICIT)
             return name if name in self.classes else ""
         found = sorted(name for name, one in self.classes.items() if spec(one).get("extendedResourceName") == resource)
         return max(found, key=lambda name: str(meta(self.classes[name]).get("creationTimestamp", "")), default="")

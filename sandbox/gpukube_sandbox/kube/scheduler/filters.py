@@ -58,7 +58,7 @@ class NodeFilters:
         self._ports = set(_host_ports(pod))
         self._spread = Spread(pod, snapshot)
         self._affinity = Affinity(pod, snapshot)
-        self.claims = PodClaims(pod, snapshot.devices, version)
+        self.claims = PodClaims(pod, self._requested, snapshot.devices, version)
 
     def check(self, view: NodeView) -> Verdict | None:
         """Return why the pod does not fit a node, by the first filter that rejects it; None if it fits.
