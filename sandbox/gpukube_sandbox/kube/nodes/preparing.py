@@ -53,32 +53,37 @@ async def prepare_claims(
     """
     if parse_minor(status(node)["nodeInfo"]["kubeletVersion"].removeprefix("v")) < DEVICES:
         return None
-    claimed: dict[str, list[Device]] = {}
     try:
-        for container, name, requests in _uses(pod):
-            claim = await _claim(api, pod, name)
-            found = _devices(machine, claim, requests)
-            if container:
-                claimed.setdefault(container, []).extend(one for one in found if one not in claimed[container])
+        prepared = {name: _devices(machine, await _claim(api, pod, name)) for name in _names(pod)}
     except _Unprepared as problem:
         failed = f"Failed to prepare dynamic resources: prepare dynamic resources: {problem}"
         return "FailedPrepareDynamicResources", failed, True
+    claimed: dict[str, list[Device]] = {}
+    for container, name, request in _uses(pod):
+        found = claimed.setdefault(container, [])
+        for result, device in prepared[name]:
+            if request in {"", result, result.partition("/")[0]} and device not in found:
+                found.append(device)
     run.claimed = claimed
     return None
 
 
-def _uses(pod: JsonObject) -> Iterator[tuple[str, str, frozenset[str]]]:
-    """Yield each claim once without a container, then container, claim and requests (none: all of the claim)."""
+def _names(pod: JsonObject) -> list[str]:
+    """Return the names of a pod's claims, each once; that for its extended resources is the last one."""
+    extended = (status(pod).get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    return list(dict.fromkeys([*claim_names(pod).values(), *filter(None, [extended])]))
+
+
+def _uses(pod: JsonObject) -> Iterator[tuple[str, str, str]]:
+    """Yield container, claim, and request; "" for all requests of the claim."""
     names = claim_names(pod)
     extended = status(pod).get("extendedResourceClaimStatus") or {}
-    for name in dict.fromkeys([*names.values(), *filter(None, [extended.get("resourceClaimName")])]):
-        yield "", name, frozenset()
     for body in [*(spec(pod).get("initContainers") or ()), *spec(pod)["containers"]]:
         for item in (body.get("resources") or {}).get("claims") or ():
             if item["name"] in names:
-                yield body["name"], names[item["name"]], frozenset(filter(None, [item.get("request")]))
+                yield body["name"], names[item["name"]], item.get("request") or ""
     for item in extended.get("requestMappings") or ():
-        yield item["containerName"], extended["resourceClaimName"], frozenset([item["requestName"]])
+        yield item["containerName"], extended["resourceClaimName"], item["requestName"]
 
 
 async def _claim(api: ObjectApi, pod: JsonObject, name: str) -> JsonObject:
@@ -93,8 +98,8 @@ async def _claim(api: ObjectApi, pod: JsonObject, name: str) -> JsonObject:
     return claim
 
 
-def _devices(machine: Machine, claim: JsonObject, requests: frozenset[str]) -> list[Device]:
-    """Return the GPUs and instances of a claim's requests; network devices are prepared without a trace."""
+def _devices(machine: Machine, claim: JsonObject) -> list[tuple[str, Device]]:
+    """Return a claim's GPUs and instances with their requests; network devices are prepared without a trace."""
     plugin, found = plugin_of(machine), []
     offer = plugin.offer if plugin else None
     for result in results_of(claim):
@@ -112,8 +117,7 @@ def _devices(machine: Machine, claim: JsonObject, requests: frozenset[str]) -> l
             raise _Unprepared(f"{failed} error getting device handle for uuid '{uuid}': Not Found")
         if unknown := _unknown_strategy(claim, offer.gates):
             raise _Unprepared(f"{failed} error validating GPU config: unknown GPU sharing strategy: {unknown}")
-        if not requests or result["request"].partition("/")[0] in requests or result["request"] in requests:
-            found.append(device.place)
+        found.append((str(result["request"]), device.place))
     return found
 
 
