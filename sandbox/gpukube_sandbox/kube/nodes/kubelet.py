@@ -106,8 +106,11 @@ class Kubelets:
 
     async def _serve_slices(self, nodes: dict[str, JsonObject]) -> list[float]:
         """Keep the slices of the DRA driver; read them only if a machine needs that."""
-        concerned = [(name, machine) for name, machine in self.machines.items() if machine.up and name in nodes]
-        concerned = [(name, machine) for name, machine in concerned if concerns(machine)]
+        concerned = [
+            (name, machine)
+            for name, machine in self.machines.items()
+            if machine.up and name in nodes and concerns(machine)
+        ]
         slices: dict[str, list[JsonObject]] = {}
         for item in await self._api.list(SLICES) if concerned else ():
             slices.setdefault(spec(item).get("nodeName", ""), []).append(item)
@@ -129,11 +132,12 @@ class Kubelets:
         if meta(pod).get("deletionTimestamp"):
             await record_events(self.events, run, pod, None)
             return await self._end(machine, run, pod)
-        if not is_terminal(pod) and not run.refusal:
+        creation_problem = None
+        if not run.started and now >= run.born + PULL_S:
+            creation_problem = await self._creation_problem(machine, node, pod, run)
+            run.started = not (creation_problem or run.refusal or is_terminal(pod))
+        if run.started and not is_terminal(pod):
             await self._advance(machine, node, pod, run)
-        creation_problem = (
-            None if run.started or now < run.born + PULL_S else await self._creation_problem(machine, node, pod, run)
-        )
         await record_events(self.events, run, pod, creation_problem)
         await self._show(machine, run, pod)
         return [] if run.refusal or is_terminal(pod) else _next_steps(run, now)
@@ -150,10 +154,6 @@ class Kubelets:
 
     async def _advance(self, machine: Machine, node: JsonObject, pod: JsonObject, run: PodRun) -> None:
         now = self._clock.now()
-        if not run.started:
-            if now < run.born + PULL_S or await self._creation_problem(machine, node, pod, run):
-                return
-            run.started = True
         for item in run.inits:
             if item.state != "done":
                 if not item.pullable:
