@@ -107,8 +107,12 @@ def held_devices(run: PodRun) -> set[Device]:
     """Return the GPUs and instances that a pod has, from device plugins and from claims, until it is over."""
     if run.over:
         return set()
-    counted = {device for name, devices in run.held.items() if name.startswith(NVIDIA) for device in devices}
-    return counted | {device for devices in run.claimed.values() for device in devices}
+    return counted_devices(run) | {device for devices in run.claimed.values() for device in devices}
+
+
+def counted_devices(run: PodRun) -> set[Device]:
+    """Return the GPUs and instances that a pod has from device plugins."""
+    return {device for name, devices in run.held.items() if name.startswith(NVIDIA) for device in devices}
 
 
 def _choose(machine: Machine, name: str, taken: Counter[Device], count: int) -> list[Device]:

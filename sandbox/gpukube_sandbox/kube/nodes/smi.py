@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.nodes.containers import env_of
-from gpukube_sandbox.kube.nodes.devices import NVIDIA, requested_devices, uuid_of
+from gpukube_sandbox.kube.nodes.devices import NVIDIA, counted_devices, requested_devices, uuid_of
 from gpukube_sandbox.kube.nodes.hardware import find_model
 from gpukube_sandbox.kube.nodes.plugin import devices_of
 
@@ -94,8 +94,7 @@ def listing(machine: Machine, run: PodRun, container: str) -> list[str]:
     if gpu is None:
         return []
     layouts = devices_of(gpu)
-    given = {device for name, devices in run.held.items() if name.startswith(NVIDIA) for device in devices}
-    given |= set(run.claimed.get(container, ()))
+    given = counted_devices(run) | set(run.claimed.get(container, ()))
     if not given:
         given = {(index, None) for index in range(len(layouts))}
     node, product = machine.shape.name, product_of(find_model(gpu.model))
