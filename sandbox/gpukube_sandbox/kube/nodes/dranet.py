@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube_sandbox.kube.nodes.draslices import SLICES, slice_of
 from gpukube_sandbox.kube.nodes.fabric import EFA, INFINIBAND
 from gpukube_sandbox.kube.store.objects import name_of
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 DRIVER: Final = "dra.net"
-_SLICES: Final = "resourceslices"
 _MODELS: Final = {
     EFA: ("Amazon.com, Inc.", "Elastic Fabric Adapter (EFA)", "rdmap"),
     INFINIBAND: ("Mellanox Technologies", "ConnectX Family mlx5Gen Virtual Function", "mlx5_"),
@@ -37,32 +37,23 @@ async def publish_slices(api: ObjectApi, machine: Machine, node: JsonObject) -> 
     if runs == machine.has_slices:
         return
     name = f"{name_of(node)}-{DRIVER}"
-    live = await api.get(_SLICES, name)
+    live = await api.get(SLICES, name)
     if not runs and live:
-        await api.delete(_SLICES, live)
-    elif runs and not live and await api.create(_SLICES, _slice(name, machine, node)) is None:
+        await api.delete(SLICES, live)
+    elif runs and not live and await api.create(SLICES, _slice(name, machine, node)) is None:
         return
     machine.has_slices = runs
 
 
 def _slice(name: str, machine: Machine, node: JsonObject) -> JsonObject:
-    metadata = node["metadata"]
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(node), "uid": metadata["uid"], "controller": True}
     gpus = machine.shape.gpu.count if machine.shape.gpu else 1
     devices = [
         _device(kind, index, count, max(count // gpus, 1))
         for kind, count in machine.shape.fabric.items()
         for index in range(count)
     ]
-    return {
-        "metadata": {"name": name, "ownerReferences": [owner]},
-        "spec": {
-            "driver": DRIVER,
-            "nodeName": name_of(node),
-            "pool": {"name": name_of(node), "generation": 1, "resourceSliceCount": 1},
-            **({"devices": devices} if devices else {}),
-        },
-    }
+    pool = {"name": name_of(node), "generation": 1, "resourceSliceCount": 1}
+    return slice_of(node, DRIVER, pool, devices, name=name)
 
 
 def _device(kind: str, index: int, count: int, per_root: int) -> JsonObject:

@@ -86,6 +86,16 @@ def expected_slices(shape: NodeShape) -> list[JsonObject]:
     return [_slice({"metadata": {"name": shape.name, "uid": ""}}, pool, [one.body for one in discover(machine)])]
 
 
+def slice_of(node: JsonObject, driver: str, pool: JsonObject, devices: list[JsonObject], **named: str) -> JsonObject:
+    """Return a slice of a node, which owns it; its `name` or `generateName` is given by keyword."""
+    name = name_of(node)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
+    return {
+        "metadata": {**named, "ownerReferences": [owner]},
+        "spec": {"driver": driver, "nodeName": name, "pool": pool, **({"devices": devices} if devices else {})},
+    }
+
+
 async def orphan_slices(api: ObjectApi, node: str) -> None:
     """Let the slices of a node outlive it: the garbage collector deletes those that it owns."""
     for item in await api.list(SLICES, fields=f"spec.nodeName={node}"):
@@ -125,14 +135,4 @@ async def _publish(api: ObjectApi, plugin: PodRun, node: JsonObject, live: list[
 
 
 def _slice(node: JsonObject, pool: JsonObject, devices: list[JsonObject]) -> JsonObject:
-    name = name_of(node)
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
-    return {
-        "metadata": {"generateName": f"{name}-{DRIVER_NAME}-", "ownerReferences": [owner]},
-        "spec": {
-            "driver": DRIVER_NAME,
-            "nodeName": name,
-            "pool": pool,
-            **({"devices": devices} if devices else {}),
-        },
-    }
+    return slice_of(node, DRIVER_NAME, pool, devices, generateName=f"{name_of(node)}-{DRIVER_NAME}-")
