@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field, fields, replace
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 Json = dict[str, object]
 
@@ -247,24 +250,27 @@ class FaultBook:
             pool: Name of the pool.
             kind: The cloud's name of the operation on the pool.
         """
-        for fault in self.faults:
-            is_here = fault.action in _OPERATIONS and fault.service in {"any", service}
-            if is_here and _matches(fault, cluster, pool, kind) and fault.strikes():
-                return replace(fault, code=_CODES.get((fault.action, service), fault.code))
-        return None
+        fault = self._striking(_OPERATIONS, service, cluster, pool, kind)
+        return replace(fault, code=_CODES.get((fault.action, service), fault.code)) if fault else None
 
     def node(self, service: str, cluster: str, action: str, pool: str) -> bool:
         """Count an event on a node of a pool, and return whether a fault with that action strikes it."""
-        found = [fault for fault in self.faults if fault.action == action and fault.service in {"any", service}]
-        return any(_matches(fault, cluster, pool, "") and fault.strikes() for fault in found)
+        return self._striking({action}, service, cluster, pool) is not None
 
     def lag(self, service: str, cluster: str, pool: str) -> float:
         """Return for how many sandbox seconds lists omit a new pool."""
+        fault = self._striking({"unlisted"}, service, cluster, pool)
+        return fault.seconds if fault else 0.0
+
+    def _striking(
+        self, actions: Collection[str], service: str, cluster: str, pool: str, kind: str = ""
+    ) -> Fault | None:
+        """Return the first fault that strikes; those before it and the fault itself count the event."""
         for fault in self.faults:
-            is_here = fault.action == "unlisted" and fault.service in {"any", service}
-            if is_here and _matches(fault, cluster, pool, "") and fault.strikes():
-                return fault.seconds
-        return 0.0
+            is_here = fault.action in actions and fault.service in {"any", service}
+            if is_here and _matches(fault, cluster, pool, kind) and fault.strikes():
+                return fault
+        return None
 
 
 def no_fault(action: str, pool: str) -> bool:
