@@ -10,12 +10,13 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.problems import bad_request
-from gpukube_sandbox.kube.store.validation.fields import Cause, forbidden, invalid, required
+from gpukube_sandbox.kube.store.validation.fields import forbidden, invalid, required, too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.validation.fields import Cause
 
 _LARGEST = 1 << 20
 _LONGEST_KEY = 253
@@ -44,7 +45,7 @@ def check_config_map(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]
             if bag == "data" and key in binary:
                 yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
     if size > _LARGEST:
-        yield Cause("FieldValueTooLong", "", f"Too long: may not be more than {_LARGEST} bytes")
+        yield too_long("", _LARGEST)
     yield from _unchanged(new, old, "data", "binaryData")
 
 
@@ -54,7 +55,7 @@ def check_secret(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     for key in sizes:
         yield from _key(f"data[{key}]", key)
     if sum(sizes.values()) > _LARGEST:
-        yield Cause("FieldValueTooLong", "data", f"Too long: may not be more than {_LARGEST} bytes")
+        yield too_long("data", _LARGEST)
     for key in _NEEDED.get(kind, ()):
         if key not in sizes:
             yield required(f"data[{key}]")

@@ -22,6 +22,7 @@ from gpukube_sandbox.kube.store.validation.fields import (
     forbidden,
     invalid,
     label_value,
+    positive,
     qualified_name,
     required,
     subdomain,
@@ -120,8 +121,8 @@ def _devices(request: JsonObject, path: str) -> Iterator[Cause]:
         yield unsupported(f"{path}.allocationMode", mode, _MODES)
     elif mode == "All" and count:
         yield invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
-    elif mode == "ExactCount" and count <= 0:
-        yield invalid(f"{path}.count", count, "must be greater than zero")
+    elif mode == "ExactCount":
+        yield from positive(f"{path}.count", count, minimum=1)
     for at, toleration in enumerate(request.get("tolerations") or ()):
         yield from _toleration(toleration, f"{path}.tolerations[{at}]")
 

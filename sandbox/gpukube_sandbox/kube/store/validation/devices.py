@@ -19,9 +19,12 @@ from gpukube_sandbox.kube.store.validation.fields import (
     forbidden,
     invalid,
     label_value,
+    positive,
     qualified_name,
     required,
     subdomain,
+    too_long,
+    too_many,
     unsupported,
 )
 from gpukube_sandbox.kube.store.validation.scheduling import check_node_selector
@@ -67,8 +70,7 @@ def check_slice(new: JsonObject, old: JsonObject | None) -> Iterator[Cause]:
     pool = spec.get("pool") or {}
     yield from driver_name(spec.get("driver") or "", "spec.driver")
     yield from pool_name(pool.get("name") or "", "spec.pool.name")
-    if (count := pool.get("resourceSliceCount") or 0) <= 0:
-        yield invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
+    yield from positive("spec.pool.resourceSliceCount", pool.get("resourceSliceCount") or 0, minimum=1)
     if (generation := pool.get("generation") or 0) < 0:
         yield invalid("spec.pool.generation", generation, "must be greater than or equal to zero")
     if old is not None:
@@ -104,7 +106,7 @@ def each(
 ) -> Iterator[Cause]:
     """Check every item of a list, its length, and, by a key ("" for the item itself), that none occurs twice."""
     if len(items) > most:
-        yield Cause("FieldValueTooMany", path, f"Too many: {len(items)}: must have at most {most} items")
+        yield too_many(path, len(items), most)
         return
     for at, item in enumerate(items):
         yield from check(item, f"{path}[{at}]")
@@ -116,17 +118,13 @@ def each(
         seen.add(key)
 
 
-def _too_long(path: str, most: int) -> Cause:
-    return Cause("FieldValueTooLong", path, f"Too long: may not be more than {most} bytes")
-
-
 def driver_name(name: str, path: str) -> Iterator[Cause]:
     """Reject a name that no driver can have."""
     if not name:
         yield required(path)
         return
     if len(name) > _LONGEST_DRIVER:
-        yield _too_long(path, _LONGEST_DRIVER)
+        yield too_long(path, _LONGEST_DRIVER)
     for cause in subdomain(path, name.lower()):
         yield Cause(cause.reason, cause.field, cause.text.replace(json.dumps(name.lower()), json.dumps(name), 1))
 
@@ -137,7 +135,7 @@ def pool_name(name: str, path: str) -> Iterator[Cause]:
         yield required(path)
         return
     if len(name) > _LONGEST_POOL:
-        yield _too_long(path, _LONGEST_POOL)
+        yield too_long(path, _LONGEST_POOL)
     for part in name.split("/"):
         yield from subdomain(path, part)
 
@@ -215,7 +213,7 @@ def property_name(full: str, path: str) -> Iterator[Cause]:
         yield invalid(path, "", "the name must not be empty")
         return
     if len(name) > _LONGEST_IDENTIFIER:
-        yield _too_long(path, _LONGEST_IDENTIFIER)
+        yield too_long(path, _LONGEST_IDENTIFIER)
     if not _IDENTIFIER.fullmatch(name):
         yield invalid(path, name, _IDENTIFIER_RULE)
 
@@ -228,7 +226,7 @@ def _attribute(attribute: JsonObject, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.version", version, "must be a string compatible with semver.org spec 2.0.0")
     for form in ("string", "version"):
         if len(str(attribute.get(form) or "")) > _LONGEST_VALUE:
-            yield _too_long(f"{path}.{form}", _LONGEST_VALUE)
+            yield too_long(f"{path}.{form}", _LONGEST_VALUE)
 
 
 def _taint(taint: JsonObject, path: str) -> Iterator[Cause]:
@@ -254,8 +252,7 @@ def _counters(counters: JsonObject, path: str, key: str) -> Iterator[Cause]:
     if not amounts:
         yield required(f"{path}.counters")
     elif len(amounts) > MOST:
-        text = f"Too many: {len(amounts)}: must have at most {MOST} items"
-        yield Cause("FieldValueTooMany", f"{path}.counters", text)
+        yield too_many(f"{path}.counters", len(amounts), MOST)
     for name, amount in amounts.items():
         yield from dns_label(f"{path}.counters", name)
         parse_quantity(amount.get("value", ""))
@@ -298,7 +295,7 @@ def _selector(selector: JsonObject, path: str) -> Iterator[Cause]:
         return
     expression, field = str(selector["cel"].get("expression") or ""), f"{path}.cel.expression"
     if len(expression) > _LONGEST_EXPRESSION:
-        yield _too_long(field, _LONGEST_EXPRESSION)
+        yield too_long(field, _LONGEST_EXPRESSION)
         return
     try:
         compile_selector(expression)
@@ -318,6 +315,6 @@ def check_configuration(config: JsonObject, path: str) -> Iterator[Cause]:
     if parameters is None:
         yield required(field)
     elif len(json.dumps(parameters, separators=(",", ":"))) > _LONGEST_PARAMETERS:
-        yield _too_long(field, _LONGEST_PARAMETERS)
+        yield too_long(field, _LONGEST_PARAMETERS)
     elif not isinstance(parameters, dict):
         yield invalid(field, "<value omitted>", "must be a valid JSON object")

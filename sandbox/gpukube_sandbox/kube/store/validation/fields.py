@@ -93,6 +93,16 @@ def unsupported(field: str, value: Any, choices: Iterable[str]) -> Cause:  # noq
     )
 
 
+def too_long(field: str, most: int) -> Cause:
+    """Return the cause for a value of too many bytes."""
+    return Cause("FieldValueTooLong", field, f"Too long: may not be more than {most} bytes")
+
+
+def too_many(field: str, count: int, most: int) -> Cause:
+    """Return the cause for a list or map of too many items."""
+    return Cause("FieldValueTooMany", field, f"Too many: {count}: must have at most {most} items")
+
+
 def not_found(field: str, value: str) -> Cause:
     """Return the cause for a name that does not exist."""
     return Cause("FieldValueNotFound", field, f"Not found: {format_value(value)}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.store.validation.fields import (
-    Cause,
     dns_label,
     duplicate,
     forbidden,
@@ -17,12 +16,14 @@ from gpukube_sandbox.kube.store.validation.fields import (
     qualified_name,
     required,
     subdomain,
+    too_long,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube_sandbox.kube.store.objects import JsonObject
+    from gpukube_sandbox.kube.store.validation.fields import Cause
 
 
 _STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
@@ -78,6 +79,4 @@ def check_marks(meta: JsonObject, path: str) -> Iterator[Cause]:
     for key in annotations:
         yield from qualified_name(f"{path}.annotations", key.lower())
     if sum(len(key) + len(str(value)) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
-        yield Cause(
-            "FieldValueTooLong", f"{path}.annotations", f"Too long: may not be more than {_MAX_ANNOTATIONS} bytes"
-        )
+        yield too_long(f"{path}.annotations", _MAX_ANNOTATIONS)
