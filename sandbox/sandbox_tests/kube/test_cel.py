@@ -70,6 +70,7 @@ def test_selector_when_evaluated_for_a_device_then_matches_by_its_values(express
     [
         (f"{GPU}.nothing == 'a'", "no such key: nothing"),
         (f"{GPU}.nothing == 'a' && {GPU}.profile == '1g.5gb'", "no such key: nothing"),
+        (f"['nothing', 'neither'].all(p, {GPU}[p] == 'a')", "no such key: nothing"),
         (f"{GPU}.cudaComputeCapability == '8.0.0'", "no such overload"),
         (f"{GPU}.profile > 3", "no such overload"),
         (f"{GPU}.profile", "could not be converted to bool"),

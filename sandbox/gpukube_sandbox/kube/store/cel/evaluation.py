@@ -15,7 +15,7 @@ from gpukube_sandbox.kube.store.cel.syntax import Bind, Call, ListOf, Literal, L
 from gpukube_sandbox.kube.store.cel.values import NONE, CelError, Maybe, equal, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def evaluate(node: Node, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any value
@@ -74,7 +74,7 @@ def _index(of: Any, key: Any, *, optional: bool) -> Any:  # noqa: ANN401 - any v
 def _call(node: Call, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any value
     match node.function, node.args:
         case "_&&_" | "_||_", (left, right):
-            return _decide(left, right, names, decisive=node.function == "_||_")
+            return _decide([(left, names), (right, names)], decisive=node.function == "_||_")
         case "_?_:_", (test, then, otherwise):
             return evaluate(then if _truth(evaluate(test, names)) else otherwise, names)
         case "_[_]" | "_[?_]", (of, key):
@@ -121,12 +121,12 @@ def _truth(value: Any) -> bool:  # noqa: ANN401 - any value
     return value
 
 
-def _decide(left: Node, right: Node, names: Mapping[str, Any], *, decisive: bool) -> bool:
-    """Return the result of `&&` (decided by false) or `||` (by true)."""
+def _decide(tests: Iterable[tuple[Node, Mapping[str, Any]]], *, decisive: bool) -> bool:
+    """Return the result of `&&` and `all` (decided by false) or `||` and `exists` (by true); raise the first error."""
     failure: CelError | None = None
-    for side in (left, right):
+    for test, names in tests:
         try:
-            if _truth(evaluate(side, names)) is decisive:
+            if _truth(evaluate(test, names)) is decisive:
                 return decisive
         except CelError as problem:
             failure = failure or problem
@@ -142,10 +142,8 @@ def _loop(node: Loop, names: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any va
     if not isinstance(over, list | dict):
         raise CelError("no such overload")
     scopes = [{**names, node.variable: item} for item in over]
-    if node.macro == "all":
-        return _quantify(node, scopes, decisive=False)
-    if node.macro == "exists":
-        return _quantify(node, scopes, decisive=True)
+    if node.macro in {"all", "exists"}:
+        return _decide([(node.test, scope) for scope in scopes], decisive=node.macro == "exists")
     if node.macro == "exists_one":
         return sum(_passes(node, scope) for scope in scopes) == 1
     if node.macro == "filter":
@@ -164,16 +162,3 @@ def _on_optional(node: Loop, optional: Any, names: Mapping[str, Any]) -> Any:  #
 
 def _passes(node: Loop, scope: Mapping[str, Any]) -> bool:
     return _truth(evaluate(node.test, scope))
-
-
-def _quantify(node: Loop, scopes: list[dict[str, Any]], *, decisive: bool) -> bool:
-    failure: CelError | None = None
-    for scope in scopes:
-        try:
-            if _passes(node, scope) is decisive:
-                return decisive
-        except CelError as problem:
-            failure = problem
-    if failure:
-        raise failure
-    return not decisive
