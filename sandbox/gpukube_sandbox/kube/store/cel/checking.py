@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube_sandbox.kube.store.cel.evaluation import qualified
-from gpukube_sandbox.kube.store.cel.functions import FUNCTIONS, QUANTITY, UNKNOWN, overload_of
+from gpukube_sandbox.kube.store.cel.functions import FUNCTIONS, UNKNOWN, overload_of
 from gpukube_sandbox.kube.store.cel.syntax import (
     Bind,
     Call,
@@ -25,7 +25,7 @@ from gpukube_sandbox.kube.store.cel.syntax import (
     Node,
     Select,
 )
-from gpukube_sandbox.kube.store.cel.values import type_of
+from gpukube_sandbox.kube.store.cel.values import QUANTITY, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

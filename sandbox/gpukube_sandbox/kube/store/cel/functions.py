@@ -14,7 +14,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gpukube_sandbox.kube.store.cel.values import (
+    INT64,
     NONE,
+    QUANTITY,
+    SEMVER,
     CelError,
     Maybe,
     Quantity,
@@ -29,10 +32,6 @@ from gpukube_sandbox.kube.store.quantities import parse_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-QUANTITY: Final = "kubernetes.Quantity"
-SEMVER: Final = "kubernetes.Semver"
-_INT64: Final = (-(2**63), 2**63 - 1)
 
 
 class Overload(NamedTuple):
@@ -56,7 +55,7 @@ UNKNOWN: Final = frozenset({"bytes", "cidr", "duration", "format", "ip", "isCIDR
 
 
 def _whole(number: float) -> int:
-    if not _INT64[0] <= number <= _INT64[1]:
+    if not INT64[0] <= number <= INT64[1]:
         raise CelError("integer overflow")
     return int(number)
 

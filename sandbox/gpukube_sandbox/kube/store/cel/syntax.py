@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from gpukube_sandbox.kube.store.cel.values import INT64
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -124,7 +126,6 @@ _LOOPS: Final = {"all": "test", "exists": "test", "exists_one": "test", "existsO
 _LOOP_ARGUMENTS: Final = 2
 _DEEPEST: Final = 250
 """Nesting that cel-go's parser allows."""
-_INT64: Final = (-(2**63), 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +276,7 @@ class _Parser:
         if signs[-1:] == ["-"] and found == Literal(literal.value) and _is_number(literal.value):
             signs.pop()
             found = Literal(-literal.value)
-        if isinstance(found, Literal) and _is_int(found.value) and not _INT64[0] <= found.value <= _INT64[1]:
+        if isinstance(found, Literal) and _is_int(found.value) and not INT64[0] <= found.value <= INT64[1]:
             raise _error(self._text, literal.at, "invalid int literal")
         for sign in signs:
             found = Call(f"{sign}_", (found,))

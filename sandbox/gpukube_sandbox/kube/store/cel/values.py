@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from decimal import Decimal
 
+QUANTITY: Final = "kubernetes.Quantity"
+SEMVER: Final = "kubernetes.Semver"
+INT64: Final = (-(2**63), 2**63 - 1)
 _SEMVER: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
     r"(?:-((?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
@@ -117,7 +120,7 @@ def type_of(value: Any) -> str:  # noqa: ANN401, PLR0911 - any value of CEL
             return "list"
         case dict():
             return "map"
-    return {Quantity: "kubernetes.Quantity", Semver: "kubernetes.Semver"}.get(type(value), "optional_type")
+    return {Quantity: QUANTITY, Semver: SEMVER}.get(type(value), "optional_type")
 
 
 def equal(left: Any, right: Any) -> bool:  # noqa: ANN401 - any values of CEL
