@@ -67,17 +67,13 @@ def answers(real: httpx.Client, emulated: Emulated) -> Iterator[tuple[str, httpx
         for case, change in part["cases"].items():
             number += 1
             yield both(f"{group}: {case}", "POST", part["path"], json=named(part, change, f"x{number}"))
-        for case, change in part.get("updates", {}).items():
-            number += 1
-            yield both(f"{group}: before {case}", "POST", part["path"], json=named(part, {}, f"x{number}"))
-            headers = {"content-type": "application/merge-patch+json"}
-            yield both(f"{group}: update of {case}", "PATCH", f"{part['path']}/x{number}", json=change, headers=headers)
-        for case, change in part.get("statuses", {}).items():
-            number += 1
-            yield both(f"{group}: before {case}", "POST", part["path"], json=named(part, {}, f"x{number}"))
-            headers = {"content-type": "application/merge-patch+json"}
-            path = f"{part['path']}/x{number}/status"
-            yield both(f"{group}: status {case}", "PATCH", path, json=change, headers=headers)
+        for key, what, below in (("updates", "update of", ""), ("statuses", "status", "/status")):
+            for case, change in part.get(key, {}).items():
+                number += 1
+                yield both(f"{group}: before {case}", "POST", part["path"], json=named(part, {}, f"x{number}"))
+                headers = {"content-type": "application/merge-patch+json"}
+                path = f"{part['path']}/x{number}{below}"
+                yield both(f"{group}: {what} {case}", "PATCH", path, json=change, headers=headers)
     classes = GROUPS["classes"]
     for expression in CASES["expressions"]:
         number += 1
