@@ -811,8 +811,9 @@ def extended_cases() -> tuple[ClaimCase, ...]:
     one = _served("one", gpus("node-1", H100, 1), [_requesting("a", 1), _requesting("b", 1)])
     many = _served("too many", gpus("node-1", H100, 1), [_requesting("a", 2)])
     nobody = _served("no class", gpus("node-1", H100, 1), [_requesting("a", 1, name="example.com/nothing")])
-    both = (gpus("node-1", H100, 1), _plugin("node-2", 1))
-    beside = _served("beside a plugin", together(*both), [_requesting(name, 1) for name in "abc"])
+    # Each of the first two pods fits one node only: the scheduler would choose among more by chance.
+    both, asked = (gpus("node-1", H100, 2), _plugin("node-2", 1)), {"a": 2, "b": 1, "c": 1}
+    beside = _served("beside a plugin", together(*both), [_requesting(name, count) for name, count in asked.items()])
     plugin_first = _served("advertised by a plugin", _plugin("node-1", 2), [_requesting("a", 2), _requesting("b", 1)])
     left = (_plugin("node-1", 0)[0], gpus("node-1", H100, 1)[1])
     gone = _served("a plugin that is gone", left, [_requesting("a", 1)])
