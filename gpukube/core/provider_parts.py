@@ -14,6 +14,7 @@ from gpukube.core.in_cluster import InClusterFacts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.capacity_sources import CloudCapacity
     from gpukube.core.cloud_catalog import CloudCatalog
     from gpukube.core.cloud_check import Diagnosis
     from gpukube.core.durations import CloudDurations
@@ -135,6 +136,8 @@ class Extras:
     """The doctor's checks of this cloud's pools."""
     catalog: CloudCatalog | None = None
     """This cloud's part of `gpukube catalog`, and how it is refreshed."""
+    capacity: CloudCapacity | None = None
+    """What it tells about machines that can be had now, for `gpukube capacity find`."""
     quotas: CloudQuotas | None = None
     """Quotas that its nodes count against; read by `Cloud.quotas`."""
     durations: CloudDurations | None = None

@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import pytest
 
+from gpukube.core.capacity_sources import CloudCapacity
 from gpukube.core.cloud_catalog import CloudCatalog
 from gpukube.core.cloud_check import Diagnosis
 from gpukube.core.diff import diff_fields
@@ -111,6 +112,7 @@ EXTRA_PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "in_cluster": InClusterFacts,
     "diagnosis": (Diagnosis, NoneType),
     "catalog": (CloudCatalog, NoneType),
+    "capacity": (CloudCapacity, NoneType),
     "quotas": (CloudQuotas, NoneType),
     "durations": (CloudDurations, NoneType),
     "exporters": Mapping,

@@ -1,0 +1,184 @@
+"""What a cloud package tells about machines that can be had now, and how they are bought.
+
+A provider has one `CloudCapacity` as its extra `capacity`. It is pure and needs no SDK; `fetch` imports what it needs.
+In scope: the question, the answers, and the vocabulary of what is known. Out of scope: any cloud; comparing clouds,
+quotas, and prices that the catalog knows (gpukube.capacity).
+
+No answer is a promise, and the clouds' scores cannot be compared: they become one of a few classes, beside the cloud's
+own words. Nothing here buys anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
+
+from gpukube.errors import GpukubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gpukube.core.cloud_catalog import Inquiry
+    from gpukube.core.values import ClusterRef
+    from gpukube.gpu.machine import Machine
+
+Kind = Literal["reservation", "block", "spot", "flex-start", "on-demand"]
+"""How machines are bought. A block is bought for a time: an AWS Capacity Block, an Azure Block reservation, a
+reservation of Google in calendar mode."""
+Known = Literal["free", "offered", "likely", "possible", "unlikely", "none", "not told", "not asked"]
+"""What is known about the machines of one way, best first.
+
+free: reserved for the account, and unused. offered: the cloud offers to sell it. likely, possible, unlikely: the
+cloud's own score, in bands. none: the cloud says that there are not enough. not told: the cloud has no answer to this
+question, or it could not be read. not asked: gpukube does not ask, with the reason.
+"""
+State = Literal["ok", "not asked", "failed"]
+
+KNOWN: Final[tuple[Known, ...]] = get_args(Known)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question to one cloud about one region.
+
+    Attributes:
+        inquiry: Cloud, region, account, and settings.
+        machines: Instance types that would do, at most five, the preferred first.
+        nodes: Number of nodes; all of one type, unless `mixed`.
+        zones: Zones to look at; () for all of the region.
+        seconds: How long the nodes are needed; None for an open end.
+        cluster: Cluster whose account and credentials are used; None for the cloud's own credential chain.
+        mixed: Whether one pool would take any of the machines: only then does a score for several types describe it.
+    """
+
+    inquiry: Inquiry
+    machines: tuple[Machine, ...]
+    nodes: int
+    zones: tuple[str, ...] = ()
+    seconds: int | None = None
+    cluster: ClusterRef | None = None
+    mixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """One way to get the machines of an `Ask`: a kind of purchase, in one place.
+
+    Attributes:
+        kind: How they are bought.
+        machine: Name of the instance type.
+        zone: Zone, by the cloud's name of it; "" if the way covers the region.
+        known: Class of what is known.
+        free: Number of free machines, if `known` is "free".
+        words: The cloud's own words: "7/10 (3 types)", "High", "0.82, ~10 min", "2 of 4 free"; "" if it said nothing.
+        why: Why it is not told or not asked; "" for other classes.
+        usd: US dollars per hour of one node, if this source tells it. A reservation costs nothing more: 0.
+        price_source: Where the price is from; "" without one.
+        start, end: When the machines come and go, RFC 3339 in UTC; "" for now, and for an open end.
+        form: How the spec names it under capacity.reserved: "capacityReservation"; "" for other kinds.
+        id: The cloud's id of the reservation or the offer.
+        buy: The one command of the cloud that buys it, printed and never run; "" if a pool is all that is needed.
+        note: What else must be known before it is used: "ends with its machines".
+    """
+
+    kind: Kind
+    machine: str
+    zone: str = ""
+    known: Known = "not told"
+    free: int = 0
+    words: str = ""
+    why: str = ""
+    usd: float | None = None
+    price_source: str = ""
+    start: str = ""
+    end: str = ""
+    form: str = ""
+    id: str = ""
+    buy: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """What became of one source of an answer.
+
+    Attributes:
+        source: Public name of the call: "EC2 GetSpotPlacementScores".
+        state: Whether it answered.
+        code: Code of the failure, as for errors; "" without one.
+        text: Why it was not asked, or what the failure said.
+    """
+
+    source: str
+    state: State = "ok"
+    code: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """The answer to an `Ask`.
+
+    Attributes:
+        ways: At least one way of each kind that the cloud sells, for each place that sells one of the machines. A place
+            whose source failed has it as "not told".
+        sources: One line per source, asked or not.
+        notes: What holds for the whole answer.
+    """
+
+    ways: tuple[Way, ...]
+    sources: tuple[SourceLine, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Reading:
+    """Collects the sources of one answer while they are read."""
+
+    lines: list[SourceLine] = field(default_factory=list)
+
+    def read(self, source: str, call: Callable[[], _T]) -> _T | None:
+        """Return a source's answer and note its line; None if it failed."""
+        try:
+            found = call()
+        except GpukubeError as error:
+            self.lines.append(SourceLine(source, "failed", error.diagnostics[0].code, str(error)))
+            return None
+        self.lines.append(SourceLine(source))
+        return found
+
+    def skip(self, source: str, why: str) -> None:
+        """Note a source that is not asked."""
+        self.lines.append(SourceLine(source, "not asked", text=why))
+
+
+@dataclass(frozen=True, slots=True)
+class CloudCapacity:
+    """What a cloud package contributes.
+
+    Attributes:
+        kinds: Kinds of purchase that the cloud sells, in which order a table without answers lists them.
+        fetch: Asks the cloud. A source that fails is a line; raises GpukubeError only if nothing can be asked.
+    """
+
+    kinds: tuple[Kind, ...]
+    fetch: Callable[[Ask], Offers]
+
+
+def band(score: float, likely: float, possible: float) -> Known:
+    """Return the class of a score that has lower bounds of two classes."""
+    if score >= likely:
+        return "likely"
+    return "possible" if score >= possible else "unlikely"
+
+
+def legal_step(seconds: int, steps: Sequence[int]) -> int | None:
+    """Return the shortest duration for sale that is long enough; None if none is.
+
+    Args:
+        seconds: Needed duration.
+        steps: Durations for sale, ascending.
+    """
+    return next((step for step in steps if step >= seconds), None)

@@ -1,0 +1,39 @@
+"""The vocabulary of capacity, and how sources are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpukube.core.capacity_sources import KNOWN, Reading, SourceLine, band, legal_step
+from gpukube.errors import NotAllowed
+
+
+def test_known_when_ordered_then_reserved_machines_are_best_and_silence_is_worse_than_a_refusal() -> None:
+    assert KNOWN == ("free", "offered", "likely", "possible", "unlikely", "none", "not told", "not asked")
+
+
+@pytest.mark.parametrize(
+    ("score", "known"), [(1.0, "likely"), (0.7, "likely"), (0.69, "possible"), (0.4, "possible"), (0.0, "unlikely")]
+)
+def test_band_when_score_is_at_a_bound_then_it_has_the_better_class(score: float, known: str) -> None:
+    assert band(score, 0.7, 0.4) == known
+
+
+@pytest.mark.parametrize(("seconds", "step"), [(1, 10), (10, 10), (11, 20), (21, None)])
+def test_legal_step_when_between_two_then_the_longer_one(seconds: int, step: int | None) -> None:
+    assert legal_step(seconds, (10, 20)) == step
+
+
+def test_reading_when_a_source_fails_then_it_is_a_line_and_the_others_are_read() -> None:
+    def refuse() -> int:
+        raise NotAllowed("not authorized to ask", code="forbidden")
+
+    reading = Reading()
+    assert reading.read("scores", refuse) is None
+    assert reading.read("prices", lambda: 7) == 7
+    reading.skip("mix", "it is a preview")
+    assert reading.lines == [
+        SourceLine("scores", "failed", "forbidden", "not authorized to ask"),
+        SourceLine("prices"),
+        SourceLine("mix", "not asked", text="it is a preview"),
+    ]
