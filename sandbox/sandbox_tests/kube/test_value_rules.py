@@ -24,6 +24,7 @@ BASES = {
     "cronjobs": f'{{spec: {{schedule: "* * * * *", jobTemplate: {{spec: {{{RUN}}}}}}}}}',
     "poddisruptionbudgets": "{spec: {selector: {matchLabels: {app: a}}}}",
     "resourcequotas": "{spec: {hard: {pods: 5}}}",
+    "leases": "{spec: {holderIdentity: a, leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z'}}",
     "limitranges": "{spec: {limits: [{type: Container, max: {cpu: 4}}]}}",
     "priorityclasses": "{value: 1000}",
     "runtimeclasses": "{handler: nvidia}",
@@ -76,6 +77,15 @@ REFUSED = [
         "spec: {scopeSelector: {matchExpressions: [{scopeName: Terminating, operator: In, values: [a]}]}}",
         "must be 'Exists' when scope is any of",
     ),
+    (
+        "leases",
+        "spec: {leaseDurationSeconds: 0}",
+        "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0",
+    ),
+    ("leases", "spec: {leaseTransitions: -1}", "must be greater than or equal to 0"),
+    ("leases", "spec: {strategy: Newest}", 'Unsupported value: "Newest": supported values: "OldestEmulationVersion"'),
+    ("leases", "spec: {strategy: a/b/c}", "spec.strategy.strategy: Invalid value"),
+    ("leases", "spec: {preferredHolder: b}", "may only be specified if `strategy` is defined"),
     ("limitranges", "spec: {limits: [{max: {cpu: 8}}]}", "spec.limits[0].type: Invalid value"),
     (
         "limitranges",

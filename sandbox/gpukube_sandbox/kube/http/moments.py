@@ -5,7 +5,8 @@ In scope: shifting times by as much as the sandbox's clock is ahead. Out of scop
 The sandbox's time runs fast, and clients compute ages from their own clock. With times shifted back by the current
 lead, these ages are in sandbox time: a pod that has been pending for ten sandbox minutes is ten minutes old for kubectl
 and for gpukube. As a consequence, a time that is read again is slightly earlier. This does not happen within one run of
-kubectl, because `kubectl diff` compares two responses.
+kubectl, because `kubectl diff` compares two responses. The times of a Lease are its holder's own: they come back as
+they were written, because a holder compares them with its own clock.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _SESSION_S = 60.0
 """Seconds after which a long run such as `kubectl get -w` gets the current lead."""
 
 _STAMPED = re.compile(
-    rb'("(?:acquireTime|completionTime|creationTimestamp|deletionTimestamp|eventTime|finishedAt|firstTimestamp'
-    rb"|lastHeartbeatTime|lastProbeTime|lastScheduleTime|lastTimestamp|lastTransitionTime|lastUpdateTime|renewTime"
+    rb'("(?:completionTime|creationTimestamp|deletionTimestamp|eventTime|finishedAt|firstTimestamp'
+    rb"|lastHeartbeatTime|lastProbeTime|lastScheduleTime|lastTimestamp|lastTransitionTime|lastUpdateTime"
     rb'|startTime|startedAt|time)": ?")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)((?:\.\d+)?Z")'
 )
 

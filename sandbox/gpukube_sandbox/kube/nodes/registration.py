@@ -115,12 +115,17 @@ async def register(api: ObjectApi, clock: Clock, shape: NodeShape, kubelet_versi
     desired = node_object(shape, kubelet_version, timestamp(clock.now()))
     node = await api.create("nodes", desired) or desired
     await api.patch_status("nodes", node, desired["status"])
-    await api.create("leases", _lease(node, clock.now()))
+    await api.create("leases", _lease(node, clock.now() - clock.lead_s))
     return node
 
 
 def _lease(node: JsonObject, now: float) -> JsonObject:
-    """Return the node's lease, which `kubectl describe node` shows; it is not renewed, because machines never fail."""
+    """Return the node's lease, which `kubectl describe node` shows; it is not renewed, because machines never fail.
+
+    Args:
+        node: The node.
+        now: Time by the clients' clock, because the API returns the times of leases as they were written.
+    """
     owner = {"apiVersion": "v1", "kind": "Node", "name": name_of(node), "uid": (node.get("metadata") or {}).get("uid")}
     moment = timestamp(now).replace("Z", ".000000Z")
     return {

@@ -37,7 +37,7 @@ _IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
 """Namespaces that cannot be deleted (plugin/pkg/admission/namespace/lifecycle)."""
 _PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _WITHOUT_GENERATION = frozenset(
-    {"LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceClaim"}
+    {"Lease", "LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim", "ResourceClaim"}
     | {"ResourceClaimTemplate", "ResourceQuota", "Service"}
 )
 """Types with a spec but without a generation."""
@@ -234,12 +234,7 @@ class Store:
             ApiProblem: 404, 409, 422.
         """
         old = self.get(kind, namespace_of(obj), name_of(obj))
-        sent = meta(obj).get("resourceVersion")
-        if sent and sent != old["metadata"]["resourceVersion"]:
-            raise problems.version_conflict(kind.plural, name_of(obj), kind.group)
-        uid = meta(obj).get("uid")
-        if uid and uid != old["metadata"]["uid"]:
-            raise problems.version_conflict(kind.plural, name_of(obj), kind.group)
+        _check_version(kind, obj, old)
         write = self._write(kind, manager, part) if manager else None
         obj = without_omitted(obj, write.structure) if write else obj
         new = self._status_of(kind, old, obj) if part == "status" else self._rest_of(kind, old, obj)
@@ -303,10 +298,14 @@ class Store:
     ) -> tuple[JsonObject, bool]:
         """Apply (server-side) to an object or its status; return the object and whether it was created.
 
+        If the configuration has a resourceVersion, it must be the object's current one.
+
         Raises:
             ApiProblem: 409 for fields of other managers, 404, 422.
         """
         live = self.find(kind, namespace_of(config), name_of(config))
+        if live is not None:
+            _check_version(kind, config, live)
         merged = apply.apply_config(live, config, self._write(kind, manager, part), force=force)
         if live is None:
             return self.create(kind, merged, dry_run=dry_run), True
@@ -475,3 +474,11 @@ class Store:
                 self._remove(kind, obj)
             del self.kinds[key]
             self._objects.pop(key, None)
+
+
+def _check_version(kind: Kind, sent: JsonObject, old: JsonObject) -> None:
+    """Refuse a write that names another version of an object, or another object of its name."""
+    for key in ("resourceVersion", "uid"):
+        expected = meta(sent).get(key)
+        if expected and expected != old["metadata"][key]:
+            raise problems.version_conflict(kind.plural, name_of(sent), kind.group)

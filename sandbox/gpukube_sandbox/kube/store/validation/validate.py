@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.kube.store.problems import ApiProblem
 from gpukube_sandbox.kube.store.validation.access import check_binding, check_role
 from gpukube_sandbox.kube.store.validation.configuration import check_config_map, check_secret
+from gpukube_sandbox.kube.store.validation.coordination import check_lease
 from gpukube_sandbox.kube.store.validation.custom import check_custom, check_definition
 from gpukube_sandbox.kube.store.validation.deviceclaims import check_claim_template, check_device_claim
 from gpukube_sandbox.kube.store.validation.devices import check_device_class, check_slice
@@ -57,6 +58,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "DeviceClass": (check_device_class,),
     "Ingress": (check_ingress,),
     "Job": (check_job,),
+    "Lease": (check_lease,),
     "LimitRange": (check_limit_range,),
     "Node": (check_node,),
     "PersistentVolumeClaim": (check_claim,),
