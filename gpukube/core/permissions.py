@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Desired
 
 PolicyLevel = Literal["plan", "apply"]
-Extra = Literal["live-prices", "upgrade", "probe", "migrate-release", "catalog"]
+Extra = Literal["live-prices", "upgrade", "probe", "migrate-release", "catalog", "capacity", "alternatives"]
 
 EXTRAS: Final[Mapping[Extra, str]] = {
     "live-prices": "with --live-prices",
@@ -24,6 +24,8 @@ EXTRAS: Final[Mapping[Extra, str]] = {
     "probe": "with --probe",
     "migrate-release": "with --migrate-release",
     "catalog": "for gpukube catalog refresh",
+    "capacity": "for gpukube capacity find",
+    "alternatives": "for pools with alternatives",
 }
 """Options and commands that need more permissions -> their wording in `Permission.when`."""
 PRINT_POLICY: Final = "gpukube doctor -f SPEC --print-policy apply"

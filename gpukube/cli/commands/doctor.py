@@ -10,7 +10,7 @@ import typer
 from gpukube.cli.completion import one_of
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
-EXTRAS: Final = ("live-prices", "upgrade", "probe", "migrate-release", "catalog")
+EXTRAS: Final = ("live-prices", "upgrade", "probe", "migrate-release", "catalog", "capacity", "alternatives")
 """Extras of core.permissions, repeated here so that help and completion do not import it."""
 
 app = typer.Typer()

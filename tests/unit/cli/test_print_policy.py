@@ -73,7 +73,7 @@ def test_document_when_one_cluster_is_chosen_then_its_policies_alone(
     [
         (("--print-policy", "write"), "set --print-policy to plan or apply"),
         (("--with", "upgrade"), "set --print-policy to plan or apply"),
-        (("--print-policy", "plan", "--with", "prices"), "live-prices, upgrade, probe, migrate-release or catalog"),
+        (("--print-policy", "plan", "--with", "prices"), "migrate-release, catalog, capacity or alternatives"),
         (("--print-policy", "plan", "--fix"), "remove one of them"),
         (("--print-policy", "plan", "-o", "markdown"), "choose one of table, json, yaml"),
     ],

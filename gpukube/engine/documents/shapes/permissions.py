@@ -57,7 +57,8 @@ class PermissionsDocument(TypedDict):
     level: Literal["plan", "apply"]
     """plan: commands that only read; apply: commands that also change something."""
     extras: list[str]
-    """Additional commands that are allowed: live-prices, upgrade, probe, migrate-release, catalog."""
+    """Additional commands that are allowed: live-prices, upgrade, probe, migrate-release, catalog, capacity,
+    alternatives."""
     directory: str
     """Directory of the files of --out; empty without it."""
     policies: list[PolicyPart]
