@@ -1,4 +1,4 @@
-"""`gpukube-sandbox`: starts and inspects the sandbox, and injects faults.
+"""`gpukube-sandbox`: starts and inspects the sandbox, injects faults, and limits stock.
 
 In scope: the command line, its output and exit codes. Out of scope: what a command does (`daemon`, `worldfile`,
 `environment`). It imports little, and only from the standard library, because a shell waits for `env`.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from gpukube_sandbox import __version__, daemon
 from gpukube_sandbox.faults import KINDS, SERVICES, parse_fault
 from gpukube_sandbox.state import default_state_dir, find_loss
+from gpukube_sandbox.stock import ANY, MARKETS, PROVIDERS, parse_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_fault_commands(command.add_subparsers(title="commands", metavar="COMMAND", required=True))
 
+    command = commands.add_parser(
+        "stock", help="limit the machines that a cloud has", description="Limit the machines that a cloud has."
+    )
+    _add_stock_commands(command.add_subparsers(title="commands", metavar="COMMAND", required=True))
+
     command = commands.add_parser("deny", help="refuse calls that need a permission", description=_deny.__doc__)
     command.add_argument(
         "permissions", nargs="*", metavar="PERMISSION",
@@ -157,6 +163,25 @@ def _add_fault_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
     shown.set_defaults(run=_list_faults)
     clear = commands.add_parser("clear", help="remove all faults", description=_clear_faults.__doc__)
     clear.set_defaults(run=_clear_faults)
+
+
+def _add_stock_commands(commands: argparse._SubParsersAction[_Parser]) -> None:
+    put = commands.add_parser("set", help="limit a type of machine", description=_set_stock.__doc__)
+    put.add_argument("provider", metavar="PROVIDER", help=f"{', '.join(PROVIDERS)}, or '*'")
+    put.add_argument("type", metavar="TYPE", help="machine type, or '*'")
+    put.add_argument("--zone", default=ANY, metavar="ZONE", help="only in this zone, such as us-east-1a; default: each")
+    put.add_argument("--kind", default=ANY, metavar="KIND", help=f"only bought as {', '.join(MARKETS)}; default: each")
+    put.add_argument("--free", type=int, required=True, metavar="N", help="machines in total from now on")
+    put.add_argument(
+        "--then", action="append", default=[], metavar="S=N",
+        help="machines in total from S sandbox seconds from now on; repeatable",
+    )  # fmt: skip
+    put.set_defaults(run=_set_stock)
+    shown = commands.add_parser("list", help="show limits and their use", description=_list_stock.__doc__)
+    _add_output(shown)
+    shown.set_defaults(run=_list_stock)
+    clear = commands.add_parser("clear", help="remove all limits", description=_clear_stock.__doc__)
+    clear.set_defaults(run=_clear_stock)
 
 
 def _add_output(command: argparse.ArgumentParser) -> None:
@@ -291,6 +316,48 @@ def _clear_faults(_: argparse.Namespace) -> None:
     with _failures():
         daemon.clear_faults(_running())
     _print("all faults removed")
+
+
+def _set_stock(options: argparse.Namespace) -> None:
+    """Limit a type of machine, per zone and way of buying; the same type, zone and kind again replaces the limit."""
+    then: dict[str, int] = {}
+    for text in options.then:
+        at, _, count = text.partition("=")
+        if not (at and count.isdigit()):
+            raise _Failure(f'"{text}" is not a step', "write SECONDS=MACHINES, such as 600=4", _BAD_INPUT)
+        then[at] = int(count)
+    place = {key: getattr(options, key) for key in ("provider", "type", "zone", "kind")}
+    entry = {**place, "free": options.free, "then": then}
+    try:
+        parse_entry(entry)
+    except ValueError as error:
+        raise _Failure(str(error), "gpukube-sandbox stock set --help lists clouds and kinds", _BAD_INPUT) from error
+    with _failures():
+        daemon.call(_running(), "POST", "stock", entry)
+    _print("stock is limited; gpukube-sandbox stock clear removes all limits")
+
+
+def _list_stock(options: argparse.Namespace) -> None:
+    """Show all limits, how many machines there are in total now, and how many of them are taken."""
+    with _failures():
+        stock = daemon.list_stock(_running())
+    if options.output == "json":
+        _print(json.dumps({"schemaVersion": 0, "kind": "SandboxStock", "stock": stock}, indent=2))
+        return
+    if not stock:
+        _print("no limits")
+    for entry in stock:
+        rest = {key: value for key, value in entry.items() if key not in ("provider", "type", "now", "taken")}
+        details = " ".join(f"{key}={_format_value(value)}" for key, value in rest.items() if value not in ({}, ANY))
+        _print(f"{entry['provider']}  {entry['type']}  {details}")
+        _print(f"   {entry['now']} in total, {entry['taken']} taken")
+
+
+def _clear_stock(_: argparse.Namespace) -> None:
+    """Remove all limits; every type has machines again."""
+    with _failures():
+        daemon.clear_stock(_running())
+    _print("all limits removed")
 
 
 def _deny(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The sandbox's control API: clusters, status, log, faults, out-of-band changes.
+"""The sandbox's control API: clusters, status, log, faults, stock, out-of-band changes.
 
 In scope: the HTTP of /_sandbox. Out of scope: the services that it controls.
 
@@ -42,6 +42,7 @@ from gpukube_sandbox.kube.store.rbac import SANDBOX_ADMIN, user_named
 from gpukube_sandbox.permits import is_access
 from gpukube_sandbox.saving import load_world, save_world
 from gpukube_sandbox.shapes import Keys, WrongEntry, check_cluster, check_entry
+from gpukube_sandbox.stock import parse_entry
 from gpukube_sandbox.tampering import tamper_pool
 from gpukube_sandbox.throttle import Limit
 from gpukube_sandbox.world import ClusterRequest, World
@@ -108,6 +109,9 @@ def control_routes(
         ("POST", "faults", control.add_fault),
         ("GET", "faults", control.list_faults),
         ("DELETE", "faults", control.clear_faults),
+        ("POST", "stock", control.set_stock),
+        ("GET", "stock", control.list_stock),
+        ("DELETE", "stock", control.clear_stock),
         ("POST", "tamper", control.tamper),
         ("POST", "deny", control.deny),
         ("GET", "permissions", control.permissions),
@@ -383,6 +387,18 @@ class _Control:
             cluster.background = (0.0, "")
         for google in self._world.gke.clusters.values():
             google.background = (0.0, "")
+        return {}
+
+    async def set_stock(self, request: Request) -> Json:
+        """Handle `{provider, type?, zone?, kind?, free, then?: {seconds: machines}}`, as in `stock.parse_entry`."""
+        self._world.stock.put(parse_entry(await _object(request)))
+        return {}
+
+    async def list_stock(self, _: Request) -> Json:
+        return {"stock": self._world.stock.wire()}
+
+    async def clear_stock(self, _: Request) -> Json:
+        self._world.stock.clear()
         return {}
 
     async def tamper(self, request: Request) -> Json:

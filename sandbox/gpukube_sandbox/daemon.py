@@ -35,13 +35,16 @@ __all__ = [
     "add_gke_cluster",
     "call",
     "clear_faults",
+    "clear_stock",
     "configure",
     "deny",
     "down",
     "list_faults",
+    "list_stock",
     "load_info",
     "requests_since",
     "reset",
+    "set_stock",
     "status",
     "tamper",
     "up",
@@ -383,6 +386,36 @@ def list_faults(info: SandboxInfo) -> list[Json]:
 def clear_faults(info: SandboxInfo) -> None:
     """Remove all faults; hanging requests continue."""
     call(info, "DELETE", "faults")
+
+
+def set_stock(
+    info: SandboxInfo, provider: str, free: int, then: Mapping[float, int] | None = None, **place: str
+) -> None:
+    """Limit the machines of a cloud.
+
+    Args:
+        info: The sandbox.
+        provider: "eks", "aks", "gke", or "*".
+        free: Machines in total that launches can take from now on.
+        then: Sandbox seconds from now -> machines in total from then on.
+        place: `type`, `zone` and `kind` (see `stock.MARKETS`); one that is not given is any.
+
+    Raises:
+        Refused: An unknown cloud or kind, or a number out of bounds.
+    """
+    steps = {f"{at:g}": count for at, count in (then or {}).items()}
+    call(info, "POST", "stock", {"provider": provider, "free": free, "then": steps, **place})
+
+
+def list_stock(info: SandboxInfo) -> list[Json]:
+    """Return all entries, with their total now and how many machines are taken."""
+    found = call(info, "GET", "stock")["stock"]
+    return found if isinstance(found, list) else []
+
+
+def clear_stock(info: SandboxInfo) -> None:
+    """Remove all entries: there are machines without limit."""
+    call(info, "DELETE", "stock")
 
 
 def tamper(info: SandboxInfo, cluster: str, pool: str, *, delete: bool = False, **properties: object) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.cluster import KubeCluster
     from gpukube_sandbox.world import World
 
-_SHARED = ("clock", "plan", "lag", "faults")
+_SHARED = ("clock", "plan", "lag", "faults", "stock")
 """Fields of a service that belong to the sandbox, not to its content."""
 
 
@@ -30,7 +30,8 @@ def save_world(world: World) -> SavedWorld | None:
     if world.faults.faults or any(kube.is_busy for kube in _kubes(world)) or not _drop_finished_tasks(world):
         return None
     services = copy.deepcopy(_state(world), _memo(world))
-    return SavedWorld(world.clock.now(), services, list(world.log.requests), list(world.origin))
+    requests, origin = list(world.log.requests), list(world.origin)
+    return SavedWorld(world.clock.now(), services, world.stock.save(), requests, origin)
 
 
 async def load_world(world: World, saved: SavedWorld) -> None:
@@ -42,6 +43,7 @@ async def load_world(world: World, saved: SavedWorld) -> None:
         service = _services(world)[name]
         for key, value in found.items():
             setattr(service, key, value)
+    world.stock.load(saved.stock)
     world.log.requests[:], world.log.count = saved.requests, len(saved.requests)
     world.origin[:] = saved.origin
     for service in _services(world).values():
@@ -68,7 +70,7 @@ def _state(world: World) -> dict[str, dict[str, object]]:
 
 def _memo(world: World) -> dict[int, object]:
     """Return the memo of objects that a copy shares with the original."""
-    return {id(world.clock): world.clock, id(world.faults): world.faults}
+    return {id(shared): shared for shared in (world.clock, world.faults, world.stock)}
 
 
 def _kubes(world: World) -> Iterator[KubeCluster]:

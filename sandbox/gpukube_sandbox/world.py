@@ -1,4 +1,4 @@
-"""The content of one sandbox: clock, clouds, clusters, faults, log.
+"""The content of one sandbox: clock, clouds, clusters, faults, stock, log.
 
 In scope: creating clusters, and resetting everything. Out of scope: sockets (`server`), the control API's HTTP.
 """
@@ -34,6 +34,7 @@ from gpukube_sandbox.kube.http.app import make_app
 from gpukube_sandbox.kube.systempods import apply_system_pods
 from gpukube_sandbox.pacing import PacedClock
 from gpukube_sandbox.permits import PermitBook
+from gpukube_sandbox.stock import Stock
 from gpukube_sandbox.traffic import RequestLog
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.gke.clusters import Cluster as GkeCluster
     from gpukube_sandbox.gke.making import GkeRequest
+    from gpukube_sandbox.stock import Entry, Place
     from gpukube_sandbox.throttle import Buckets
     from gpukube_sandbox.traffic import LoggedRequest
 
@@ -69,12 +71,14 @@ class SavedWorld:
     Attributes:
         now: Its time.
         services: Name of a service -> its fields.
+        stock: Entries of the stock, and the machines that exist.
         requests: Request log.
         origin: Control API calls that created it.
     """
 
     now: float
     services: dict[str, dict[str, object]]
+    stock: tuple[list[Entry], dict[Place, int]]
     requests: list[LoggedRequest]
     origin: list[str]
 
@@ -96,6 +100,7 @@ class World:
         self.secret = secret or new_secret()
         self.clock = PacedClock(speed)
         self.faults = FaultBook()
+        self.stock = Stock(self.clock)
         self.log = RequestLog()
         self.permits = PermitBook()
         self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
@@ -187,7 +192,7 @@ class World:
         return [self.aks.throttle, self.eks.throttle, *([self.gke.service().throttle] if self.gke.is_loaded else [])]
 
     async def reset(self) -> None:
-        """Delete everything: clusters, operations, faults, the log."""
+        """Delete everything: clusters, operations, faults, stock, the log."""
         self.faults.clear()
         self.permits.reset()
         self.origin.clear()
@@ -200,4 +205,5 @@ class World:
         self.kube_apps.clear()
         for kube in kubes:
             await kube.stop()
+        self.stock.reset()
         self.log.clear()

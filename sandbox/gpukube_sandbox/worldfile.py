@@ -22,8 +22,8 @@ from gpukube_sandbox import daemon
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Part = Literal["clusters", "things"]
-PARTS: Final[tuple[Part, ...]] = ("clusters", "things")
+Part = Literal["clusters", "things", "stock"]
+PARTS: Final[tuple[Part, ...]] = ("clusters", "things", "stock")
 _SHAPE: Final = (
     "write clusters: [{provider: eks, account: ..., region: ..., name: ...}] and things: [{provider: eks, ...}]"
 )
