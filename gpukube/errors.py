@@ -10,7 +10,11 @@ The tree::
     │   ├── WrongAccount    5   not the account that the spec names
     │   └── NotAllowed      5   authenticated, but the permission is missing
     ├── CapacityError       6   the cloud has no such machine right now
+    │   ├── StockOut        6   not in this place at this time
+    │   ├── ReservationFull 6   the reservation has none for this pool
+    │   └── NotOffered      6   never in this place, or not for this account
     ├── QuotaError          6   the account's quota is used up
+    │   └── RegionalQuota   6   one that all machines of the region count against
     ├── WaitTimeout         7   the cloud is still working
     │   └── DrainTimeout    7   pods are still on nodes that are drained
     ├── Conflict            1   another owner's pool, or a lost race
@@ -65,10 +69,14 @@ __all__ = [
     "Moved",
     "NoCluster",
     "NotAllowed",
+    "NotOffered",
     "QuotaError",
+    "RegionalQuota",
+    "ReservationFull",
     "Severity",
     "SpecError",
     "StalePlan",
+    "StockOut",
     "WaitTimeout",
     "Where",
     "WrongAccount",
@@ -321,10 +329,25 @@ class NotAllowed(AccessError):
 
 
 class CapacityError(GpukubeError):
-    """The cloud has no such machine in this place right now; another zone, type, or time may work."""
+    """The cloud has no such machine in this place right now; another zone, type, or time may work.
+
+    Raised itself only if the spec has to change first, such as for a reservation that does not exist.
+    """
 
     exit_code = ExitCode.CAPACITY
     default_code = "capacity"
+
+
+class StockOut(CapacityError):
+    """All machines of this type and kind in this place are in use; that changes with time."""
+
+
+class ReservationFull(CapacityError):
+    """The reservation has too few machines left, has ended, or is not active yet."""
+
+
+class NotOffered(CapacityError):
+    """The zone does not have the machine type, or the account may not use it there: waiting does not help."""
 
 
 class QuotaError(GpukubeError):
@@ -332,6 +355,10 @@ class QuotaError(GpukubeError):
 
     exit_code = ExitCode.CAPACITY
     default_code = "quota"
+
+
+class RegionalQuota(QuotaError):
+    """The quota is one for all machines of the region or account: no other machine type helps."""
 
 
 class WaitTimeout(GpukubeError):

@@ -21,14 +21,16 @@ from gpukube.core.permissions import PRINT_POLICY, permission_fix
 from gpukube.errors import (
     AccessError,
     Busy,
-    CapacityError,
     CloudError,
     Conflict,
     GpukubeError,
     Moved,
     NoCluster,
     NotAllowed,
+    NotOffered,
     QuotaError,
+    RegionalQuota,
+    StockOut,
     WrongAccount,
 )
 
@@ -73,6 +75,13 @@ _TABLE: tuple[Meaning, ...] = (
     ),
     # docs: aks/quotas-skus-regions; the texts of compute: troubleshoot azure-kubernetes, quotaexceeded
     Meaning(
+        codes="ErrCode_InsufficientVCPUQuota|InsufficientVCPUQuota|QuotaExceeded|OperationNotAllowed|BadRequest",
+        text=r"Total Regional Cores quota|(?i:insufficient regional vcpu quota)",
+        error=RegionalQuota,
+        seen="the quota of the subscription for all cores of the region is too small",
+        fix="raise the total regional quota of vCPUs, or request fewer nodes: another size of the region does not help",
+    ),
+    Meaning(
         codes="ErrCode_InsufficientVCPUQuota|InsufficientVCPUQuota",
         error=QuotaError,
         seen="the vCPU quota of the subscription is too small",
@@ -80,7 +89,7 @@ _TABLE: tuple[Meaning, ...] = (
     ),
     Meaning(
         codes="QuotaExceeded|OperationNotAllowed|BadRequest",
-        text=r"Family Cores quota|Total Regional Cores quota|LowPriorityCores|(?i:quota exceeded|exceed\w* .*quota)",
+        text=r"Family Cores quota|LowPriorityCores|(?i:quota exceeded|exceed\w* .*quota)",
         error=QuotaError,
         seen="the core quota of the subscription is too small",
         fix="raise the quota of this machine family in this region, or request fewer nodes",
@@ -91,11 +100,11 @@ _TABLE: tuple[Meaning, ...] = (
         seen="a quota of the subscription is too small",
         fix="raise it, or request fewer nodes",
     ),
-    Meaning(codes="SkuNotAvailable", error=CapacityError, seen="the size is not available here now", fix=_OTHER_PLACE),
+    Meaning(codes="SkuNotAvailable", error=StockOut, seen="the size is not available here now", fix=_OTHER_PLACE),
     Meaning(
         codes="VMSizeNotSupported|BadRequest|InvalidParameter",
         text=r"is not supported for subscription|is not allowed in your subscription in location",
-        error=CapacityError,
+        error=NotOffered,
         seen="the subscription cannot use this size in this region",
         fix="choose another size or region, or ask Microsoft to enable the size for the subscription",
         code="size-not-offered",
@@ -110,20 +119,20 @@ _TABLE: tuple[Meaning, ...] = (
     ),
     Meaning(
         codes="AvailabilityZoneNotSupported",
-        error=CapacityError,
+        error=NotOffered,
         seen="the size is not offered in this zone",
         fix="choose another zone, or remove zones",
         code="zone-not-offered",
     ),
     Meaning(
         codes="ZonalAllocationFailed|OverconstrainedZonalAllocationRequest",
-        error=CapacityError,
+        error=StockOut,
         seen="the zone has no such machine available now",
         fix="remove zones or choose others, remove the proximity placement group, or try later",
     ),
     Meaning(
         codes="AllocationFailed|OverconstrainedAllocationRequest|AksCapacityHeavyUsage",
-        error=CapacityError,
+        error=StockOut,
         seen="the region has no such machine available now",
         fix=_OTHER_PLACE,
     ),
@@ -332,7 +341,7 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
     elif meaning is None:
         meaning = _BY_STATUS.get(problem.status, _UNKNOWN)
     note = ", ".join(part for part in (code, f"request {problem.request_id}" if problem.request_id else "") if part)
-    fix = _quota_fix(text) if meaning.error is QuotaError else ""
+    fix = _quota_fix(text) if issubclass(meaning.error, QuotaError) else ""
     if meaning.error is NotAllowed and not meaning.text:
         fix = permission_fix(text, _ACTION)  # the last action of a linked-access error: the first one is allowed
     lacks = missing_permission(text, _ACTION)

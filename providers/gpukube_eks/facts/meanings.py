@@ -9,6 +9,7 @@ code in the message. So the message takes precedence over the code.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,10 @@ from gpukube.errors import (
     Moved,
     NoCluster,
     NotAllowed,
+    NotOffered,
     QuotaError,
+    ReservationFull,
+    StockOut,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +64,65 @@ _BUSY: Final = Meaning(
     fix="wait until it has finished, then run the same command again",
 )
 
+_NOT_IN_ZONES: Final = Meaning(
+    codes="Unsupported",
+    error=NotOffered,
+    seen="the instance type is not offered in these zones",
+    fix="write zones: with those that offer it (aws ec2 describe-instance-type-offerings)",
+    code="zone-not-offered",
+)
+_SUBNET_FULL: Final = Meaning(
+    # docs: eks/troubleshooting, managed node group errors; EC2's code is in the text of a failed launch
+    text=r"^InsufficientFreeAddresses\b|^IpNotAvailable\b|InsufficientFreeAddressesInSubnet",
+    error=CloudError,
+    seen="the subnets do not have enough free addresses",
+    fix="use larger subnets, or fewer nodes",
+    code="subnet-full",
+)
+
+# EC2's codes for a launch, in a response or inside the text of an issue or activity ("CODE - text"):
+# docs: AWSEC2/latest/APIReference errors-overview; aws/karpenter-provider-aws pkg/errors/errors.go
+_LAUNCH: Final[tuple[Meaning, ...]] = (
+    Meaning(
+        text=r"InsufficientInstanceCapacity[\s\S]*spread placement group",
+        error=CloudError,
+        seen="the spread placement group has its maximum of machines in the zone",
+        fix="request fewer nodes, or use another placement group",
+        code="launch",
+    ),
+    Meaning(
+        text=r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded",
+        error=QuotaError,
+        seen="the vCPU quota of the account is too small",
+        fix=_QUOTAS,
+    ),
+    Meaning(
+        text=r"MaxFleetCountExceeded|(?i:maximum fleet requests)",
+        error=QuotaError,
+        seen="the account has its maximum of EC2 fleets",
+        fix="raise the number of fleets per region in Service Quotas (ec2), or delete unused fleets",
+    ),
+    Meaning(
+        text=r"ReservationCapacityExceeded|CapacityReservationNotActive",
+        error=ReservationFull,
+        seen="the reservation has no machine left: it is used up, not active yet, or for another zone or type",
+        fix="check it: aws ec2 describe-capacity-reservations; or request fewer nodes",
+        code="reservation",
+    ),
+    # The texts without a code: eksctl-io/eksctl#4732, cortexlabs/cortex#1258
+    Meaning(
+        text=r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity|\bInsufficientCapacity\b|"
+        r"do not have sufficient \S+ capacity|no Spot capacity available",
+        error=StockOut,
+        seen="these zones have no such machine available now",
+        fix=_OTHER_PLACE,
+    ),
+    _NOT_IN_ZONES,
+    _SUBNET_FULL,
+)
+
 _EARLY: Final[tuple[Meaning, ...]] = (
+    *_LAUNCH,
     _EXISTS,
     # aws/karpenter-provider-aws#133, aws/containers-roadmap#2204
     _BUSY,
@@ -107,7 +169,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     ),
     Meaning(
         codes="UnsupportedAvailabilityZoneException",
-        error=CapacityError,
+        error=NotOffered,
         seen="EKS does not support one of the zones",
         fix="write zones: with the zones that AWS lists",
         code="zone-not-offered",
@@ -206,37 +268,22 @@ _EARLY: Final[tuple[Meaning, ...]] = (
 )
 
 _LATE: Final[tuple[Meaning, ...]] = (
-    # EC2's codes in the messages: docs: AWSEC2/latest/APIReference errors-overview
+    *_LAUNCH,
     Meaning(
-        text=r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded",
-        error=QuotaError,
-        seen="the vCPU quota of the account is too small",
-        fix=_QUOTAS,
-    ),
-    Meaning(
-        text=r"ReservationCapacityExceeded|InvalidCapacityReservation\w*|CapacityReservationNotActive",
+        text=r"InvalidCapacityReservation",
         error=CapacityError,
-        seen="the reservation has no machine left: it is used up, not active yet, or for another zone or type",
-        fix="check it: aws ec2 describe-capacity-reservations; or request fewer nodes",
+        seen="the launch cannot use the reservation: it does not exist, or is for another zone or type",
+        fix="check it: aws ec2 describe-capacity-reservations",
         code="reservation",
     ),
-    Meaning(
-        text=r"InsufficientInstanceCapacity|InsufficientHostCapacity|UnfulfillableCapacity",
-        error=CapacityError,
-        seen="these zones have no such machine available now",
-        fix=_OTHER_PLACE,
-    ),
-    Meaning(
+    replace(
+        _NOT_IN_ZONES,
         codes="AsgInstanceLaunchFailures|Ec2InstanceTypeDoesNotExist",
         text=r"\bUnsupported\b|not supported in your requested Availability Zone|DoesNotExist",
-        error=CapacityError,
-        seen="the instance type is not offered in these zones",
-        fix="write zones: with those that offer it (aws ec2 describe-instance-type-offerings)",
-        code="zone-not-offered",
     ),
     Meaning(
         codes="Ec2InstanceTypeDoesNotExist",
-        error=CapacityError,
+        error=NotOffered,
         seen="the instance type is not offered in this region",
         fix="choose another instance type or region",
         code="zone-not-offered",
@@ -249,13 +296,6 @@ _LATE: Final[tuple[Meaning, ...]] = (
         code="launch",
     ),
     # docs: eks/troubleshooting, managed node group errors
-    Meaning(
-        codes="InsufficientFreeAddresses|IpNotAvailable",
-        error=CloudError,
-        seen="the subnets do not have enough free addresses",
-        fix="use larger subnets, or fewer nodes",
-        code="subnet-full",
-    ),
     Meaning(
         codes="NodeCreationFailure",
         error=CloudError,

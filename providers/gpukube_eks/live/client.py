@@ -158,7 +158,7 @@ class EksCloud:
         Raises:
             SpecError: No role or subnets, or several, are possible; the version, reservation, network, or placement
                 group does not match.
-            CapacityError: The reservation has ended.
+            ReservationFull: The reservation has ended.
         """
         group, target = group_of(desired), desired.target
         is_placed = "nodeRole" in group and "subnets" in group

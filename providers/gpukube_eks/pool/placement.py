@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.errors import CapacityError, SpecError
+from gpukube.errors import ReservationFull, SpecError
 from gpukube_eks.pool.purchase import is_block
 
 if TYPE_CHECKING:
@@ -157,14 +157,14 @@ def reserved_zone(target: Target, live: Mapping[str, object], native: Collection
 
     Raises:
         SpecError: The reservation has another instance type, zone, or kind.
-        CapacityError: The reservation has ended.
+        ReservationFull: The reservation has ended.
     """
     zone, state = str(live.get("AvailabilityZone") or ""), str(live.get("State") or "")
     form = "capacityBlock" if is_block(target.capacity) else "capacityReservation"
     where, identity = target.locator.at(f"capacity.reserved.eks.{form}"), live.get("CapacityReservationId")
     if state in _OVER:
         fix = "write the id of another one (aws ec2 describe-capacity-reservations), or another capacity.type"
-        raise CapacityError(f"reservation {identity} is {state}", where=where, fix=fix, code="reservation")
+        raise ReservationFull(f"reservation {identity} is {state}", where=where, fix=fix, code="reservation")
     if (held := live.get("InstanceType")) != target.machine.name:
         raise SpecError(
             f"reservation {identity} is for {held}, but {target.where} has {target.machine.name}",

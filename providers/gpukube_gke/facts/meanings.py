@@ -25,7 +25,11 @@ from gpukube.errors import (
     Moved,
     NoCluster,
     NotAllowed,
+    NotOffered,
     QuotaError,
+    RegionalQuota,
+    ReservationFull,
+    StockOut,
 )
 
 if TYPE_CHECKING:
@@ -56,31 +60,55 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         seen="another operation is running on the cluster or the pool",
         fix="wait until it has finished, then run the same command again",
     ),
-    # Texts: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none).
+    # Texts: GoogleCloudPlatform/gsutil#1000 (too few left), GoogleCloudPlatform/cluster-toolkit#5043 (none);
+    # kubernetes/autoscaler cloudprovider/gce/autoscaling_gce_client.go: the errors of Compute Engine and their codes
     Meaning(
-        text=r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources",
-        error=CapacityError,
+        text=r"specific reservation \"[^\"]*\" is insufficient|Reservation does not have enough resources|"
+        r"Specified reservation .* does not have available resources|RESERVATION_CAPACITY_EXCEEDED|"
+        r"(?i:automatic_?reservations_?no_?capacity)",
+        error=ReservationFull,
         seen="the reservation has too few machines left, or they differ from the pool's",
         fix="request fewer nodes, or compare machine type and local disks: gcloud compute reservations describe",
         code="reservation",
     ),
     Meaning(
-        text=r"reservation \"[^\"]*\" not found for node pool",
+        text=r"reservation \"[^\"]*\" not found for node pool|Specified reservations? .* do(?:es)? not exist|"
+        r"Could not find the given reservation|RESERVATION_NOT_FOUND",
         error=CapacityError,
         seen="the zone has no such reservation",
         fix="write its zone under zones:, and projects/OWNER/reservations/NAME for one in another project",
         code="reservation",
     ),
-    # google.container.v1 StatusCondition.Code; codes of Compute Engine: docs: compute/docs/troubleshooting
     Meaning(
-        text=r"GCE_STOCKOUT|ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources",
+        text=r"requires reservation to be in READY state|RESERVATION_NOT_READY|"
+        r"No available resources in specified reservations|RESERVATION_INCOMPATIBLE|"
+        r"Reservation .* is incorrect for the requested resources|INVALID_RESERVATION",
         error=CapacityError,
+        seen="the pool cannot use the reservation: it is not ready, or for other machines",
+        fix="compare its status, machine type and local disks: gcloud compute reservations describe",
+        code="reservation",
+    ),
+    # google.container.v1 StatusCondition.Code; codes of Compute Engine: docs: compute/docs/troubleshooting, and
+    # skypilot-org/skypilot#831 (UNSUPPORTED_OPERATION: a Spot machine that is taken back while it is created); the
+    # autoscaler's: docs: kubernetes-engine/docs/how-to/cluster-autoscaler-visibility
+    Meaning(
+        text=r"GCE_STOCKOUT|RESOURCE_POOL_EXHAUSTED|INSUFFICIENT_CAPACITY|insufficientCapacity|UNSUPPORTED_OPERATION|"
+        r"does not (?:currently )?have (?:enough resources|sufficient capacity)|"
+        r"scale\.up\.error\.out\.of\.resources|GCE out of resources",
+        error=StockOut,
         seen="the zone has no such machine available now",
         fix="write zones: with another zone, choose another type or capacity, or try later; "
         "gpukube pool delete removes the failed pool",
     ),
     Meaning(
-        text=r"GCE_QUOTA_EXCEEDED|QUOTA_EXCEEDED|Insufficient (?:regional|project) quota|Quota '\S+' exceeded",
+        text=r"[GC]PUS_ALL_REGIONS",
+        error=RegionalQuota,
+        seen="a quota of the project for all regions is too small",
+        fix="raise GPUS_ALL_REGIONS or CPUS_ALL_REGIONS, or request fewer nodes: another type does not help",
+    ),
+    Meaning(
+        text=r"QUOTA(?!_PROJECT)|quotaExceeded|Insufficient (?:regional|project) quota|Quota '\S+' exceeded|"
+        r"scale\.up\.error\.quota\.exceeded",
         error=QuotaError,
         seen="a quota of the project is too small",
         fix="raise the quota of this GPU in this region, and GPUS_ALL_REGIONS with it, or request fewer nodes",
@@ -117,7 +145,7 @@ _TABLE: Final[tuple[Meaning, ...]] = (
     Meaning(
         codes="INVALID_ARGUMENT|NOT_FOUND",
         text=r"(?i)(?:accelerator|machine) type .*does not exist|not (?:available|supported) in zone",
-        error=CapacityError,
+        error=NotOffered,
         seen="the GPU or the machine type is not offered in the zone",
         fix="write zones: with a zone that has it (gcloud compute accelerator-types list)",
         code="zone-not-offered",
@@ -199,7 +227,7 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
     meaning = find_meaning(_TABLE, problem.code, f"{problem.condition} {problem.text}")
     if meaning is None:
         meaning = _LATE if problem.is_late else _BY_CODE.get(problem.code, _UNKNOWN)
-    fix = _quota_fix(problem.text) if meaning.error is QuotaError else ""
+    fix = _quota_fix(problem.text) if issubclass(meaning.error, QuotaError) else ""
     if meaning.error is NotAllowed and not meaning.code:
         fix = permission_fix(problem.text, _PERMISSION)
     note, lacks = problem.condition or problem.code, missing_permission(problem.text, _PERMISSION)

@@ -20,7 +20,6 @@ from azure.identity import CredentialUnavailableError
 from gpukube.errors import (
     AccessError,
     Busy,
-    CapacityError,
     CloudError,
     Conflict,
     ExitCode,
@@ -28,16 +27,19 @@ from gpukube.errors import (
     Moved,
     NoCluster,
     NotAllowed,
+    NotOffered,
     QuotaError,
+    RegionalQuota,
+    StockOut,
     WrongAccount,
 )
 from gpukube_aks.codes import FAILURE_CODES
 from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.failures import explain, explained
 
+FAMILY = "standardNDASv4_A100Family Family Cores"
 QUOTA_TEXT = (
-    "Operation could not be completed as it results in exceeding approved standardNDASv4_A100Family Family Cores "
-    "quota. "
+    f"Operation could not be completed as it results in exceeding approved {FAMILY} quota. "
     "Additional details - Deployment Model: Resource Manager, Location: eastus, Current Limit: 0, Current Usage: 0, "
     "Additional Required: 96, (Minimum) New Limit Required: 96. Submit a request for Quota increase."
 )
@@ -106,25 +108,29 @@ CASES = {
         QuotaError,
         "quota",
     ),
+    "regional quota": Case(
+        200,
+        late("QuotaExceeded", "OperationNotAllowed", QUOTA_TEXT.replace(FAMILY, "Total Regional Cores")),
+        RegionalQuota,
+        "quota",
+    ),
     "other quota": Case(400, flat("QuotaExceeded", "too many addresses"), QuotaError, "quota"),
     "stock-out": Case(
-        200, late("ReconcileVMSSAgentPoolFailed", "AllocationFailed", "Allocation failed."), CapacityError, "capacity"
+        200, late("ReconcileVMSSAgentPoolFailed", "AllocationFailed", "Allocation failed."), StockOut, "capacity"
     ),
     "stock-out behind nodes that are not ready": Case(
-        200, late("NodesNotReady", "AllocationFailed", "no"), CapacityError, "capacity"
+        200, late("NodesNotReady", "AllocationFailed", "no"), StockOut, "capacity"
     ),
-    "stock-out in a zone": Case(
-        200, late("X", "ZonalAllocationFailed", "Allocation failed."), CapacityError, "capacity"
-    ),
-    "overconstrained": Case(200, late("X", "OverconstrainedAllocationRequest", "no"), CapacityError, "capacity"),
+    "stock-out in a zone": Case(200, late("X", "ZonalAllocationFailed", "Allocation failed."), StockOut, "capacity"),
+    "overconstrained": Case(200, late("X", "OverconstrainedAllocationRequest", "no"), StockOut, "capacity"),
     "overconstrained in a zone": Case(
-        200, late("X", "OverconstrainedZonalAllocationRequest", "no"), CapacityError, "capacity"
+        200, late("X", "OverconstrainedZonalAllocationRequest", "no"), StockOut, "capacity"
     ),
-    "heavy usage": Case(400, flat("AksCapacityHeavyUsage", "no"), CapacityError, "capacity"),
+    "heavy usage": Case(400, flat("AksCapacityHeavyUsage", "no"), StockOut, "capacity"),
     "size not available": Case(
         200,
         late("SkuNotAvailable", "SkuNotAvailable", "is currently not available in location 'eastus'."),
-        CapacityError,
+        StockOut,
         "capacity",
     ),
     "size not for this subscription": Case(
@@ -132,13 +138,13 @@ CASES = {
         flat(
             "VMSizeNotSupported", "Virtual Machine size: 'X' is not supported for subscription s in location 'eastus'."
         ),
-        CapacityError,
+        NotOffered,
         "size-not-offered",
     ),
     "size not allowed": Case(
         400,
         flat("BadRequest", "The VM size of X is not allowed in your subscription in location 'eastus'."),
-        CapacityError,
+        NotOffered,
         "size-not-offered",
     ),
     "size restricted by AKS": Case(
@@ -147,7 +153,7 @@ CASES = {
         CloudError,
         "size-refused",
     ),
-    "zone": Case(400, flat("AvailabilityZoneNotSupported", "no"), CapacityError, "zone-not-offered"),
+    "zone": Case(400, flat("AvailabilityZoneNotSupported", "no"), NotOffered, "zone-not-offered"),
     "immutable": Case(
         400,
         flat(
@@ -225,6 +231,39 @@ def test_problem_when_classified_becomes_our_class_and_code(case: Case) -> None:
     assert not error.diagnostics[0].seen.endswith(".")
 
 
+TOTAL = QUOTA_TEXT.replace(FAMILY, "Total Regional Cores")
+LAUNCHES: tuple[tuple[str, str, type[GpukubeError]], ...] = (
+    ("AllocationFailed", "Allocation failed.", StockOut),
+    ("AllocationFailed", "The single placement group's cluster is out of capacity.", StockOut),
+    ("ZonalAllocationFailed", "Allocation failed.", StockOut),
+    ("OverconstrainedAllocationRequest", "no", StockOut),
+    ("OverconstrainedZonalAllocationRequest", "no", StockOut),
+    ("SkuNotAvailable", "is currently not available in location 'eastus'.", StockOut),
+    ("AksCapacityHeavyUsage", "no", StockOut),
+    ("VMSizeNotSupported", "Virtual Machine size: 'X' is not supported for subscription s.", NotOffered),
+    ("BadRequest", "The VM size of X is not allowed in your subscription in location 'eastus'.", NotOffered),
+    ("AvailabilityZoneNotSupported", "no", NotOffered),
+    ("OperationNotAllowed", QUOTA_TEXT, QuotaError),
+    ("OperationNotAllowed", QUOTA_TEXT.replace("Current Limit: 0", "Current Limit: 96"), QuotaError),
+    ("OperationNotAllowed", "results in exceeding approved LowPriorityCores quota.", QuotaError),
+    ("ErrCode_InsufficientVCPUQuota", "Insufficient vcpu quota requested 96, remaining 4 for family x.", QuotaError),
+    ("OperationNotAllowed", TOTAL, RegionalQuota),
+    ("ErrCode_InsufficientVCPUQuota", "Insufficient regional vcpu quota left for location eastus.", RegionalQuota),
+    ("SubnetIsFull", "no", CloudError),
+    ("Newer", "something new", CloudError),
+)
+"""What a failed launch says -> the class that decides whether an alternative is tried."""
+
+
+@pytest.mark.parametrize(("code", "text", "kind"), LAUNCHES)
+def test_launch_when_refused_has_one_class_in_every_shape(code: str, text: str, kind: type[GpukubeError]) -> None:
+    embedded = {"error": {"code": "QuotaExceeded" if issubclass(kind, QuotaError) else "Wrapper"}}
+    embedded["error"]["message"] = f'Reconcile failed: Code="{code}" Message="{text}"'
+
+    for status, body in ((400, flat(code, text)), (200, late("ReconcileFailed", code, text)), (200, embedded)):
+        assert type(error_of(read_problem(status, body), "x")) is kind
+
+
 def test_stock_out_when_wrapped_is_told_in_azures_clean_words() -> None:
     error = error_of(read_problem(200, CASES["stock-out"].body, "7f3c"), "train-aks/a100mig")
 
@@ -241,7 +280,7 @@ def test_embedded_code_when_there_are_no_details_decides() -> None:
     message = 'Reconcile failed: Code="SkuNotAvailable" Message="The requested size is not available"'
     error = error_of(read_problem(200, {"error": {"code": "Wrapper", "message": message}}), "x")
 
-    assert isinstance(error, CapacityError)
+    assert type(error) is StockOut
     assert "SkuNotAvailable" in error.render()
 
 
@@ -251,6 +290,7 @@ def test_embedded_code_when_there_are_no_details_decides() -> None:
         ("late quota", ["standardNDASv4_A100Family cores", "from 0 to 96", "96 more needed"]),
         ("early quota", ["standardNDASv4_A100Family in eastus", "96 vCPUs", "4 are left", "surge"]),
         ("Spot quota", ["raise the quota"]),
+        ("regional quota", ["Total Regional cores", "from 0 to 96"]),
     ],
 )
 def test_quota_when_refused_puts_the_figures_into_the_remedy(name: str, words: list[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gpukube.core.fields import DISK_SIZE
 from gpukube.core.values import Capacity, Operation, Request, Reservation, Settings
 from gpukube.endpoint import Endpoint
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
+from gpukube.errors import AccessError, CloudError, Conflict, SpecError, StockOut
 from gpukube_eks import EksProvider
 from gpukube_eks.live.client import EksCloud
 from gpukube_eks.pool.translate import with_place
@@ -219,13 +219,13 @@ NO_CAPACITY = {"issues": [{"code": "AsgInstanceLaunchFailures", "message": "Insu
         ("create", "CREATING", False, None),
         ("create", "ACTIVE", True, None),
         ("create", "UPDATING", False, None),
-        ("create", "CREATE_FAILED", False, CapacityError),
-        ("create", "DEGRADED", False, CapacityError),
+        ("create", "CREATE_FAILED", False, StockOut),
+        ("create", "DEGRADED", False, StockOut),
         ("update", "DEGRADED", True, None),
         ("delete", "DELETING", False, None),
         ("delete", "ACTIVE", False, None),
         ("delete", "CREATE_FAILED", False, None),
-        ("delete", "DELETE_FAILED", False, CapacityError),
+        ("delete", "DELETE_FAILED", False, StockOut),
     ],
 )
 def test_poll_when_following_the_group_reads_its_status(  # noqa: PLR0913, PLR0917 - a table

@@ -35,7 +35,10 @@ from gpukube.errors import (
     GpukubeError,
     NoCluster,
     NotAllowed,
+    NotOffered,
     QuotaError,
+    ReservationFull,
+    StockOut,
 )
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.facts.meanings import error_of, issue_error, update_error
@@ -61,7 +64,7 @@ EARLY = (
     Case("ThrottlingException", "Rate exceeded", CloudError, "throttled"),
     Case("RequestLimitExceeded", "", CloudError, "throttled"),
     Case("ResourceLimitExceededException", "Maximum number of node groups", QuotaError, "quota"),
-    Case("UnsupportedAvailabilityZoneException", "", CapacityError, "zone-not-offered"),
+    Case("UnsupportedAvailabilityZoneException", "", NotOffered, "zone-not-offered"),
     Case("InvalidParameterException", "[g6.xlarge] is not a valid instance type for requested amiType X", CloudError,
          "image-refused"),
     Case("InvalidParameterException", "Label cannot contain reserved prefixes", CloudError, "refused"),
@@ -81,12 +84,12 @@ EARLY = (
 )  # fmt: skip
 LATE = (
     Case("AsgInstanceLaunchFailures", "Could not launch. InsufficientInstanceCapacity - We currently do not have",
-         CapacityError, "capacity"),
-    Case("AsgInstanceLaunchFailures", "ReservationCapacityExceeded - x", CapacityError, "reservation"),
+         StockOut, "capacity"),
+    Case("AsgInstanceLaunchFailures", "ReservationCapacityExceeded - x", ReservationFull, "reservation"),
     Case("AsgInstanceLaunchFailures", "InvalidCapacityReservationId.NotFound - x", CapacityError, "reservation"),
     Case("AsgInstanceLaunchFailures", "VcpuLimitExceeded - You have requested more vCPU", QuotaError, "quota"),
     Case("AsgInstanceLaunchFailures", "MaxSpotInstanceCountExceeded - x", QuotaError, "quota"),
-    Case("AsgInstanceLaunchFailures", "Unsupported - Your requested instance type", CapacityError, "zone-not-offered"),
+    Case("AsgInstanceLaunchFailures", "Unsupported - Your requested instance type", NotOffered, "zone-not-offered"),
     Case("AsgInstanceLaunchFailures", "something else", CloudError, "launch"),
     Case("InstanceLimitExceeded", "", QuotaError, "quota"),
     Case("InsufficientFreeAddresses", "", CloudError, "subnet-full"),
@@ -97,6 +100,45 @@ LATE = (
     Case("PodEvictionFailure", "Reached max retries", CloudError, "drain"),
     Case("InternalFailure", "", CloudError, "failed"),
 )  # fmt: skip
+
+STOCK = "We currently do not have sufficient p5.48xlarge capacity in the Availability Zone you requested (us-east-1a)."
+SPREAD = "You have reached the limit of instances in this spread placement group for the zone."
+LAUNCHES: tuple[tuple[str, str, type[GpukubeError], str], ...] = (
+    ("InsufficientInstanceCapacity", STOCK, StockOut, "capacity"),
+    ("InsufficientInstanceCapacity", "There is no Spot capacity available that matches your request.", StockOut,
+     "capacity"),
+    ("InsufficientInstanceCapacity", SPREAD, CloudError, "launch"),
+    ("UnfulfillableCapacity", "Unable to fulfill capacity due to your request configuration.", StockOut, "capacity"),
+    ("InsufficientCapacity", "x", StockOut, "capacity"),
+    ("InsufficientHostCapacity", "x", StockOut, "capacity"),
+    ("ReservationCapacityExceeded", "Not enough available capacity.", ReservationFull, "reservation"),
+    ("CapacityReservationNotActive", "x", ReservationFull, "reservation"),
+    ("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", QuotaError, "quota"),
+    ("VcpuLimitExceeded", "You have requested more vCPU capacity than your current limit.", QuotaError, "quota"),
+    ("InstanceLimitExceeded", "x", QuotaError, "quota"),
+    ("MaxFleetCountExceeded", "x", QuotaError, "quota"),
+    ("RequestFailed", "You have reached your maximum Fleet Requests.", QuotaError, "quota"),
+    ("Unsupported", "Your requested instance type is not supported in your requested Availability Zone.", NotOffered,
+     "zone-not-offered"),
+    ("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet x.", CloudError,
+     "subnet-full"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "text", "kind", "means"), LAUNCHES)
+def test_launch_when_refused_has_one_class_in_a_response_and_in_an_issue(
+    code: str, text: str, kind: type[GpukubeError], means: str
+) -> None:
+    issue = f"Could not launch On-Demand Instances. {code} - {text} Launching EC2 instance failed."
+
+    for problem in (Problem(code, text), Problem("AsgInstanceLaunchFailures", issue, is_late=True)):
+        error = error_of(problem, "train-eks/t4")
+        assert (type(error), error.diagnostics[0].code) == (kind, means)
+
+
+@pytest.mark.parametrize("text", [STOCK, "Could not launch Spot Instances. There is no Spot capacity available."])
+def test_stock_out_when_the_text_has_no_code_is_told_by_its_words(text: str) -> None:
+    assert type(issue_error((("AsgInstanceLaunchFailures", text),), "train-eks/t4")) is StockOut
 
 
 @pytest.mark.parametrize("case", EARLY, ids=lambda case: f"{case.code}-{case.means}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpukube.core.values import Capacity, Reservation
-from gpukube.errors import CapacityError, SpecError
+from gpukube.errors import ReservationFull, SpecError
 from gpukube_eks.pool.placement import (
     Subnet,
     check_version,
@@ -172,5 +172,5 @@ def test_zone_when_the_reservation_does_not_fit_says_why(
 
 @pytest.mark.parametrize("state", ["expired", "cancelled", "failed", "payment-failed"])
 def test_zone_when_the_reservation_is_over_says_so(state: str) -> None:
-    with pytest.raises(CapacityError, match=f"is {state}"):
+    with pytest.raises(ReservationFull, match=f"is {state}"):
         reserved_zone(eks_target(capacity=ODCR), {**LIVE, "State": state})

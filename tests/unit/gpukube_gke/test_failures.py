@@ -21,7 +21,11 @@ from gpukube.errors import (
     Moved,
     NoCluster,
     NotAllowed,
+    NotOffered,
     QuotaError,
+    RegionalQuota,
+    ReservationFull,
+    StockOut,
 )
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.live.failures import explain, explained, is_passing, is_throttled, problem_of
@@ -50,10 +54,10 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("FAILED_PRECONDITION", GOING), Busy, "busy", "wait until it has finished"),
     (Problem("FAILED_PRECONDITION", "Something else."), CloudError, "refused", "correct what the message names"),
     (Problem("RESOURCE_EXHAUSTED", "Rate limit."), CloudError, "throttled", "wait a minute"),
-    (Problem("RESOURCE_EXHAUSTED", STOCKOUT, is_late=True), CapacityError, "capacity", "another zone"),
-    (Problem("UNKNOWN", "x", "GCE_STOCKOUT", is_late=True), CapacityError, "capacity", "another zone"),
-    (Problem("", "ZONE_RESOURCE_POOL_EXHAUSTED", is_late=True), CapacityError, "capacity", "another zone"),
-    (Problem("RESOURCE_EXHAUSTED", USED_UP), CapacityError, "reservation", "request fewer nodes"),
+    (Problem("RESOURCE_EXHAUSTED", STOCKOUT, is_late=True), StockOut, "capacity", "another zone"),
+    (Problem("UNKNOWN", "x", "GCE_STOCKOUT", is_late=True), StockOut, "capacity", "another zone"),
+    (Problem("", "ZONE_RESOURCE_POOL_EXHAUSTED", is_late=True), StockOut, "capacity", "another zone"),
+    (Problem("RESOURCE_EXHAUSTED", USED_UP), ReservationFull, "reservation", "request fewer nodes"),
     (Problem("NOT_FOUND", NOT_THERE), CapacityError, "reservation", "write its zone under zones:"),
     (Problem("PERMISSION_DENIED", QUOTA), QuotaError, "quota", "NVIDIA_A100_GPUS from 16 to 20 (8 more are needed)"),
     (Problem("UNKNOWN", "[GCE_QUOTA_EXCEEDED]: no.", is_late=True), QuotaError, "quota", "GPUS_ALL_REGIONS"),
@@ -70,7 +74,7 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("NOT_FOUND", "no cluster"), NoCluster, "no-cluster", "gcloud container clusters list"),
     (
         Problem("INVALID_ARGUMENT", 'Accelerator type "nvidia-b200" does not exist in zone us-central1-a.'),
-        CapacityError,
+        NotOffered,
         "zone-not-offered",
         "write zones",
     ),
@@ -92,6 +96,59 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("UNAVAILABLE", "Unable to connect to proxy"), CloudError, "unreachable", "check the network"),
     (Problem("UNAVAILABLE", "Socket closed"), CloudError, "no-answer", "it reads the live state first"),
 ]  # fmt: skip
+
+CODES: dict[type[GpukubeError], tuple[str, ...]] = {
+    StockOut: (
+        "GCE_STOCKOUT",
+        "ZONE_RESOURCE_POOL_EXHAUSTED",
+        "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
+        "RESOURCE_POOL_EXHAUSTED",
+        "INSUFFICIENT_CAPACITY",
+        "insufficientCapacity",
+        "UNSUPPORTED_OPERATION",
+        "scale.up.error.out.of.resources",
+        "FailedScaleUp: GCE out of resources",
+        "The zone does not currently have sufficient capacity for the requested resources",
+    ),
+    QuotaError: (
+        "GCE_QUOTA_EXCEEDED",
+        "QUOTA_EXCEEDED",
+        "CPUS_PER_VM_FAMILY_QUOTA_EXCEEDED",
+        "quotaExceeded",
+        "scale.up.error.quota.exceeded",
+        "Quota 'PREEMPTIBLE_NVIDIA_H100_GPUS' exceeded.  Limit: 8.0 in region us-central1.",
+    ),
+    RegionalQuota: (
+        "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally.",
+        "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 32.0 globally.",
+        QUOTA.replace("NVIDIA_A100_GPUS", "GPUS_ALL_REGIONS"),
+    ),
+    ReservationFull: (
+        "Specified reservation 'ours' does not have available resources for the request.",
+        "RESERVATION_CAPACITY_EXCEEDED",
+        "AUTOMATIC_RESERVATIONS_NO_CAPACITY",
+    ),
+    CapacityError: (
+        "Cannot use reservation 'ours': it requires reservation to be in READY state",
+        "RESERVATION_NOT_READY",
+        "Specified reservations [ours] do not exist.",
+        "RESERVATION_NOT_FOUND",
+        "No available resources in specified reservations",
+        "RESERVATION_INCOMPATIBLE",
+        "Reservation ours is incorrect for the requested resources",
+        "INVALID_RESERVATION",
+    ),
+    CloudError: ("IP_SPACE_EXHAUSTED", "CONDITION_NOT_MET", "PERMISSIONS_ERROR", "scale.up.error.other"),
+}
+"""What a failed launch says -> the class that decides whether an alternative is tried."""
+
+
+@pytest.mark.parametrize(("kind", "said"), [(kind, said) for kind, all_said in CODES.items() for said in all_said])
+def test_launch_when_it_failed_has_one_class_as_condition_and_in_the_text(kind: type[GpukubeError], said: str) -> None:
+    text = f"Google Compute Engine: Not all instances running in IGM after 35m. Current errors: [{said}]: Instance 'x'"
+
+    assert type(error_of(Problem("UNKNOWN", text, is_late=True), "train-gke/p")) is kind
+    assert type(error_of(Problem("", "x", said, is_late=True), "train-gke/p")) is kind
 
 
 @pytest.mark.parametrize(("problem", "kind", "code", "fix"), MEANINGS)
