@@ -107,7 +107,7 @@ class World:
         self.eks = EksService(
             self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"), secret=self.secret
         )
-        self.gke = GkeDoor(self.clock, self.faults, self.log, self.permits, self.secret)
+        self.gke = GkeDoor(self.clock, self.faults, self.stock, self.log, self.permits, self.secret)
         self.kube_apps: dict[str, Starlette] = {}
         self.kube_base = ""
         self._ca_pem = ca_pem

@@ -73,6 +73,13 @@ _PART_USD = {
     "N1 Predefined Instance Core": 0.03, "N1 Predefined Instance Ram": 0.004,
 }  # fmt: skip
 _SSD_USD_MONTH = 0.08
+_SSD_GB, _HOURS_A_MONTH = 375, 730
+_GPUS_OF = {
+    "nvidia-tesla-a100": "Nvidia Tesla A100 GPU", "nvidia-a100-80gb": "Nvidia Tesla A100 80GB GPU",
+    "nvidia-h100-80gb": "Nvidia H100 80GB GPU", "nvidia-l4": "Nvidia L4 GPU", "nvidia-rtx-pro-6000": "RTX 6000 96GB",
+}  # fmt: skip
+"""Accelerator type that machines include -> its SKU."""
+_SPOT = 0.3
 _FAR = {"us-central1": 1.0, "europe-west4": 1.1}
 _PLACES = {"us-central1": "Americas", "europe-west4": "Netherlands"}
 
@@ -178,7 +185,7 @@ def _in_zone(kind: str, project: str, zone: str) -> list[Json]:
         return [
             {**_machine(machine), "zone": zone, "selfLink": f"{base}/machineTypes/{machine.name}"}
             for machine in all_machines()
-            if _offers(zone, machine.accelerator)
+            if offers(zone, machine.accelerator)
         ]
     return [
         {
@@ -189,24 +196,40 @@ def _in_zone(kind: str, project: str, zone: str) -> list[Json]:
             "zone": f"{base}",
         }
         for name, accelerator in ACCELERATORS.items()
-        if _offers(zone, name)
+        if offers(zone, name)
     ]
 
 
-def _offers(zone: str, accelerator: str) -> bool:
+def offers(zone: str, accelerator: str) -> bool:
     """Return whether a zone has an accelerator (invented): the newest GPUs are in only one US zone."""
     if accelerator in {"nvidia-b200", "nvidia-gb200", "nvidia-gb300", "nvidia-h200-141gb"}:
         return zone == "us-central1-b"
     return accelerator != "nvidia-tesla-p100" or zone.startswith("us-")
 
 
+def spot_usd(machine: Machine, region: str) -> float:
+    """Return the Spot price per hour of a machine with what it includes; 0 where a part has no price here."""
+    start = f"{machine.family.upper()} {'Predefined ' if machine.family == 'n1' else ''}Instance"
+    core, ram = _PART_USD.get(f"{start} Core"), _PART_USD.get(f"{start} Ram")
+    gpu = _GPU_USD.get(_GPUS_OF.get(machine.accelerator, "")) if machine.accelerator else 0.0
+    if core is None or ram is None or gpu is None:
+        return 0.0
+    disks = _bundled_disks(machine) * _SSD_GB * _SSD_USD_MONTH / _HOURS_A_MONTH
+    usd = machine.vcpus * core + machine.memory_gib * ram + machine.gpus * gpu + disks
+    return usd * _SPOT * _FAR.get(region, 1.0)
+
+
+def _bundled_disks(machine: Machine) -> int:
+    per_gpu = next((count for start, count in _SSDS.items() if machine.name.startswith(start)), 0)
+    return 0 if machine.name.endswith("-nolssd") else per_gpu * machine.gpus
+
+
 def _machine(machine: Machine) -> Json:
     gpus: Json = {
         "accelerators": [{"guestAcceleratorType": machine.accelerator, "guestAcceleratorCount": machine.gpus}]
     }
-    per_gpu = next((count for start, count in _SSDS.items() if machine.name.startswith(start)), 0)
-    disks: Json = {"bundledLocalSsds": {"defaultInterface": "NVME", "partitionCount": per_gpu * machine.gpus}}
-    with_disks = per_gpu > 0 and not machine.name.endswith("-nolssd")
+    count = _bundled_disks(machine)
+    disks: Json = {"bundledLocalSsds": {"defaultInterface": "NVME", "partitionCount": count}}
     return {
         "kind": "compute#machineType",
         "name": machine.name,
@@ -214,7 +237,7 @@ def _machine(machine: Machine) -> Json:
         "memoryMb": int(machine.memory_gib * 1024),
         "architecture": "ARM64" if machine.arm else "X86_64",
         **(gpus if machine.accelerator else {}),
-        **(disks if with_disks else {}),
+        **(disks if count else {}),
     }
 
 
@@ -263,7 +286,7 @@ def _skus() -> list[Json]:
         for name, usd in _GPU_USD.items():
             found += [
                 _sku(f"{name} {place}", "GPU", region, usd),
-                _sku(f"{name} attached to Spot Preemptible VMs {place}", "GPU", region, usd * 0.3, "Preemptible"),
+                _sku(f"{name} attached to Spot Preemptible VMs {place}", "GPU", region, usd * _SPOT, "Preemptible"),
                 _sku(f"Commitment v1: {name} {place} for 1 Year", "GPU", region, usd * 0.7, "Commit1Yr"),
                 _sku(f"Reserved {name} in {_PLACES[region]}", "GPU", region, usd * 0.9),
             ]
@@ -271,12 +294,14 @@ def _skus() -> list[Json]:
             group = "RAM" if name.endswith("Ram") else "CPU"
             found += [
                 _sku(f"{name} {place}", group, region, usd),
-                _sku(f"Spot Preemptible {name} {place}", group, region, usd * 0.3, "Preemptible"),
+                _sku(f"Spot Preemptible {name} {place}", group, region, usd * _SPOT, "Preemptible"),
                 _sku(f"{name.replace('Instance', 'Custom Instance')} {place}", group, region, usd * 1.05),
             ]
         found += [
             _sku(f"SSD backed Local Storage in {_PLACES[region]}", "LocalSSD", region, _SSD_USD_MONTH),
-            _sku("SSD backed Local Storage attached to Spot Preemptible VMs", "LocalSSD", region, _SSD_USD_MONTH * 0.3),
+            _sku(
+                "SSD backed Local Storage attached to Spot Preemptible VMs", "LocalSSD", region, _SSD_USD_MONTH * _SPOT
+            ),
         ]
     return found
 

@@ -4,7 +4,7 @@ In scope: the map from call to permission, and the messages. Out of scope: which
 Needs no Google library.
 
 Sources: docs: kubernetes-engine/docs/reference/api-permissions (GKE), compute/docs/reference/rest/v1 ("IAM Permissions"
-of regions, projects.get, zones, machineTypes, acceleratorTypes and reservations), iam/docs/roles-permissions
+of regions, projects.get, zones, machineTypes, acceleratorTypes, reservations and advice), iam/docs/roles-permissions
 (cloudquotas, monitoring).
 """
 
@@ -48,6 +48,9 @@ _PLACES: tuple[tuple[re.Pattern[str], str], ...] = (
     (REGION, "compute.regions.get"),
     (REGION_LIST, "compute.regions.list"),
     (PROJECT, "compute.projects.get"),
+    (re.compile(r"/compute/v1/projects/[^/]+/regions/[^/]+/advice/capacity"), "compute.advice.capacity"),
+    (re.compile(r"/compute/v1/projects/[^/]+/regions/[^/]+/advice/capacityHistory"), "compute.advice.capacityHistory"),
+    (re.compile(r"/compute/v1/projects/[^/]+/regions/[^/]+/advice/calendarMode"), "compute.advice.calendarMode"),
     (INFO, "cloudquotas.quotas.get"),
     (SERIES, "monitoring.timeSeries.list"),
     (re.compile(r"/compute/v1/projects/[^/]+/(?:aggregated|zones/[^/]+)/machineTypes"), "compute.machineTypes.list"),

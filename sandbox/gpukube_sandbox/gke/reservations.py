@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.gke.market import all_zones
-from gpukube_sandbox.gke.pools import count_per_zone
 from gpukube_sandbox.gke.references import owner_of, reservation_of
 
 if TYPE_CHECKING:
@@ -21,12 +20,15 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.wire.answers import Json
 
 
+_PLENTY = 1000
+
+
 def reservations_of(
     project: str, things: Mapping[str, Known], clusters: Mapping[str, Cluster]
 ) -> dict[str, list[Json]]:
     """Return the reservations of a project by zone.
 
-    One that was declared without a zone is in every zone; one without a count has as many machines as pools use.
+    One that was declared without a zone is in every zone; one without a count has more machines than any test needs.
     """
     known = dict(things[project].reservations) if project in things else {}
     for cluster in clusters.values():
@@ -44,26 +46,27 @@ def _taken(project: str, name: str, zone: str, clusters: Mapping[str, Cluster]) 
     """Yield the number of machines of each pool that uses a reservation."""
     for cluster in clusters.values():
         for pool in cluster.pools.values():
-            wire = pool.wire
-            if reservation_of(wire) == name and owner_of(wire, cluster.place.project) == project:
-                yield dict(zip(wire.locations, count_per_zone(wire), strict=True)).get(zone, 0)
+            if reservation_of(pool.wire) == name and owner_of(pool.wire, cluster.place.project) == project:
+                yield len(pool.nodes.get(zone, ()))
 
 
 def _resource(project: str, zone: str, name: str, given: Mapping[str, object], taken: int) -> Json:
     base = f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}"
     machine = {"machineType": given["machineType"]} if "machineType" in given else {}
-    count = str(given.get("count", taken))
+    count = str(given.get("count", _PLENTY))
+    ends = {"deleteAtTime": given["deleteAtTime"]} if "deleteAtTime" in given else {}
     return {
         "kind": "compute#reservation",
         "name": name,
-        "status": "READY",
+        "status": given.get("status", "READY"),
         "specificReservationRequired": True,
-        "specificReservation": {
+        "specificReservation": {  # int64, therefore strings
             "count": count,
-            "assuredCount": count,
-            "inUseCount": str(taken),
+            "assuredCount": str(given.get("assuredCount", count)),
+            "inUseCount": str(taken + int(str(given.get("inUseByOthers", 0)))),
             "instanceProperties": machine,
         },
+        **ends,
         "shareSettings": {"shareType": "LOCAL"},
         "zone": base,
         "selfLink": f"{base}/reservations/{name}",

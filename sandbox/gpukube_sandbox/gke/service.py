@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.faults import FaultBook
     from gpukube_sandbox.gke.clusters import Cluster
     from gpukube_sandbox.gke.failures import Failure
+    from gpukube_sandbox.stock import Stock
 
 BASE = "https://container.googleapis.com/v1/"
 """Prefix of the links in resources; clients do not connect to it."""
@@ -53,12 +54,14 @@ class GkeService:
 
     Attributes:
         faults: Planned failures of operations.
+        stock: Machines that can be had.
         secret: The access token, for the Kubernetes APIs too.
         things: Declared resources by project.
     """
 
     clock: Clock
     faults: FaultBook
+    stock: Stock
     secret: str = field(default_factory=new_secret, repr=False)
     pace: Pace = field(default_factory=Pace)
     clusters: dict[str, Cluster] = field(default_factory=dict)

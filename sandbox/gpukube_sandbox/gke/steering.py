@@ -47,7 +47,20 @@ _CLUSTER = Keys(
 )
 _NAME = re.compile(r"(?=.{1,40}$)[a-z]([a-z0-9-]*[a-z0-9])?")
 """Source: the proto's comment on Cluster.name."""
-_RESERVATION = Keys({"name": str}, {"zone": str, "machineType": str, "count": int})
+_RESERVATION = Keys(
+    {"name": str},
+    {
+        "zone": str,
+        "machineType": str,
+        "count": int,
+        "assuredCount": int,
+        "inUseByOthers": int,
+        "status": str,
+        "deleteAtTime": str,
+    },
+)
+_STATES = ("CREATING", "DELETING", "INVALID", "READY", "UPDATING")
+"""Reservation.Status of google-cloud-compute."""
 _THINGS = Keys(
     {"project": str},
     {
@@ -69,7 +82,8 @@ def declare(service: GkeService, body: Mapping[str, object]) -> list[str]:
     Args:
         service: Service that gets the resources.
         body: `{"project", "serviceAccounts"?: [email], "resources"?: [name within the project], "reservations"?:
-            [{"name", "zone"?, "machineType"?, "count"?}], "region"?, "quotas"?: {`quotas.NAMES`: GPUs in the region}}`.
+            [{"name", "zone"?, "machineType"?, "count"?, "assuredCount"?, "inUseByOthers"?, "status"?,
+            "deleteAtTime"?}], "region"?, "quotas"?: {`quotas.NAMES`: GPUs in the region}}`.
 
     Raises:
         WrongEntry: An unknown or missing key, a value of the wrong type, or an unknown zone or machine type.
@@ -113,6 +127,7 @@ def _check_things(body: Mapping[str, object]) -> None:
     for at, given in enumerate(_list(body, "reservations")):
         if "zone" in given and not (is_zone(given["zone"]) and exists(given["zone"])):
             raise WrongEntry(f"zone {given['zone']} does not exist", "reservations", at, "zone")
+        check_known(given.get("status"), _STATES, "reservations", at, "status")
         machine = given.get("machineType", "")
         if find_machine(machine) is None:
             check_known(machine, {one.name for one in all_machines()}, "reservations", at, "machineType")

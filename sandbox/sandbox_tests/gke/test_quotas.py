@@ -96,9 +96,24 @@ def test_reservations_when_pools_take_from_them_then_so_many_are_in_use(sandbox:
     gke.create(gpu_pool("p", "a2-highgpu-1g", "nvidia-tesla-a100", 1, 2, reservation_affinity=affinity))
     zone = f"/compute/v1/projects/{PROJECT}/zones/us-central1-a/reservations"
     found = {item["name"]: item["specificReservation"] for item in ask(sandbox, zone)["items"]}
-    assert (found["ours"]["count"], found["ours"]["inUseCount"], found["anywhere"]["count"]) == ("3", "2", "0")
+    assert (found["ours"]["count"], found["ours"]["inUseCount"], found["anywhere"]["count"]) == ("3", "2", "1000")
     scopes = ask(sandbox, f"/compute/v1/projects/{PROJECT}/aggregated/reservations")["items"]
     assert [item["name"] for item in scopes["zones/us-central1-b"]["reservations"]] == ["anywhere"]
+
+
+def test_reservations_when_declared_with_a_state_then_shown(sandbox: SandboxInfo) -> None:
+    end = "2027-01-31T08:00:00Z"
+    one = {"name": "ours", "zone": "us-central1-a", "count": 4, "assuredCount": 3, "inUseByOthers": 1}
+    late = {"name": "late", "zone": "us-central1-a", "status": "CREATING", "deleteAtTime": end}
+    daemon.declare(sandbox, "gke", project=PROJECT, reservations=[one, late])
+    zone = f"/compute/v1/projects/{PROJECT}/zones/us-central1-a/reservations"
+    found = {item["name"]: item for item in ask(sandbox, zone)["items"]}
+    counts = found["ours"]["specificReservation"]
+    assert (counts["count"], counts["assuredCount"], counts["inUseCount"]) == ("4", "3", "1")
+    assert (found["ours"]["status"], "deleteAtTime" in found["ours"]) == ("READY", False)
+    assert (found["late"]["status"], found["late"]["deleteAtTime"]) == ("CREATING", end)
+    with pytest.raises(daemon.SandboxError, match="there is no status LOST"):
+        daemon.declare(sandbox, "gke", project=PROJECT, reservations=[{"name": "lost", "status": "LOST"}])
 
 
 def test_regions_when_listed_then_those_with_machines_and_those_of_the_project(sandbox: SandboxInfo, gke: Gke) -> None:

@@ -11,6 +11,7 @@ from gpukube_sandbox.faults import FaultBook
 from gpukube_sandbox.gke.making import CPU_POOL, GkeRequest, make_cluster
 from gpukube_sandbox.gke.service import GkeService
 from gpukube_sandbox.gke.wire.enums import PoolStatus
+from gpukube_sandbox.stock import Stock
 
 PLACE = "projects/ml-prod/locations/us-central1-a"
 POOL = f"{PLACE}/clusters/train/nodePools/{CPU_POOL}"
@@ -21,7 +22,7 @@ LONG_S = 10_000
 def test_labels_when_a_cancelled_upgrade_left_a_machine_booting_then_it_gets_them_too() -> None:
     async def story() -> list[dict[str, str]]:
         clock = ManualClock()
-        service = GkeService(clock, FaultBook())
+        service = GkeService(clock, FaultBook(), Stock(clock))
         wanted = GkeRequest("ml-prod", "us-central1-a", "train")
         cluster = await make_cluster(service, wanted, "https://kube", b"authority", None)
         await clock.advance(LONG_S)

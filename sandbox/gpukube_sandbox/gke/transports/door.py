@@ -7,6 +7,7 @@ google-cloud-container is needed only if GKE is used, and takes 400 ms to load.
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
@@ -14,6 +15,7 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from gpukube_sandbox.gke.advice import ADVICE, answer_advice
 from gpukube_sandbox.gke.market import answer_market, is_market, is_quota
 from gpukube_sandbox.gke.transports.contexts import add_context
 from gpukube_sandbox.gke.transports.tunnel import Tunnel
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.transports.rpc import RpcServer
     from gpukube_sandbox.gke.wire.answers import Json
     from gpukube_sandbox.permits import PermitBook
+    from gpukube_sandbox.stock import Stock
     from gpukube_sandbox.traffic import RequestLog
 
 _TOKEN_PATH = "/token"  # noqa: S105 - a path
@@ -47,17 +50,21 @@ class GkeDoor:
     Args:
         clock: The sandbox's time.
         faults: Injected faults.
+        stock: Machines that can be had.
         log: Log of requests.
         permits: Allowed permissions, for gRPC calls.
         secret: Access token.
     """
 
-    def __init__(self, clock: Clock, faults: FaultBook, log: RequestLog, permits: PermitBook, secret: str) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of one sandbox
+        self, clock: Clock, faults: FaultBook, stock: Stock, log: RequestLog, permits: PermitBook, secret: str
+    ) -> None:
         self._permits = permits
         self._secret = secret
         self._key: RSAPublicKey | None = None
         self._clock = clock
         self._faults = faults
+        self._stock = stock
         self._log = log
         self._service: GkeService | None = None
         self._rest: ASGIApp | None = None
@@ -79,7 +86,7 @@ class GkeDoor:
             except ImportError as error:
                 message = f"{error.name} is not installed; GKE in the sandbox needs google-cloud-container"
                 raise ModuleNotFoundError(message, name=error.name) from error
-            self._service = GkeService(self._clock, self._faults, self._secret)
+            self._service = GkeService(self._clock, self._faults, self._stock, self._secret)
             if self._credentials:
                 self._key = write_credentials(*self._credentials, self._secret)
         return self._service
@@ -184,15 +191,17 @@ class GkeDoor:
         """Answer requests to other services for quotas."""
         await self._answer(scope, receive, send, self._quotas)
 
-    def _quotas(self, request: Request) -> Json:
+    def _quotas(self, request: Request, _: bytes) -> Json:
         return self.service().quotas.answer(request.url.path, request.query_params, self._clock.now())
 
     async def _answer_market(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer requests to other services for machines, reservations, and prices."""
+        """Answer requests to other services for machines, reservations, advice, and prices."""
         await self._answer(scope, receive, send, self._market)
 
-    def _market(self, request: Request) -> Json:
+    def _market(self, request: Request, body: bytes) -> Json:
         path = request.url.path
+        if request.method == "POST" and ADVICE.fullmatch(path):
+            return answer_advice(path, body, functools.partial(self._stock.free, "gke"), self._clock.now())
         reserved: Mapping[str, list[Json]] = {}
         found = _COMPUTE.match(path)
         if found and self._service is not None and "reservations" in path:
@@ -201,14 +210,17 @@ class GkeDoor:
             reserved = reservations_of(found[1], self._service.things, self._service.clusters)
         return answer_market(request.method, path, request.query_params, reserved)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, answer: Callable[[Request], Json]) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, answer: Callable[[Request, bytes], Json]
+    ) -> None:
         request = Request(scope, receive)
+        sent = await request.body()
         try:
             check_authorization(request.headers.get("authorization"), self._secret)
             found = _COMPUTE.match(request.url.path)
             if found and self._service is not None and not self._service.has_project(found[1]):
                 raise GoogleError("NOT_FOUND", f"The resource 'projects/{found[1]}' was not found")  # noqa: TRY301
-            body, status = answer(request), 200
+            body, status = answer(request, sent), 200
         except GoogleError as error:
             body, status = error.body(), error.status
         await JSONResponse(body, status)(scope, receive, send)
