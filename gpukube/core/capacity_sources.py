@@ -122,8 +122,8 @@ class Offers:
     """The answer to an `Ask`.
 
     Attributes:
-        ways: At least one way of each kind that the cloud sells, for each place that sells one of the machines. A place
-            whose source failed has it as "not told".
+        ways: Ways in the places that sell one of the machines; none for a machine that no place sells. On demand is
+            always among them. A kind whose source failed is "not told" for each machine.
         sources: One line per source, asked or not.
         notes: What holds for the whole answer.
     """

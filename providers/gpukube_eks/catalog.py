@@ -1,7 +1,7 @@
-"""EKS's contribution to the catalog.
+"""EKS's contribution to the catalog, and to the search for machines.
 
-In scope: MIG profiles, images, drivers, network, and disks per machine. Out of scope: calls (`live.market`), and
-parsing their responses (`facts.listings`).
+In scope: MIG profiles, images, drivers, network, and disks per machine. Out of scope: calls (`live.market`,
+`live.capacity`), and parsing their responses (`facts.listings`, `facts.capacity`).
 
 Source: docs: eks/ml-eks-optimized-ami.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.capacity_sources import CloudCapacity
 from gpukube.core.cloud_catalog import CloudCatalog, Disks, Fact, Network
 from gpukube.gpu.mig import profiles
 from gpukube.provider import importing_sdk
@@ -17,6 +18,7 @@ from gpukube_eks.facts.fabric import FABRICS, efa_cards
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
+    from gpukube.core.capacity_sources import Ask, Offers
     from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
@@ -62,6 +64,14 @@ def _prices(requested: PriceInquiry) -> LivePrices:
         from gpukube_eks.live.market import fetch_prices  # noqa: PLC0415 - only this needs the SDK
     return fetch_prices(requested)
 
+
+def _capacity(ask: Ask) -> Offers:
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", ask.inquiry.where):
+        from gpukube_eks.live.capacity import fetch_capacity  # noqa: PLC0415 - only this needs the SDK
+    return fetch_capacity(ask)
+
+
+CAPACITY: Final = CloudCapacity(kinds=("reservation", "block", "spot", "on-demand"), fetch=_capacity)
 
 CATALOG: Final = CloudCatalog(
     home="us-east-1",

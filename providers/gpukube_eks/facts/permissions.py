@@ -28,6 +28,8 @@ FAST: Final = "for pools with network.highSpeed"
 PLACED: Final = "for pools with placement"
 COMPACT: Final = "for pools with placement: compact"
 
+_NOT_TOLD: Final = "what it tells is shown as not told"
+
 WITHOUT_CALLS: Final = ("GetCallerIdentity",)
 """Operations that need no permission (docs: STS API reference, GetCallerIdentity)."""
 
@@ -77,6 +79,18 @@ _ROWS: Final = (  # name, purpose, source, scopes: one or more of rules.permissi
         without="the catalog keeps its prices"),
     _plan("ec2:DescribeSpotPriceHistory", "to refresh the catalog's spot prices", _EC2, "region",
         when=EXTRAS["catalog"], without="the catalog keeps its prices"),
+    _plan("ec2:DescribeCapacityReservations", "to find reservations and Capacity Blocks with free machines", _EC2,
+        "region", when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("ec2:DescribeCapacityBlockOfferings", "to find Capacity Blocks for sale", _EC2, "region",
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("ec2:GetSpotPlacementScores", "to ask how likely Spot requests are to succeed", _EC2, "region",
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("ec2:DescribeAvailabilityZones", "to find the names of the zones that Spot scores are for", _EC2, "region",
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("ec2:DescribeSpotPriceHistory", "to show spot prices by zone", _EC2, "region", when=EXTRAS["capacity"],
+        without="the catalog's prices are shown"),
+    _plan("pricing:GetProducts", "to show on-demand prices", _PRICES, "any", when=EXTRAS["capacity"],
+        without="the catalog's prices are shown"),
     _apply("eks:CreateNodegroup", "to create node groups", _EKS, "cluster"),
     _apply("eks:TagResource",
         "to create node groups with tags, which contain a copy of gpukube's labels, and to change these tags",

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from gpukube.endpoint import Endpoint
     from gpukube_eks.live.sdk import (
         Aws,
+        Ec2Capacity,
         Ec2Sdk,
         Ec2Types,
         EksSdk,
@@ -163,6 +164,11 @@ class AwsClients:
         return cast("Ec2Types", self._client("ec2"))
 
     @property
+    def capacity(self) -> Ec2Capacity:
+        """Machines that can be had."""
+        return cast("Ec2Capacity", self._client("ec2"))
+
+    @property
     def pricing(self) -> PricingSdk:
         """The price list."""
         return cast("PricingSdk", self._client("pricing"))
@@ -248,7 +254,7 @@ _MAKING: Final = threading.Lock()
 """Guards creating clients: sessions are not thread-safe for that (docs: boto3/latest/guide, sessions)."""
 
 
-def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> Aws:
+def connect_aws(cluster: ClusterRef, endpoint: Endpoint, settings: Settings) -> AwsClients:
     """Return the clients for a cluster; clusters of one identity and region share them, for fleets."""
     written = cluster.identity
     emulated = endpoint.is_emulated
@@ -351,6 +357,8 @@ EC2_OPERATIONS: Final = (
     "DeleteLaunchTemplate",
     "DeletePlacementGroup",
     "DeleteTags",
+    "DescribeAvailabilityZones",
+    "DescribeCapacityBlockOfferings",
     "DescribeCapacityReservations",
     "DescribeInstances",
     "DescribeInstanceTypeOfferings",
@@ -362,6 +370,7 @@ EC2_OPERATIONS: Final = (
     "DescribeSecurityGroupRules",
     "DescribeSpotPriceHistory",
     "DescribeSubnets",
+    "GetSpotPlacementScores",
 )
 """The operations that `sdk` declares, of EC2's 830; only these become methods of the client."""
 _USED: Final = {"ec2": EC2_OPERATIONS, "ssm": ("GetParameter",)}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
-    from gpukube_eks.live.sdk import Answer, Ec2Types, PricingSdk
+    from gpukube_eks.live.sdk import Answer, Ec2Types, PricingSdk, SpotPrices
 
 _PRICES_AT: Final = "us-east-1"
 """Region of the price list: only three have an endpoint, and each serves its whole partition."""
@@ -87,7 +87,7 @@ def read_prices(ec2: Ec2Types, pricing: PricingSdk | None, requested: PriceInqui
         notes.append(f"prices could not be read: {error}")
     try:
         history = (
-            _history(ec2, [machine.name for machine in requested.spot], requested.inquiry) if requested.spot else []
+            spot_history(ec2, [machine.name for machine in requested.spot], requested.inquiry) if requested.spot else []
         )
         found += [LivePrice(name, usd, spot=True, zone=zone) for (name, zone), usd in read_spot_zones(history).items()]
     except GpukubeError as error:
@@ -109,12 +109,12 @@ def read_offers(ec2: Ec2Types, pricing: PricingSdk | None, inquiry: Inquiry) -> 
         inquiry: The query.
     """
     with explained(inquiry.where):
-        items = _pages(lambda **more: ec2.describe_instance_types(Filters=TYPE_FILTER, MaxResults=_PAGE, **more))
-        offers = [offer for item in _listed(items, "InstanceTypes") if (offer := read_type(item))]
+        items = all_pages(lambda **more: ec2.describe_instance_types(Filters=TYPE_FILTER, MaxResults=_PAGE, **more))
+        offers = [offer for item in items_of(items, "InstanceTypes") if (offer := read_type(item))]
     names = [offer.name for offer in offers]
     notes: list[str] = []
     prices = _or_note(notes, "prices", lambda: _prices(pricing, inquiry)) if pricing else None
-    spot = _or_note(notes, "spot prices", lambda: read_spot(_history(ec2, names, inquiry))) if names else {}
+    spot = _or_note(notes, "spot prices", lambda: read_spot(spot_history(ec2, names, inquiry))) if names else {}
     if pricing is None:
         notes.append("AWS's price list does not cover this region or endpoint; prices are unchanged")
     return Findings(priced(offers, prices or {}, spot or {}), priced=prices is not None, notes=tuple(notes))
@@ -130,7 +130,7 @@ def _prices(pricing: PricingSdk, inquiry: Inquiry) -> dict[str, float]:
 def _listed_prices(pricing: PricingSdk, filters: Sequence[Mapping[str, str]], inquiry: Inquiry) -> dict[str, float]:
     found: dict[str, float] = {}
     with explained(inquiry.where):
-        for page in _pages(
+        for page in all_pages(
             lambda **more: pricing.get_products(ServiceCode="AmazonEC2", Filters=filters, MaxResults=_PAGE, **more)
         ):
             read = (read_price(text) for text in strings(page, "PriceList"))
@@ -138,15 +138,15 @@ def _listed_prices(pricing: PricingSdk, filters: Sequence[Mapping[str, str]], in
     return found
 
 
-def _history(ec2: Ec2Types, names: Sequence[str], inquiry: Inquiry) -> list[Mapping[str, object]]:
+def spot_history(ec2: SpotPrices, names: Sequence[str], inquiry: Inquiry) -> list[Mapping[str, object]]:
     """Read the current spot prices: with now as its start time, the history contains each zone's latest price."""
     with explained(inquiry.where):
-        pages = _pages(
+        pages = all_pages(
             lambda **more: ec2.describe_spot_price_history(
                 InstanceTypes=list(names), ProductDescriptions=["Linux/UNIX"], StartTime=datetime.now(UTC), **more
             )
         )
-        return list(_listed(pages, "SpotPriceHistory"))
+        return list(items_of(pages, "SpotPriceHistory"))
 
 
 def _or_note(notes: list[str], what: str, read: Callable[[], dict[str, float]]) -> dict[str, float] | None:
@@ -157,7 +157,7 @@ def _or_note(notes: list[str], what: str, read: Callable[[], dict[str, float]]) 
         return None
 
 
-def _pages(call: Callable[..., Answer]) -> Iterator[Answer]:
+def all_pages(call: Callable[..., Answer]) -> Iterator[Answer]:
     """Yield all pages; fail if the list does not end."""
     token = ""
     for _ in range(_MOST_PAGES):
@@ -169,6 +169,7 @@ def _pages(call: Callable[..., Answer]) -> Iterator[Answer]:
     raise CloudError(f"AWS's response has more than {_MOST_PAGES} pages", code="bad-answer")
 
 
-def _listed(pages: Iterator[Answer], key: str) -> Iterator[Mapping[str, object]]:
+def items_of(pages: Iterator[Answer], key: str) -> Iterator[Mapping[str, object]]:
+    """Yield the objects in one list of all pages."""
     for page in pages:
         yield from trees(page, key)

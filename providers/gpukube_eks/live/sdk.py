@@ -98,14 +98,37 @@ class Ec2Sdk(Protocol):
         """List instances by filters, in pages with a NextToken."""
 
 
-class Ec2Types(Protocol):
+class SpotPrices(Protocol):
+    """`client("ec2")`, for Spot prices."""
+
+    def describe_spot_price_history(self, **arguments: object) -> Answer:
+        """List spot prices, in pages with a NextToken."""
+
+
+class Ec2Types(SpotPrices, Protocol):
     """`client("ec2")`, for the catalog."""
 
     def describe_instance_types(self, **arguments: object) -> Answer:
         """List instance types with their details, in pages with a NextToken."""
 
-    def describe_spot_price_history(self, **arguments: object) -> Answer:
-        """List spot prices, in pages with a NextToken."""
+
+class Ec2Capacity(SpotPrices, Protocol):
+    """`client("ec2")`, for machines that can be had."""
+
+    def describe_instance_type_offerings(self, **arguments: object) -> Answer:
+        """List zones that sell instance types, in pages with a NextToken."""
+
+    def describe_availability_zones(self, **arguments: object) -> Answer:
+        """List the region's zones with the account's names of them."""
+
+    def describe_capacity_reservations(self, **arguments: object) -> Answer:
+        """List capacity reservations and Capacity Blocks by filters, in pages with a NextToken."""
+
+    def describe_capacity_block_offerings(self, **arguments: object) -> Answer:
+        """List Capacity Blocks for sale, in pages with a NextToken."""
+
+    def get_spot_placement_scores(self, **arguments: object) -> Answer:
+        """Score Spot requests for regions or zones, in pages with a NextToken."""
 
 
 class PricingSdk(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
+from gpukube_eks.facts.capacity import BLOCK_FAMILIES, LARGEST_BLOCK
 from gpukube_eks.facts.fabric import efa_cards
 from gpukube_eks.facts.images import family_of
 from gpukube_eks.pool.purchase import is_block
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.values import Target
 
-_BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
-"""GPU families available as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
-p6e-gb200 are available no other way)."""
 _ULTRASERVERS: Final = "p6e-"
-_LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferingsRequest
 _SCARCE: Final = 8
 """GPUs per machine from which a second machine is rarely available."""
 _MOST_AT_ONCE: Final = 100  # botocore eks NodegroupUpdateConfig
@@ -126,7 +123,7 @@ def _block(target: Target) -> Iterator[Finding]:
     if not is_block(target.capacity):
         return
     where = target.locator.at("capacity.reserved.eks.capacityBlock")
-    if family_of(target.machine.name) not in _BLOCK_FAMILIES:
+    if family_of(target.machine.name) not in BLOCK_FAMILIES:
         yield Finding(
             "eks-block-type",
             where,
@@ -135,12 +132,12 @@ def _block(target: Target) -> Iterator[Finding]:
             why="EC2 offers only blocks of these (EC2 DescribeInstanceTypes, supportedUsageClasses)",
         )
     path = "nodes.autoscaling.max" if target.nodes.autoscaled else "nodes.count"
-    if target.nodes.maximum > _LARGEST_BLOCK:
+    if target.nodes.maximum > LARGEST_BLOCK:
         yield Finding(
             "eks-block-size",
             target.locator.at(path),
-            f"{path} is {target.nodes.maximum}, but a Capacity Block has at most {_LARGEST_BLOCK} machines",
-            fix=f"write {_LARGEST_BLOCK} or less, and another pool for each additional block",
+            f"{path} is {target.nodes.maximum}, but a Capacity Block has at most {LARGEST_BLOCK} machines",
+            fix=f"write {LARGEST_BLOCK} or less, and another pool for each additional block",
             why="EKS accepts the bound, and EC2 launches no machine beyond the block"
             if target.nodes.autoscaled
             else "",

@@ -13,7 +13,7 @@ from botocore.loaders import JSONFileLoader
 from botocore.model import OperationModel, ServiceModel, Shape
 
 from gpukube_eks.live.access import EC2_OPERATIONS, Models
-from gpukube_eks.live.sdk import Ec2Sdk, Ec2Types
+from gpukube_eks.live.sdk import Ec2Capacity, Ec2Sdk, Ec2Types, SpotPrices
 
 DATA = Path(botocore.__file__).with_name("data")
 FILES = ("sts/*/service-2", "eks/*/service-2", "eks/*/endpoint-rule-set-1", "endpoints", "partitions", "_retry")
@@ -59,7 +59,9 @@ def test_model_when_there_is_no_file_then_none() -> None:
 
 
 def test_ec2_when_read_then_what_we_call_and_no_more() -> None:
-    declared = {name for sdk in (Ec2Sdk, Ec2Types) for name in vars(sdk) if not name.startswith("_")}
+    declared = {
+        name for sdk in (Ec2Sdk, Ec2Types, SpotPrices, Ec2Capacity) for name in vars(sdk) if not name.startswith("_")
+    }
     assert {xform_name(operation) for operation in EC2_OPERATIONS} == declared
     path = newest("ec2/*/service-2")
     part, model = Models().load_file(path), JSONFileLoader().load_file(path)
