@@ -1,4 +1,4 @@
-"""What a cloud package tells about machines that can be had now, and how they are bought.
+"""What a cloud package tells about the machines that are available now, and how they are bought.
 
 A provider has one `CloudCapacity` as its extra `capacity`. It is pure and needs no SDK; `fetch` imports what it needs.
 In scope: the question, the answers, and the vocabulary of what is known. Out of scope: any cloud; comparing clouds,

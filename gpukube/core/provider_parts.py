@@ -137,7 +137,7 @@ class Extras:
     catalog: CloudCatalog | None = None
     """This cloud's part of `gpukube catalog`, and how it is refreshed."""
     capacity: CloudCapacity | None = None
-    """What it tells about machines that can be had now, for `gpukube capacity find`."""
+    """What it tells about the machines that are available now, for `gpukube capacity find`."""
     quotas: CloudQuotas | None = None
     """Quotas that its nodes count against; read by `Cloud.quotas`."""
     durations: CloudDurations | None = None

@@ -165,7 +165,7 @@ class AwsClients:
 
     @property
     def capacity(self) -> Ec2Capacity:
-        """Machines that can be had."""
+        """Available machines."""
         return cast("Ec2Capacity", self._client("ec2"))
 
     @property

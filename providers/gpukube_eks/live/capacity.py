@@ -1,4 +1,4 @@
-"""Asks EC2 which machines can be had: offerings, reservations, Capacity Blocks, Spot.
+"""Asks EC2 which machines are available: offerings, reservations, Capacity Blocks, Spot.
 
 In scope: the calls, one region in one run. Out of scope: parsing responses (`facts.capacity`), quotas, and prices on
 demand. Nothing is bought.

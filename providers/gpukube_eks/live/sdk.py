@@ -113,7 +113,7 @@ class Ec2Types(SpotPrices, Protocol):
 
 
 class Ec2Capacity(SpotPrices, Protocol):
-    """`client("ec2")`, for machines that can be had."""
+    """`client("ec2")`, for available machines."""
 
     def describe_instance_type_offerings(self, **arguments: object) -> Answer:
         """List zones that sell instance types, in pages with a NextToken."""

@@ -1,4 +1,4 @@
-"""Which machines EC2 says can be had: parsed, classed, and asked with as few calls as possible."""
+"""Which machines EC2 says are available: parsed, classed, and asked with as few calls as possible."""
 
 from __future__ import annotations
 
