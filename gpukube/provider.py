@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from gpukube.core.launches import Launches
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import Ability
 from gpukube.entry_points import ENTRY_POINT_GROUP, provider_names
@@ -239,6 +240,17 @@ class CloudExtras(Protocol):
         """
         del successor, pools
         return []
+
+    def launches(self, observed: Observed, since: float) -> Launches:
+        """Read the newest launches of a pool's machines, with at most one call.
+
+        Args:
+            observed: The pool as just read.
+            since: Seconds since the epoch, by the cloud's clock; older launches with a time are left out. The newest
+                time of an answer with 0, which is for all, is the start of a later attempt.
+        """
+        del observed, since
+        return Launches()
 
 
 class Cloud(CloudExtras, Protocol):

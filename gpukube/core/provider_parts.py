@@ -125,6 +125,12 @@ class Extras:
 
     pools_at_once: int = 1
     """How many pools of one cluster may change at the same time; 1 if the cloud serializes them."""
+    starts_empty: bool = False
+    """Whether a pool can be created with no nodes and then scaled, so that a stock-out leaves no failed pool."""
+    capacity_wait_s: float = 1800
+    """How long to wait for the machines of a pool of fixed size before its next alternative is tried."""
+    autoscaled_wait_s: float = 1800
+    """The same for an autoscaled pool."""
     tolerates_resources: bool = False
     """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration, which lets a pod tolerate
     NoSchedule taints whose key is the name of a resource that the pod requests."""

@@ -19,6 +19,8 @@ To test a provider, subclass `ProviderContract` and define the `harness` fixture
 * No SDK is imported before `connect()`.
 * Requests pass the SDK's own validation.
 * Its policies state the purpose and the documentation of each permission; apply includes what plan needs.
+* A failed launch has the class of its error; a pool with its nodes has none.
+* A pool that can be created without nodes gets them by scaling, and is then as the spec says.
 * A cancelled wait returns a handle that resumes.
 
 * An in-place change uses its own calls, leaves everything else unchanged, and shows no difference afterwards.
@@ -326,6 +328,35 @@ class ProviderContract:
         assert plan_pool(harness.provider, desired, harness.cloud.pools()).action == "create"
         _converge(harness, desired)
         assert [o.name for o in harness.cloud.pools()].count(desired.target.name) == 1
+        assert diff_fields(desired.fields, _find(harness, desired).fields) == ()
+
+    @pytest.mark.parametrize(("fault", "error"), FAULT_CLASSES[:2])
+    def test_launches_when_one_failed_then_its_class(
+        self, harness: Harness, fault: Fault, error: type[GpukubeError]
+    ) -> None:
+        """A failed launch has the class of its error, if the cloud kept the pool; a pool with its nodes has none."""
+        desired = _desired(harness, "plain")
+        harness.inject(fault, desired.target.name)
+        with pytest.raises(error):
+            _create(harness, desired)
+        for left in harness.cloud.pools():
+            if left.name == desired.target.name and left.fields:  # one without fields is what is left of a pool
+                assert isinstance(harness.cloud.launches(left, 0).failure, error)
+        _converge(harness, desired)
+        found = harness.cloud.launches(_find(harness, desired), 0)
+        assert found.failure is None or (found.failed_at or 0) <= (found.launched_at or 0)
+
+    def test_create_when_without_nodes_then_scaling_brings_them(self, harness: Harness) -> None:
+        """A pool that can be created without nodes gets them by scaling, and is then as the spec says."""
+        if not harness.provider.extras.starts_empty:
+            pytest.skip("the cloud creates pools with their nodes")
+        desired = _desired(harness, "plain")
+        nodes = desired.target.nodes
+        empty = _translated(harness, replace(desired.target, nodes=replace(nodes, count=0, minimum=0)))
+        _create(harness, empty)
+        found = _find(harness, empty)
+        assert (found.state, found.nodes) == ("ready", 0)
+        _finish(harness, harness.cloud.send(harness.provider.requests.scale(desired.target.cluster, found, nodes)))
         assert diff_fields(desired.fields, _find(harness, desired).fields) == ()
 
     def test_update_when_applied_then_no_difference_and_nothing_else_moved(self, harness: Harness) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.core.fields import COUNT, DISK_SIZE, DISK_TYPE, INSTANCE_TYPE, LEAST, MIG_PROFILE, MOST, TAINTS, label, tag
 from gpukube.core.in_cluster import InClusterFacts
+from gpukube.core.launches import Launches
 from gpukube.core.managers import Manager
 from gpukube.core.node_facts import GIB, NodeFacts, Reserved, Room, common_labels, room_left
 from gpukube.core.provider_parts import Extras, PoolRequests
@@ -60,12 +61,14 @@ class FakeWorld:
         pools: Live pools by cloud name.
         requests: Every request that was sent, in order.
         ready: Whether the cluster exists.
+        launches: What the cloud tells about a pool's launches, by cloud name.
         polls_to_finish: Polls until an operation is done.
     """
 
     pools: dict[str, Observed] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     ready: bool = True
+    launches: dict[str, Launches] = field(default_factory=dict)
     polls_to_finish: int = 1
     _faults: list[tuple[Exception, bool]] = field(default_factory=list)
     _fate: dict[str, GpukubeError] = field(default_factory=dict)
@@ -180,6 +183,7 @@ class FakeExtras(Extras):
     """Extras of the fake cloud."""
 
     pools_at_once = 2
+    starts_empty = True
     tolerates_resources = True
     in_cluster = InClusterFacts(pool_label="fake.example/pool")
 
@@ -344,8 +348,14 @@ class FakeCloud(CloudExtras):
             state, word = ("failed", "Failed") if error else ("ready", "Succeeded")
             pool = replace(pool, state=state, status=word, failure=str(error or ""))  # type: ignore[arg-type]  # literals
             self._world.pools[operation.pool] = pool
+            self._world.launches[operation.pool] = Launches(error)
             return Progress(done=error is None, status=word, error=error)
         return Progress(done=pool.state == "ready", status=pool.status, retry_after_s=0.0)
+
+    def launches(self, observed: Observed, since: float) -> Launches:
+        """Return what the world has for the pool."""
+        del since
+        return self._world.launches.get(observed.name, Launches())
 
     def kube_access(self) -> KubeAccess:
         """Raise: this fake has no Kubernetes."""

@@ -15,8 +15,8 @@ from gpukube.core.fields import INSTANCE_TYPE, MOST, PLUGIN, FieldPath
 from gpukube.core.jsontree import at, tree
 from gpukube.core.owners import ADVERTISER_LABEL, CONFIG_LABEL, MIG_CONFIG_LABEL, PRESENT_LABEL
 from gpukube.gpu.catalog import find_machine
-from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.facts.partitions import CUTS, can_cut
+from gpukube_aks.pool.observe import pool_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,13 +44,7 @@ _CHECKS: Final = CloudChecks()
 
 
 def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
-    where = view.name_of(pool)
-    if pool.status == "Canceled":
-        return canceled(where)
-    if pool.state != "failed":
-        return None
-    error = tree(_properties(pool), "status", "provisioningError")
-    return error_of(read_problem(200, error), where)
+    return pool_error(pool.native, view.name_of(pool))
 
 
 def _expected(pool: Observed) -> Mapping[str, int] | None:

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.cloud_check import CloudChecks, Diagnosis
 from gpukube.core.faults import fault
 from gpukube.core.jsontree import at, strings, tree
-from gpukube.core.meanings import Problem
 from gpukube.core.resolve import GPU_TAINT
-from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.facts.partitions import PARTITIONS
 from gpukube_gke.pool.fields import NO_DRIVER, OPT_OUT_LABEL
-from gpukube_gke.pool.observe import condition_of
+from gpukube_gke.pool.progress import pool_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,10 +44,7 @@ def parse_version(version: str) -> tuple[int, ...]:
 def _problem_of(view: CloudView, pool: Observed) -> GpukubeError | None:
     if pool.status not in ("ERROR", "RUNNING_WITH_ERROR"):
         return None
-    condition = condition_of(pool.native)
-    text = str(condition.get("message") or pool.native.get("statusMessage") or "")
-    problem = Problem("", text, str(condition.get("code") or pool.status), is_late=True)
-    return error_of(problem, view.name_of(pool))
+    return pool_error(pool.native, view.name_of(pool))
 
 
 def _show(view: CloudView, pool: Observed) -> str:

@@ -32,6 +32,7 @@ from gpukube.errors import MISREAD, CloudError, GpukubeError, WaitTimeout, defec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from gpukube.core.launches import Launches
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, KubeAccess, Observed, Operation, Progress, Request
@@ -295,6 +296,11 @@ class BoundedCloud:
     def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """See Cloud."""
         return self._calls(self._cluster, "reading subnets", lambda: self._cloud.check_limits(successor, pools))
+
+    def launches(self, observed: Observed, since: float) -> Launches:
+        """See Cloud."""
+        where = f"{self._cluster}/{observed.name}"
+        return self._calls(where, "reading its launches", lambda: self._cloud.launches(observed, since))
 
     def close(self) -> None:
         """See Cloud."""

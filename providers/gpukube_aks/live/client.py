@@ -23,6 +23,7 @@ from azure.mgmt.core.tools import get_arm_endpoints
 from gpukube import __version__
 from gpukube.cancellation import raise_if_cancelled
 from gpukube.core.jsontree import at, tree
+from gpukube.core.launches import Launches
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
@@ -34,7 +35,7 @@ from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
 from gpukube_aks.live.failures import explained
 from gpukube_aks.live.quotas import read_quotas
-from gpukube_aks.pool.observe import observe_pool, state_of
+from gpukube_aks.pool.observe import observe_pool, pool_error, state_of
 from gpukube_aks.pool.renewing import UPGRADE_IMAGE
 from gpukube_aks.pool.translate import CREATE, DELETE
 from gpukube_aks.rules.cluster import check_cluster, read_cluster
@@ -317,6 +318,11 @@ class AksCloud(CloudExtras):
         """Read quotas of the subscription in the region; an unreadable one contains the reason."""
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
 
+    def launches(self, observed: Observed, since: float) -> Launches:
+        """Return the error of the pool as read: AKS tells neither times nor successful launches."""
+        del since
+        return Launches(pool_error(observed.native, self._where(observed.name)))
+
     def close(self) -> None:
         """Close all connections."""
         self._sdk.close()
@@ -415,12 +421,9 @@ class AksCloud(CloudExtras):
             native = self._get(operation.pool)
         if native is None:
             return _gone(operation, where)
-        properties = tree(native, "properties")
-        state, status = state_of(properties)
-        if state == "failed":
-            error = tree(properties, "status", "provisioningError")
-            failed = canceled(where) if status == "Canceled" else error_of(read_problem(200, error), where)
-            return Progress(done=False, status=status, error=failed)
+        state, status = state_of(tree(native, "properties"))
+        if error := pool_error(native, where):
+            return Progress(done=False, status=status, error=error)
         return Progress(done=state == "ready" and operation.verb != "delete", status=status)
 
 

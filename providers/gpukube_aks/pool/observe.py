@@ -16,6 +16,7 @@ from gpukube.core.binding import observed_fields
 from gpukube.core.fields import known, tag
 from gpukube.core.jsontree import at, integer, strings, texts, tree
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Observed, Taint
+from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.pool.fields import BINDINGS
 from gpukube_aks.pool.marks import FORM, live_place
 from gpukube_aks.pool.native import flatten_native
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import PoolState
+    from gpukube.errors import GpukubeError
 
+_LATE = 200
+"""HTTP status of an operation that failed after its request was accepted."""
 STATES: Mapping[str, PoolState] = {
     "Succeeded": "ready",
     "Failed": "failed",
@@ -76,6 +80,22 @@ def observe_pool(native: Mapping[str, object]) -> Observed:
         written=frozenset(tag(key) for key in FORM.written(tags, place)),
         moving=known({NODE_IMAGE: properties.get("nodeImageVersion")}),
     )
+
+
+def pool_error(native: Mapping[str, object], where: str) -> GpukubeError | None:
+    """Return the error of a pool whose last operation failed; None if it did not.
+
+    Args:
+        native: The pool, as in `observe_pool`.
+        where: The pool, for messages.
+    """
+    properties = tree(native, "properties")
+    state, status = state_of(properties)
+    if state != "failed":
+        return None
+    if status == "Canceled":
+        return canceled(where)
+    return error_of(read_problem(_LATE, tree(properties, "status", "provisioningError")), where)
 
 
 def pool_failure(properties: Mapping[str, object]) -> str:

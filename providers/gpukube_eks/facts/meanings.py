@@ -49,6 +49,10 @@ _QUOTAS: Final = (
 quote: Final = partial(quote_of, "AWS")
 _ACTION: Final = re.compile(r"(?:to perform:? |missing permissions for ')([a-z][\w-]*:\w+)")
 
+LAUNCH_FAILURES: Final = "AsgInstanceLaunchFailures"
+"""Code of the health issue of a group whose launches fail."""
+_LAUNCH_CODE: Final = re.compile(r"(?:^|\. )([A-Z][\w.]+) - ")
+
 _EXISTS: Final = Meaning(
     codes="ResourceInUseException",
     text=r"(?i)already exists",
@@ -91,7 +95,8 @@ _LAUNCH: Final[tuple[Meaning, ...]] = (
         code="launch",
     ),
     Meaning(
-        text=r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded",
+        text=r"VcpuLimitExceeded|InstanceLimitExceeded|MaxSpotInstanceCountExceeded|"
+        r"account is unable to launch any more instances",  # docs: eks/troubleshooting, InstanceLimitExceeded
         error=QuotaError,
         seen="the vCPU quota of the account is too small",
         fix=_QUOTAS,
@@ -389,9 +394,25 @@ def error_of(problem: Problem, where: str) -> GpukubeError:
 
 
 def issue_error(issues: Sequence[tuple[str, str]], where: str) -> GpukubeError:
-    """Return one error for a group's health issues: that of the first issue with a known meaning."""
-    problems = [Problem(code, text, is_late=True) for code, text in issues] or [Problem("", "", is_late=True)]
+    """Return one error for a group's health issues: that of the first issue with a known meaning.
+
+    A failed launch comes first: machines that were never started also did not join, which is another issue
+    (eksctl-io/eksctl#4732).
+    """
+    ordered = sorted(issues, key=lambda issue: issue[0] != LAUNCH_FAILURES)
+    problems = [Problem(code, text, is_late=True) for code, text in ordered] or [Problem("", "", is_late=True)]
     return error_of(next((item for item in problems if _meaning_of(item) is not _FAILED), problems[0]), where)
+
+
+def launch_error(text: str, where: str) -> GpukubeError:
+    """Return the error for a failed activity of an Auto Scaling group.
+
+    Args:
+        text: Its StatusMessage, with EC2's code before " - " ("Could not launch ... CODE - text"), or without a code.
+        where: The pool.
+    """
+    found = _LAUNCH_CODE.search(text)
+    return error_of(Problem(found[1] if found else LAUNCH_FAILURES, text, is_late=True), where)
 
 
 def update_error(status: str, errors: Sequence[tuple[str, str]], where: str) -> GpukubeError:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, KubeAccess, Settings
     from gpukube.endpoint import Endpoint
     from gpukube_eks.live.sdk import (
+        AutoScalingSdk,
         Aws,
         Ec2Capacity,
         Ec2Sdk,
@@ -157,6 +158,11 @@ class AwsClients:
     def ssm(self) -> SsmSdk:
         """Public parameters."""
         return cast("SsmSdk", self._client("ssm"))
+
+    @property
+    def autoscaling(self) -> AutoScalingSdk:
+        """Auto Scaling groups."""
+        return cast("AutoScalingSdk", self._client("autoscaling"))
 
     @property
     def types(self) -> Ec2Types:
@@ -373,7 +379,7 @@ EC2_OPERATIONS: Final = (
     "GetSpotPlacementScores",
 )
 """The operations that `sdk` declares, of EC2's 830; only these become methods of the client."""
-_USED: Final = {"ec2": EC2_OPERATIONS, "ssm": ("GetParameter",)}
+_USED: Final = {"ec2": EC2_OPERATIONS, "ssm": ("GetParameter",), "autoscaling": ("DescribeScalingActivities",)}
 """Operations that are kept from large service models."""
 
 

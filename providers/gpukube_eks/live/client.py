@@ -27,6 +27,7 @@ from gpukube_eks.facts.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.live.access import cloud_access, connect_aws
 from gpukube_eks.live.connectivity import connected
 from gpukube_eks.live.failures import code_of, explained, unless
+from gpukube_eks.live.launches import read_launches
 from gpukube_eks.live.placement_groups import PlacementGroups
 from gpukube_eks.live.quotas import read_quotas
 from gpukube_eks.live.region import Region
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.launches import Launches
     from gpukube.core.quotas import CloudQuota, QuotaReading
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
@@ -250,6 +252,10 @@ class EksCloud:
     def check_limits(self, successor: Desired, pools: int) -> list[Finding]:
         """Check free addresses of the subnets, and the limit of node groups per cluster."""
         return read_room(self._aws, self._cluster, successor, pools)
+
+    def launches(self, observed: Observed, since: float) -> Launches:
+        """Read the activities of the group's Auto Scaling group; its health if they cannot be read."""
+        return read_launches(self._aws, observed, since, self._where(observed.name), _DENIED)
 
     def close(self) -> None:
         """Close idle connections; other clusters of the account that share them open new ones."""

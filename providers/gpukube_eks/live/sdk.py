@@ -3,7 +3,7 @@
 In scope: the operations used. Out of scope: importing the SDK at run time.
 
 The operations are those of botocore 1.44.5: eks/2017-11-01, ec2/2016-11-15, sts/2011-06-15, iam/2010-05-08,
-ssm/2014-11-06. Responses are plain dictionaries with the API's names.
+ssm/2014-11-06, autoscaling/2011-01-01. Responses are plain dictionaries with the API's names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 Answer = Mapping[str, object]
-ServiceName = Literal["eks", "ec2", "sts", "iam", "ssm", "pricing", "service-quotas"]
+ServiceName = Literal["eks", "ec2", "sts", "iam", "ssm", "pricing", "service-quotas", "autoscaling"]
 
 
 class EksSdk(Protocol):
@@ -148,6 +148,13 @@ class QuotasSdk(Protocol):
         """GET the default of a quota."""
 
 
+class AutoScalingSdk(Protocol):
+    """`client("autoscaling")`: the groups behind node groups."""
+
+    def describe_scaling_activities(self, **arguments: object) -> Answer:
+        """List the activities of a group of the last six weeks, newest first, in pages with a NextToken."""
+
+
 class SsmSdk(Protocol):
     """`client("ssm")`: Systems Manager, where AWS publishes the newest images."""
 
@@ -195,6 +202,10 @@ class Aws(Protocol):
     @property
     def ssm(self) -> SsmSdk:
         """Public parameters."""
+
+    @property
+    def autoscaling(self) -> AutoScalingSdk:
+        """Auto Scaling groups."""
 
     def hosts(self) -> dict[str, str]:
         """Return each service's host."""

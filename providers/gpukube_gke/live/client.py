@@ -31,6 +31,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from gpukube.cancellation import raise_if_cancelled
 from gpukube.core.jsontree import at, tree
+from gpukube.core.launches import Launches
 from gpukube.core.meanings import Problem
 from gpukube.core.quotas import QuotaReading
 from gpukube.core.upgrades import NodeOffer
@@ -49,7 +50,7 @@ from gpukube_gke.pool.change import MANAGE
 from gpukube_gke.pool.effects import UPDATE
 from gpukube_gke.pool.observe import observe_pool
 from gpukube_gke.pool.placement import choose_zone
-from gpukube_gke.pool.progress import operation_progress, pool_progress
+from gpukube_gke.pool.progress import operation_progress, pool_error, pool_progress
 from gpukube_gke.pool.sizes import AUTOSCALE, RESIZE
 from gpukube_gke.pool.translate import CREATE, DELETE, needs_zone, with_zones
 from gpukube_gke.rules.versions import is_picky, require_version
@@ -310,6 +311,11 @@ class GkeCloud(CloudExtras):
                 return QuotaReader(session, self._base, self._timeout, self._cluster.key).read(asked)
         except GpukubeError as error:
             return dict.fromkeys(asked, QuotaReading(unknown=str(error)))
+
+    def launches(self, observed: Observed, since: float) -> Launches:
+        """Return the error of the pool as read: GKE tells neither times nor successful launches."""
+        del since
+        return Launches(pool_error(observed.native, self._where(observed.name)))
 
     def close(self) -> None:
         """Close all connections."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.jsontree import tree
 from gpukube.core.meanings import Problem
 from gpukube.core.values import Progress
-from gpukube.errors import CloudError
+from gpukube.errors import CapacityError, CloudError, QuotaError
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.pool.observe import STATES, condition_of
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube.core.values import Operation
+    from gpukube.errors import GpukubeError
 
 _CANONICAL: Final = (
     "OK",
@@ -67,14 +68,22 @@ def pool_progress(operation: Operation, native: Mapping[str, object] | None, whe
     if operation.verb == "update":
         return Progress(done=STATES.get(status) in _SETTLED, status=status)
     if operation.verb != "delete" and status in _BAD:
-        condition = condition_of(native)
-        text = str(condition.get("message") or native.get("statusMessage") or "")
-        return Progress(
-            done=False,
-            status=status,
-            error=error_of(Problem("", text, str(condition.get("code") or native.get("status")), is_late=True), where),
-        )
+        return Progress(done=False, status=status, error=pool_error(native, where))
     return Progress(done=STATES.get(status) == "ready" and operation.verb != "delete", status=status)
+
+
+def pool_error(native: Mapping[str, object], where: str) -> GpukubeError | None:
+    """Return the error of a pool as read; None if it has none.
+
+    Args:
+        native: The pool.
+        where: The pool, for messages.
+    """
+    condition, status = condition_of(native), str(native.get("status"))
+    text = str(condition.get("message") or native.get("statusMessage") or "")
+    error = error_of(Problem("", text, str(condition.get("code") or status), is_late=True), where)
+    # While the pool still works, only a shortage is one: other conditions are warnings, such as CA_EXPIRING.
+    return error if status in _BAD or isinstance(error, CapacityError | QuotaError) else None
 
 
 def _problem_of(native: Mapping[str, object]) -> Problem | None:

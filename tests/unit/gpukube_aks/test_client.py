@@ -11,7 +11,7 @@ from azure.core.exceptions import HttpResponseError, ResourceModifiedError, Reso
 
 from gpukube.core.values import ClusterRef, Operation, Ownership, Promise, Request, Settings
 from gpukube.endpoint import Endpoint
-from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError
+from gpukube.errors import AccessError, CapacityError, CloudError, Conflict, SpecError, StockOut
 from gpukube_aks import AksProvider
 from gpukube_aks.live.access import EmulatedIdentity
 from gpukube_aks.live.client import AksCloud
@@ -265,6 +265,22 @@ def test_write_when_refused_is_our_error_with_the_sdks_as_its_cause() -> None:
 
     assert caught.value.diagnostics[0].code == "busy"
     assert caught.value.__cause__ is failure
+
+
+STOCK_OUT = {"code": "ReconcileVMSSAgentPoolFailed", "details": [{"code": "AllocationFailed", "message": "none left"}]}
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [("Failed", StockOut), ("Canceled", Conflict), ("Creating", type(None)), ("Succeeded", type(None))],
+)
+def test_launches_when_the_pool_was_read_are_its_last_failure(state: str, kind: type[object]) -> None:
+    native = {"name": "p", "properties": {"provisioningState": state, "status": {"provisioningError": STOCK_OUT}}}
+
+    found = connect(FakeSdk()).launches(observe_pool(native), 0)
+
+    assert type(found.failure) is kind
+    assert (found.failed_at, found.launched_at) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ class FakeAws:
         rules: Rules of all security groups.
         tables: Route tables of the VPC.
         placements: Placement groups by name.
+        activities: What the Auto Scaling groups did, newest first.
     """
 
     def __init__(self, cluster: Json | None = None) -> None:
@@ -50,6 +51,7 @@ class FakeAws:
         self.rules: list[Json] = []
         self.tables: list[Json] = []
         self.placements: dict[str, Json] = {}
+        self.activities: list[Json] = []
         self.limits: dict[str, float] = {}
         self.instances: list[Json] = []
         self.account = ACCOUNT
@@ -61,7 +63,7 @@ class FakeAws:
     def eks(self) -> FakeAws:
         return self
 
-    ec2 = sts = iam = ssm = quotas = eks
+    ec2 = sts = iam = ssm = quotas = autoscaling = eks
 
     def hosts(self) -> dict[str, str]:
         return dict.fromkeys(("eks", "ec2", "sts"), "aws.example.com")
@@ -243,6 +245,10 @@ class FakeAws:
         self._called("delete_placement_group")
         del self.placements[GroupName]
         return {}
+
+    def describe_scaling_activities(self, **arguments: object) -> Answer:
+        self._called(f"describe_scaling_activities {arguments['AutoScalingGroupName']}")
+        return {"Activities": self.activities}
 
     def get_parameter(self, *, Name: str) -> Answer:  # noqa: N803 - the API's name
         """One release for every version and image."""

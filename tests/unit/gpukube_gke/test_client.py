@@ -11,9 +11,10 @@ import yaml
 from google.cloud import container_v1 as wire
 
 from gpukube.core.values import Operation, Settings
-from gpukube.errors import AccessError, CapacityError, CloudError, GpukubeError, SpecError
+from gpukube.errors import AccessError, CapacityError, CloudError, GpukubeError, QuotaError, SpecError, StockOut
 from gpukube_gke.facts.endpoint import Endpoint
 from gpukube_gke.live.client import GkeCloud, connect_cluster
+from gpukube_gke.pool.observe import observe_pool
 from tests.unit.gpukube_gke.live import NAME, PLACE, STANDARD, Live, code_of
 from tests.unit.gpukube_gke.targets import CLUSTER, desire, gke_target
 
@@ -145,6 +146,28 @@ def test_poll_when_there_is_no_handle_follows_the_pool(
 
         assert progress.done is done
         assert (code_of(progress.error) if progress.error else "") == code
+
+
+@pytest.mark.parametrize(
+    ("status", "condition", "kind"),
+    [
+        ("RUNNING", STOCKOUT, StockOut),  # a resize goes on for half an hour while the pool already tells
+        ("ERROR", STOCKOUT, StockOut),
+        ("RUNNING_WITH_ERROR", {"code": "GCE_QUOTA_EXCEEDED", "message": "x"}, QuotaError),
+        ("ERROR", {"code": "UNKNOWN", "message": "x"}, CloudError),
+        ("RUNNING", {"code": "CA_EXPIRING", "message": "x"}, None),
+        ("RUNNING", {}, None),
+    ],
+)
+def test_launches_when_the_pool_was_read_are_its_condition(
+    live: Live, status: str, condition: dict[str, object], kind: type[GpukubeError] | None
+) -> None:
+    native = {"name": "p", "status": status, "conditions": [condition] if condition else []}
+
+    found = live.cloud.launches(observe_pool(native), 0)
+
+    assert (type(found.failure) if found.failure else None) is kind
+    assert (found.failed_at, found.launched_at) == (None, None)
 
 
 def test_complete_when_the_zone_is_open_takes_the_first_of_the_cluster(live: Live) -> None:
