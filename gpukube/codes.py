@@ -266,6 +266,8 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "upgrade-blocked": "A PodDisruptionBudget prevents an upgrade from draining a node.",
     "pool-ails": "A pool is usable, but the cloud reports a problem with it.",
     "quota-short": "A quota leaves less than pools need to start (they are not created), or may grow to (a warning).",
+    "lease-foreign": "The Lease with the name of a family's lock was not written by gpukube for this family.",
+    "lease-lost": "Another run took over the lock of a family, or the lock could not be renewed in time.",
     "failed-with-nodes": "A failed pool has live nodes, so it is not replaced without a flag.",
 }
 """Problems with changes of live pools."""

@@ -131,6 +131,8 @@ class Extras:
     """How long to wait for the machines of a pool of fixed size before its next alternative is tried."""
     autoscaled_wait_s: float = 1800
     """The same for an autoscaled pool."""
+    outcome_ttl_s: float = 180.0
+    """How long a refusal for lack of machines counts before the same place is tried again."""
     tolerates_resources: bool = False
     """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration, which lets a pod tolerate
     NoSchedule taints whose key is the name of a resource that the pod requests."""

@@ -62,6 +62,7 @@ class AksExtras(Extras):
     """Optional parts of the AKS provider."""
 
     pools_at_once = 1  # AKS rejects a second pool operation with 409 (cilium/cilium#25944, Azure/telescope#1213)
+    outcome_ttl_s = 3600.0  # as Karpenter (Azure/karpenter-provider-azure: AllocationFailureTTL)
     tolerates_resources = True  # docs: aks/faq, the admission controllers, which cannot be changed
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")
     diagnosis = part(".diagnose:DIAGNOSIS")

@@ -87,6 +87,7 @@ class EksExtras(Extras):
     starts_empty = True  # aws/containers-roadmap#1684: min and desired 0
     capacity_wait_s = 900  # docs: eks/troubleshooting, NodeCreationFailure: EKS waits as long for nodes to join
     autoscaled_wait_s = 900
+    outcome_ttl_s = 180.0  # as Karpenter (aws/karpenter-provider-aws pkg/cache, UnavailableOfferingsTTL)
     tolerates_resources = True  # docs: eks/platform-versions, the admission controllers enabled
     claims_advice = "docs: eks/device-management-nvidia-dra-device-plugin"
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")

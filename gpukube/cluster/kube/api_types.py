@@ -30,6 +30,7 @@ EVENTS: Final = ApiType("", "v1", "Event", "events")
 BUDGETS: Final = ApiType("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 RESOURCE_CLAIMS: Final = ApiType("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 CLAIM_TEMPLATES: Final = ApiType("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+LEASES: Final = ApiType("coordination.k8s.io", "v1", "Lease", "leases")
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 RELEASE_TYPES: Final = {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpukube.core.permissions import ClusterPools, PolicyLevel, PolicyScope
 
 _ADMISSION: Final = "admissionregistration.k8s.io"
+_LEASES: Final = "coordination.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _API: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/authorization, request verbs"
 _HELM: Final = "helm.sh/helm pkg/storage/driver/secrets.go"
@@ -154,6 +155,10 @@ RULES: Final = (
         when=CLAIMED_PROBE),
     _here(RoleRule("get", "resourceclaims", "resource.k8s.io"), "to compare its device with what the probe sees",
         when=CLAIMED_PROBE),
+    _here(RoleRule("get", "leases", _LEASES), "to read which run gets a pool's nodes, and what its alternatives said",
+        when=EXTRAS["alternatives"]),
+    _here(RoleRule("create patch", "leases", _LEASES), "to let one run at a time get a pool's nodes, and to go on",
+        level="apply", when=EXTRAS["alternatives"]),
 )  # fmt: skip
 
 

@@ -218,6 +218,16 @@ def test_policy_when_an_extra_is_asked_for_then_only_it_brings_its_rows(extra: E
     assert more <= {row.name for row in rows}
 
 
+@pytest.mark.parametrize("level", ["plan", "apply"])
+def test_policy_when_pools_have_alternatives_then_leases_of_gpukubes_namespace_are_added(level: PolicyLevel) -> None:
+    pools = EKS_POOL + "}"
+    more = granted(SPEC + pools, level, ("alternatives",)) - granted(SPEC + pools, level)
+    verbs = ("get",) if level == "plan" else ("get", "create, patch")
+    assert {name for name in more if "leases" in name} == {
+        f"{some} leases.coordination.k8s.io in gpukube-system" for some in verbs
+    }
+
+
 @pytest.mark.parametrize("owner", ["auto", "dra"])
 def test_policy_when_pools_are_probed_then_only_those_of_the_dra_driver_need_claims(owner: str) -> None:
     pools = EKS_POOL + f", devicePlugin: {{owner: {owner}}}}}"
