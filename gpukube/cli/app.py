@@ -51,6 +51,7 @@ MODULES: Final = {
     "pool": "gpukube.cli.commands.pool",
     "workload": "gpukube.cli.commands.workload",
     "doctor": "gpukube.cli.commands.doctor",
+    "capacity": "gpukube.cli.commands.capacity",
     "catalog": "gpukube.cli.commands.catalog",
     "report": "gpukube.cli.commands.report",
     "release": "gpukube.cli.commands.release",

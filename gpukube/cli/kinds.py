@@ -43,6 +43,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "CatalogMig": _WIDE,
     "CatalogRefresh": _DATA,
     "Fit": (*_WIDE, *_CI, "codequality"),
+    "Capacity": (*_DATA, *_MARKDOWN),
 }
 """Kind of document -> its formats, the default first."""
 
@@ -64,6 +65,7 @@ KINDS: Final[Mapping[str, str]] = {
     "release remove": "ReleaseRemoval",
     "workload lint": "Lint",
     "workload fit": "Fit",
+    "capacity find": "Capacity",
     "catalog list": "CatalogList",
     "catalog find": "CatalogFind",
     "catalog show": "CatalogType",

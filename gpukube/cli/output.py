@@ -55,6 +55,7 @@ RENDERERS: Final[Mapping[str, str]] = {
     "CatalogMig": "mig:render_mig",
     "CatalogRefresh": "catalog:render_refresh",
     "Fit": "fit:render_fit",
+    "Capacity": "capacity:render_capacity",
 }
 """Kind of document -> module of `rendering` and function that render it for people."""
 

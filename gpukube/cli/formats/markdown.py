@@ -14,6 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from gpukube.cli.formats.cutting import TIER, Block, Frame, fitted
 from gpukube.cli.formats.notes import fit_lines, sum_lines, unfit_words, workload_name
 from gpukube.cli.kinds import REPORTS
+from gpukube.cli.rendering.capacity import (
+    TITLES,
+    asked_words,
+    capacity_cells,
+    closing_lines,
+    merged,
+    source_lines,
+    way_words,
+)
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
 from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
@@ -41,6 +50,7 @@ from gpukube.rule_ids import rule_label
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from gpukube.engine.documents.shapes.capacity import CapacityDocument
     from gpukube.engine.documents.shapes.doctor import AilmentPart, DoctorDocument
     from gpukube.engine.documents.shapes.fit import FitDocument, FittedPart
     from gpukube.engine.documents.shapes.listing import ListDocument
@@ -509,6 +519,24 @@ def _finding(finding: AilmentPart) -> Iterator[str]:
     yield f"  - fix: {code(finding['remedy'])}"
 
 
+def _capacity(document: CapacityDocument) -> Iterator[Block]:
+    yield Block((f"### gpukube capacity: {prose(asked_words(document))}", ""))
+    table = _table((*(title.capitalize() for title in TITLES), "Machine"))
+    for rank, ways in enumerate(merged(document["ways"])):
+        cells = [*capacity_cells(ways), way_words(ways[0], live=document["live"])]
+        yield Block(_row([prose(cell) for cell in cells]), "way", min(rank, _LAST_WAY), table)
+    items = Frame()
+    for way in document["ways"]:
+        if way["buy"]:
+            yield Block((f"- {prose(way['instanceType'])} {code(way['id'])}: {code(way['buy'])}",), "command", 1, items)
+    for prefix, text in source_lines(document["sources"]):
+        yield Block((f"- {prose(prefix + text)}",), "source", 2, items)
+    for note in (*document["notes"], *closing_lines(document)):
+        yield Block((f"- {prose(note)}",), "note", 3, items)
+
+
+_LAST_WAY: Final = 9
+"""Rank of ways far down the table, the first that are left out."""
 _MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each accepts the shape of its own kind
     "Plan": _plan,
     "Diff": _plan,
@@ -518,4 +546,5 @@ _MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each accepts
     "Validation": _found,
     "Lint": _found,
     "Fit": _fit,
+    "Capacity": _capacity,
 }

@@ -38,6 +38,7 @@ SCHEMA_NAMES: Final = {
     "OwnerExplanation": "owner",
     "FieldExplanation": "field",
     "Fit": "fit",
+    "Capacity": "capacity",
 }
 """Kind of a document -> name of its schema."""
 
@@ -61,6 +62,7 @@ _SHAPES: Final = {
     "owner": "explanation:OwnerDocument",
     "field": "explanation:FieldDocument",
     "fit": "fit:FitDocument",
+    "capacity": "capacity:CapacityDocument",
 }
 """Name of a schema -> its shape: module of `shapes`, and type."""
 

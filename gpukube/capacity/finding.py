@@ -1,0 +1,311 @@
+"""Asks the clouds which machines are available, in parallel, and adds prices and quotas to each way to get them.
+
+In scope: what is asked of whom, and what a failure leaves unknown. Out of scope: what is looked for (`wanted`), the
+calls (the providers), documents.
+
+No failure here fails a command, and nothing is bought: what cannot be read is a line, and its ways are not told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from gpukube.capacity.wanted import distinct
+from gpukube.catalog.live_prices import PoolToPrice, read_prices
+from gpukube.core.capacity_sources import KNOWN, Ask, Offers, SourceLine, Way
+from gpukube.core.prices import UNPRICED, NodePrice, Side, Usd
+from gpukube.core.quotas import QuotaReading, QuotaUse
+from gpukube.core.values import Capacity, ClusterRef, Reservation
+from gpukube.engine.documents.prices import region_of
+from gpukube.engine.plan.quotas import as_read, by_place
+from gpukube.engine.run.calls import reading_responses
+from gpukube.engine.run.fanout import run_all
+from gpukube.errors import GpukubeError
+from gpukube.provider import load_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.capacity.wanted import Place, Wanted
+    from gpukube.core.prices import PriceBook
+    from gpukube.core.quotas import CloudQuota, QuotaDraw
+    from gpukube.core.values import ClusterFacts, Settings
+    from gpukube.engine.run.calls import Calls
+    from gpukube.engine.run.clock import Clock
+    from gpukube.engine.run.session import Session
+
+AT_ONCE: Final = 8
+LIVE: Final = "add --live"
+NO_CLUSTER: Final = "name a cluster of the account: --cluster"
+_CLUSTER: Final = "the cluster"
+_ALL: Final = "the cloud's answers"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One way to get the machines, with its price and quotas.
+
+    Attributes:
+        place: Where.
+        way: What its cloud tells.
+        price: Price of one node.
+        quotas: What the nodes need of each quota that limits them.
+        no_quota: Why quotas are not known; "" if they were read, or none applies.
+    """
+
+    place: Place
+    way: Way
+    price: NodePrice = UNPRICED
+    quotas: tuple[QuotaUse, ...] = ()
+    no_quota: str = ""
+
+    @property
+    def usd_per_gpu(self) -> float | None:
+        """US dollars per hour of one GPU; None if unknown."""
+        machine = next((one for one in self.place.machines if one.name == self.way.machine), None)
+        usd = self.price.usd
+        return None if usd is None or machine is None else usd.least / machine.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What became of one source, in all places where it is the same.
+
+    Attributes:
+        provider: Cloud.
+        line: The source.
+        places: Clusters, or clouds with regions.
+    """
+
+    provider: str
+    line: SourceLine
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The result of a search.
+
+    Attributes:
+        ways: All ways, the best first.
+        sources: What became of each source; empty without calls.
+        notes: What else must be known.
+    """
+
+    ways: tuple[Found, ...]
+    sources: tuple[Source, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How to reach the clouds in this run.
+
+    Attributes:
+        settings: How to reach them.
+        clock: Clock of the run.
+        calls: Makes each call.
+        sessions: Sessions of the clusters, by key.
+    """
+
+    settings: Settings
+    clock: Clock
+    calls: Calls
+    sessions: Mapping[str, Session]
+
+
+def known_ways(places: Iterable[Place], book: PriceBook) -> Search:
+    """Return what is known without a call: prices of the catalog."""
+    found = [
+        Found(place, way, _price(place, way, book), no_quota=LIVE)
+        for place in distinct(places)
+        for way in _unasked(place, Way(kind="on-demand", machine="", known="not asked", why=LIVE))
+    ]
+    return Search(_ranked(found))
+
+
+def ask_clouds(places: Sequence[Place], wanted: Wanted, line: Line, book: PriceBook) -> Search:
+    """Ask all places in parallel.
+
+    Args:
+        places: Where to look.
+        wanted: What is looked for.
+        line: How to reach the clouds.
+        book: Prices that are known without a call.
+
+    Raises:
+        Stopped: The run was stopped.
+    """
+    facts = _identify(places, line)
+    located = distinct(_located(place, facts.get(place.where)) for place in places)
+    answers = _offers(located, facts, wanted, line)
+    found = [Found(place, way) for place, offers in answers for way in offers.ways]
+    book = read_prices(book, _to_price(found, wanted), line.settings, line.clock)
+    priced = [replace(one, price=_price(one.place, one.way, book)) for one in found]
+    notes = [*(note for _, offers in answers for note in offers.notes), *book.notes]
+    return Search(
+        _ranked(_with_quotas(priced, facts, wanted, line)), _sources(answers), tuple(dict.fromkeys(notes))
+    )  # fmt: skip
+
+
+def _identify(places: Iterable[Place], line: Line) -> dict[str, ClusterFacts | GpukubeError]:
+    """Read the clusters: that they are the account's own, and their regions."""
+    keys = dict.fromkeys(place.cluster.key for place in places if place.cluster)
+    return run_all({key: line.sessions[key].cloud.identify for key in keys}, AT_ONCE)
+
+
+def _located(place: Place, facts: ClusterFacts | GpukubeError | None) -> Place:
+    if place.cluster is None or facts is None or isinstance(facts, GpukubeError):
+        return place
+    return place.at(region_of(place.cluster, facts.location))
+
+
+def _offers(
+    places: Sequence[Place], facts: Mapping[str, ClusterFacts | GpukubeError], wanted: Wanted, line: Line
+) -> list[tuple[Place, Offers]]:
+    answers: list[Offers | GpukubeError] = [
+        _lost(place, _CLUSTER, fact) if isinstance(fact := facts.get(place.where), GpukubeError) else Offers((), ())
+        for place in places
+    ]
+    tasks = {
+        number: partial(_fetch, place, wanted, line)
+        for number, place in enumerate(places)
+        if not isinstance(facts.get(place.where), GpukubeError)
+    }
+    for number, answer in run_all(tasks, AT_ONCE).items():
+        answers[number] = _lost(places[number], _ALL, answer) if isinstance(answer, GpukubeError) else answer
+    return [(place, answer) for place, answer in zip(places, answers, strict=True) if isinstance(answer, Offers)]
+
+
+def _fetch(place: Place, wanted: Wanted, line: Line) -> Offers:
+    provider = load_provider(place.inquiry.provider)
+    capacity = provider.extras.capacity
+    if capacity is None:
+        why = f"gpukube asks {provider.spec.title} for no capacity"
+        return Offers(_unasked(place, Way(kind="on-demand", machine="", known="not asked", why=why)), ())
+    inquiry = replace(place.inquiry, settings=line.settings)
+    ask = Ask(
+        inquiry,
+        place.machines,
+        wanted.nodes,
+        zones=place.zones,
+        seconds=wanted.seconds,
+        cluster=place.cluster,
+        mixed=place.mixed,
+    )
+    doing = "asking for available machines"
+    with reading_responses(provider.spec.title, place.where, doing):
+        return line.calls(place.where, doing, partial(capacity.fetch, ask))
+
+
+def _lost(place: Place, source: str, error: GpukubeError) -> Offers:
+    """Return the answer of a place that could not be asked."""
+    ways = _unasked(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
+    return Offers(ways, (SourceLine(source, "failed", error.diagnostics[0].code, str(error)),))
+
+
+def _unasked(place: Place, like: Way) -> tuple[Way, ...]:
+    """Return the ways that every cloud sells, for each machine and zone of a place."""
+    return tuple(
+        replace(like, kind=kind, machine=machine.name, zone=zone)
+        for machine in place.machines
+        for zone in place.zones or ("",)
+        for kind in ("on-demand", "spot")
+    )
+
+
+def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:
+    """Return the machines whose price no source told."""
+    pools: dict[tuple[str, str, str, str], PoolToPrice] = {}
+    for one in found:
+        place, way = one.place, one.way
+        if way.usd is not None or way.kind not in ("on-demand", "spot"):
+            continue
+        machine = next(machine for machine in place.machines if machine.name == way.machine)
+        cluster = place.cluster or ClusterRef(place.where, place.inquiry.provider, "", {})
+        side = Side(machine, machine.name, way.kind, (), wanted.nodes, wanted.nodes)
+        key = (place.inquiry.provider, place.inquiry.region, way.machine, way.kind)
+        pools.setdefault(key, PoolToPrice(cluster, place.inquiry.region, side))
+    return list(pools.values())
+
+
+def _price(place: Place, way: Way, book: PriceBook) -> NodePrice:
+    if way.usd is not None:
+        return NodePrice(usd=Usd(way.usd, way.usd), spot=way.kind == "spot", source="live", place=way.zone)
+    if way.kind not in ("on-demand", "spot"):
+        return UNPRICED
+    machine = next(machine for machine in place.machines if machine.name == way.machine)
+    return book.price(machine, way.kind, place.inquiry.region, (way.zone,) if way.zone else ())
+
+
+def _with_quotas(
+    found: Sequence[Found], facts: Mapping[str, ClusterFacts | GpukubeError], wanted: Wanted, line: Line
+) -> list[Found]:
+    draws = [_draws(one, facts.get(one.place.where), wanted) for one in found]
+    readings = _read_quotas(found, draws, line)
+    return [
+        replace(
+            one,
+            quotas=tuple(QuotaUse(d.quota, wanted.nodes * d.per_node, (), readings[d.quota]) for d in own),
+            no_quota="" if one.place.where in facts else NO_CLUSTER,
+        )
+        for one, own in zip(found, draws, strict=True)
+    ]
+
+
+def _draws(one: Found, facts: ClusterFacts | GpukubeError | None, wanted: Wanted) -> tuple[QuotaDraw, ...]:
+    quotas = load_provider(one.place.inquiry.provider).extras.quotas
+    cluster, capacity = one.place.cluster, _capacity(one.way, wanted)
+    machine = next((machine for machine in one.place.machines if machine.name == one.way.machine), None)
+    if None in (quotas, cluster, capacity, machine, facts) or isinstance(facts, GpukubeError):
+        return ()
+    assert quotas and cluster and capacity and machine and facts  # noqa: S101, PT018 - none of them is None
+    return quotas.draws(cluster, facts.location, machine, capacity)
+
+
+def _capacity(way: Way, wanted: Wanted) -> Capacity | None:
+    """Return how a pool buys this way; None if that is not known."""
+    if way.kind == "spot":
+        return Capacity("spot")
+    if way.kind == "on-demand":
+        return Capacity("on-demand")
+    return Capacity("reserved", reservation=Reservation(way.form, way.id, wanted.seconds)) if way.form else None
+
+
+def _read_quotas(
+    found: Sequence[Found], draws: Sequence[Sequence[QuotaDraw]], line: Line
+) -> dict[CloudQuota, QuotaReading]:
+    readers: dict[CloudQuota, str] = {}
+    for one, own in zip(found, draws, strict=True):
+        for draw in own:
+            readers.setdefault(draw.quota, one.place.where)
+    readings = {quota: QuotaReading(unknown=quota.unread) for quota in readers}
+    places = by_place(readers)
+    tasks = {place: partial(line.sessions[readers[own[0]]].cloud.quotas, own) for place, own in places.items()}
+    for place, answer in run_all(tasks, AT_ONCE).items():
+        readings |= as_read(places[place], answer)
+    return readings
+
+
+def _sources(answers: Iterable[tuple[Place, Offers]]) -> tuple[Source, ...]:
+    """Merge the lines of places: a refusal is the same everywhere, whatever its text."""
+    found: dict[tuple[str, ...], tuple[str, SourceLine, list[str]]] = {}
+    for place, offers in answers:
+        for line in offers.sources:
+            provider = place.inquiry.provider
+            key = (provider, line.source, line.state, line.code or line.text)
+            found.setdefault(key, (provider, line, []))[2].append(place.where)
+    return tuple(Source(provider, line, tuple(dict.fromkeys(places))) for provider, line, places in found.values())
+
+
+def _ranked(found: Iterable[Found]) -> tuple[Found, ...]:
+    """Order by what is known, then by price, then by name."""
+
+    def key(one: Found) -> tuple[object, ...]:
+        usd = one.usd_per_gpu
+        way = one.way
+        return (KNOWN.index(way.known), usd is None, usd or 0, one.place.where, way.machine, way.kind, way.zone, way.id)
+
+    return tuple(sorted(found, key=key))
