@@ -48,6 +48,9 @@ SPEC: Final[dict[str, tuple[str, str]]] = {
     "replacement-name": ("GPK148", "A pool has the name of another pool's replacement."),
     "no-instance-type": ("GPK127", "A pool has neither gpu nor instanceType for one of its clusters."),
     "instance-types-choice": ("GPK149", "A pool has both instanceType and instanceTypes."),
+    "alternative-field": ("GPK152", "An alternative sets a field that it cannot change."),
+    "alternative-minimum": ("GPK153", "A pool with alternatives must have nodes."),
+    "place-autoscaled": ("GPK154", "place is any for an autoscaled pool."),
     "disk-encryption": ("GPK150", "A pool names a key for a disk that is not encrypted."),
     "kubelet-range": ("GPK151", "The kubelet's thresholds for deleting images contradict each other."),
     "nodes-choice": ("GPK128", "A pool has both nodes.count and nodes.autoscaling, or neither."),
@@ -88,6 +91,7 @@ GPUS: Final[dict[str, tuple[str, str]]] = {
 
 POOLS: Final[dict[str, tuple[str, str]]] = {
     "missing-feature": ("GPK301", "The cloud does not support a setting of the pool."),
+    "alternative-differs": ("GPK330", "Pods of a pool would not run on one of its alternatives."),
     "instance-types-differ": ("GPK325", "The types under instanceTypes have different GPUs or CPU architectures."),
     "gpu-and-type": ("GPK302", "A pool has both gpu and instanceType, and they contradict each other."),
     "instance-status": ("GPK303", "The instance type is from an older generation, in preview, or possibly retired."),

@@ -120,11 +120,14 @@ pools.devicePlugin
 pools.devicePlugin.owner
 pools.devicePlugin.version
 pools.devicePlugin.values
+pools.maxHourlyPrice
+pools.place
 pools.silence
 pools.silence.rule
 pools.silence.reason
 pools.eks
 pools.aks
 pools.gke
+pools.alternatives
 defaults
 """

@@ -91,7 +91,7 @@ def resolve_targets(loaded: LoadedSpec) -> tuple[tuple[Target, ...], tuple[Findi
     clusters = cluster_refs(loaded)
     targets: list[Target] = []
     found: list[Finding] = []
-    for index in range(len(loaded.spec.pools)):
+    for index in range(len(loaded.pools)):
         resolved, problems = resolve_pool(loaded, index, clusters)
         targets += (target for target in resolved if isinstance(target, Target))
         found += problems
@@ -105,10 +105,10 @@ def resolve_pool(
 
     Args:
         loaded: The spec.
-        index: Index of the pool in the spec.
+        index: Index of the pool in `loaded.pools`.
         clusters: Clusters of the spec, from `cluster_refs`.
     """
-    pool, locator = loaded.spec.pools[index], loaded.places[index]
+    pool, locator = loaded.pools[index], loaded.places[index]
     unknown = loaded.unknown.get(index, frozenset())
     if index in loaded.unknown and (pool.nodes is None or not (pool.nodes.autoscaling or pool.nodes.count is not None)):
         unknown |= {("nodes",)}
@@ -125,7 +125,7 @@ def resolve_pool(
         if sharing.mig and len(machines) > 1 and not problems:
             errors = filter(None, map(known_to_none, sharing.mig.profiles))
             found += [_diagnostic(error, _sharing_path(pool, error.code), cluster, locator) for error in errors]
-        targets = [_target(loaded, pool, cluster, machine, locator) for machine in machines]
+        targets = [_target(loaded, index, cluster, machine) for machine in machines]
         wrong = [any(problem.severity == "error" for problem in found_there) for found_there in judged]
         if len(machines) > 1 or any(wrong) or unknown or key in loaded.guessed:
             targets = vary(targets, unknown, loaded.guessed.get(key, frozenset()), sharing_is_wrong=wrong)
@@ -333,7 +333,8 @@ def _nodes(pool: Pool) -> Nodes:
     return Nodes(initial * factor, bounds.min * factor, bounds.max * factor, autoscaled=True, scope=bounds.scope)
 
 
-def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machine, locator: Locator) -> Target:
+def _target(loaded: LoadedSpec, index: int, cluster: ClusterRef, machine: Machine) -> Target:
+    pool, locator, rank = loaded.pools[index], loaded.places[index], loaded.ranks[index]
     own = (Taint(t.key, t.value, t.effect) for t in pool.taints)
     written = pool.capacity
     return Target(
@@ -371,6 +372,10 @@ def _target(loaded: LoadedSpec, pool: Pool, cluster: ClusterRef, machine: Machin
         sysctls=dict(pool.sysctls),
         hugepages={size: int(str(pages)) for size, pages in _written(pool.hugepages).items()},
         confidential=pool.confidential,
+        family=rank.family,
+        rank=rank.number,
+        place=pool.place,
+        max_hourly_price=pool.max_hourly_price,
     )
 
 

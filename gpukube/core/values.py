@@ -32,7 +32,9 @@ PROTECT_LABEL = "gpukube.io/protect"
 """Node label in the pool API: "true" refuses delete and replace; read from the live pool, not from the spec."""
 RELEASED_LABEL = "gpukube.io/released"
 """Node label in the pool API of a released pool: its name in its spec. It voids any copy of the marks."""
-MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
+FAMILY_LABEL = "gpukube.io/family"
+"""Node label in the pool API of a pool with alternatives, and of each of these: the name of the first of them."""
+MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, FAMILY_LABEL)
 """The labels that make a pool gpukube's."""
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -219,6 +221,10 @@ class Target:
         sysctls: Kernel parameters by name.
         hugepages: Size ("2Mi" or "1Gi") -> number of huge pages per node.
         confidential: Whether the machines' memory is encrypted.
+        family: Name of the first pool of its family, a pool and its alternatives; "" for a pool of no family.
+        rank: Its place among the pools of its family, in the order in which they are tried; 0 for the first.
+        place: Whether the family is on each of its clusters or on one of them.
+        max_hourly_price: Maximum price of all its nodes, USD per hour; None for any.
     """
 
     owner: str
@@ -255,6 +261,16 @@ class Target:
     sysctls: Mapping[str, str] = field(default_factory=dict)
     hugepages: Mapping[str, int] = field(default_factory=dict)
     confidential: bool = False
+    family: str = ""
+    rank: int = 0
+    place: Literal["all", "any"] = "all"
+    max_hourly_price: float | None = None
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Its labels that never change, by which its live pool and its family are found."""
+        family = {FAMILY_LABEL: self.family} if self.family else {}
+        return {OWNER_LABEL: self.owner, POOL_LABEL: self.pool, **family}
 
     @property
     def all_machines(self) -> tuple[Machine, ...]:
@@ -465,6 +481,11 @@ class Observed:
     moving: Mapping[FieldPath, object] = field(default_factory=dict)
     copied: bool = False
     inherited: frozenset[str] = frozenset()
+
+    @property
+    def family(self) -> str:
+        """Name of the first pool of its family; "" for a pool of no family."""
+        return self.labels.get(FAMILY_LABEL, "") if self.owner else ""
 
     @property
     def released(self) -> str:

@@ -470,6 +470,22 @@ class _CommonSettings(SpecModel):
     deletion_protection: bool = Field(default=False, description="Prevent gpukube from replacing or deleting the pool.")
     driver: Driver = Field(default=Driver(), description="Who installs the NVIDIA driver.")
     device_plugin: DevicePlugin = Field(default=DevicePlugin(), description="Who advertises nvidia.com/* on the nodes.")
+    max_hourly_price: float | None = Field(
+        default=None,
+        gt=0,
+        examples=[120],
+        description=(
+            "Maximum price of the whole pool, US dollars per hour, at its maximum number of nodes. An alternative that "
+            "costs more is not tried, and one whose price is unknown is an error."
+        ),
+    )
+    place: Literal["all", "any"] = Field(
+        default="all",
+        description=(
+            "all: the pool is created on each of its clusters; any: on the first of them, in this order, that gets the "
+            "nodes."
+        ),
+    )
     silence: Annotated[tuple[Silence, ...], Field(strict=False)] = Field(
         default=(), description="Accepted warnings and hints about the pool, each with its reason."
     )
@@ -515,6 +531,14 @@ class Pool(PoolSettings):
         default_factory=dict,
         examples=[{"aks": "a100"}],
         description="The pool's name on one provider's clusters, if it must differ.",
+    )
+    alternatives: Annotated[tuple[dict[str, JsonValue], ...], Field(strict=False)] = Field(
+        default=(),
+        examples=[[{"name": "h100spot", "capacity": {"type": "spot"}}]],
+        description=(
+            "Pools to try, in this order, if the cloud has no machines for this one: each has its own name, and its "
+            "fields are laid over those of this pool. All nodes come from one of them."
+        ),
     )
 
     def name_on(self, provider: ProviderName) -> str:

@@ -258,8 +258,7 @@ class FakeProvider:
         labels = {
             **target.labels,
             **ownership.labels,
-            OWNER_LABEL: target.owner,
-            POOL_LABEL: target.pool,
+            **target.marks,
             **({PROTECT_LABEL: "true"} if target.protect else {}),
         }
         fields: dict[FieldPath, object] = {INSTANCE_TYPE: target.machine.name}

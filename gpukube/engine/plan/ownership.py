@@ -258,7 +258,7 @@ def _others(
 
 def _no_such_pool(pool: str, specs: Sequence[LoadedSpec], problems: Sequence[Finding]) -> SpecError:
     """Return the error that there is no such pool; or the spec's own errors if the pool could not be resolved."""
-    names = sorted({written.name for spec in specs for written in spec.spec.pools})
+    names = sorted({written.name for spec in specs for written in spec.pools})
     if pool in names and _errors(problems):
         return SpecError.of(_errors(problems))
     return SpecError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpukube.cluster.release.offline_checks import check_settings
 from gpukube.core.claims import quote_maturity
+from gpukube.core.families import check_families
 from gpukube.core.owners import ReleaseChoice
 from gpukube.core.resolve import Guess, cluster_ref, cluster_refs, resolve_pool
 from gpukube.engine.plan.ownership import choose_releases, desire_pool, judge_guess, settle_owners, sketch_pool
@@ -213,7 +214,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         raise SpecError.of(found)
     clusters, desired = expected.clusters, expected.desired
     chosen = {
-        key: tuple(pool for pool in pools if filters.takes_pool(pool.target.pool))
+        key: _selected(pools, filters)
         for key, pools in desired.items()
         if filters.takes_cluster(key)
     }
@@ -234,6 +235,13 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
         of=of,
         names={key: frozenset(pool.target.name for pool in pools) for key, pools in desired.items()},
     )
+
+
+def _selected(pools: Sequence[Desired], filters: Filters) -> tuple[Desired, ...]:
+    """Return the pools that the filters select; a family is selected as a whole, by the name of any of its pools."""
+    chosen = {(one.target.owner, one.target.family or one.target.pool) for one in pools
+              if filters.takes_pool(one.target.pool)}  # fmt: skip
+    return tuple(one for one in pools if (one.target.owner, one.target.family or one.target.pool) in chosen)
 
 
 def _address(cluster: ClusterRef) -> str:
@@ -273,6 +281,7 @@ def _resolve_specs(specs: Sequence[LoadedSpec], wrong: Collection[Where] = ()) -
         findings += [OfPool(key, found) for found in judge_guess(guess, choice)]
     apart += _same_name_twice([sketch for pool, sketch in there if pool.has_known_name] for there in sketches.values())
     apart += [found for there in sketches.values() for found in check_settings([sketch for _, sketch in there])]
+    apart += [found for there in desired.values() for found in check_families(there)]
     findings += [OfPool(None, found) for found in apart]
     targets = [pool.target for pool in pools]
     return _Resolved(clusters, targets, desired, choices, _independent(findings, wrong, specs))
@@ -286,7 +295,7 @@ def _resolve_pools(specs: Sequence[LoadedSpec]) -> tuple[list[_Pool], list[tuple
     for number, loaded in enumerate(specs):
         findings += [OfPool(None if index is None else (number, index), found) for index, found in loaded.remarks]
         references = cluster_refs(loaded)
-        for index in range(len(loaded.spec.pools)):
+        for index in range(len(loaded.pools)):
             key = number, index
             resolved, problems = resolve_pool(loaded, index, references)
             findings += [OfPool(key, found) for found in problems]

@@ -92,7 +92,7 @@ def judge(findings: Sequence[OfPool], specs: Sequence[LoadedSpec]) -> Judged:
 
 def _entries(specs: Sequence[LoadedSpec]) -> Iterator[_Entry]:
     for number, loaded in enumerate(specs):
-        for index, (pool, at) in enumerate(zip(loaded.spec.pools, loaded.places, strict=True)):
+        for index, (pool, at) in enumerate(zip(loaded.pools, loaded.places, strict=True)):
             for place, silence in enumerate(pool.silence):
                 path = ("silence", place, "rule")
                 yield _Entry((number, index), silence.rule, silence.reason, at.path(path), at.at(path))

@@ -9,7 +9,7 @@ of the others: the valid parts become a spec anyway, for further checks.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -29,6 +29,7 @@ from gpukube.spec.model import (
     SpecModel,
 )
 from gpukube.spec.reference.fields import keys_of
+from gpukube.spec.rules.families import FIXED_IN_FAMILY, check_alternative
 from gpukube.spec.rules.fields import check_pool, check_together
 from gpukube.spec.source.positions import Data, Path, PositionedDict, PositionedList, Positions, is_unknown
 
@@ -74,6 +75,34 @@ _NOBODY: Final = Metadata(name="unknown")
 """Placeholder owner for the valid parts of a spec that names none."""
 
 
+class Rank(NamedTuple):
+    """The place of a pool in its family, a pool and its alternatives.
+
+    Attributes:
+        family: Name of the first of them; "" for a pool of no family.
+        number: 0 for the first.
+    """
+
+    family: str = ""
+    number: int = 0
+
+
+class BuiltPool(NamedTuple):
+    """A pool that can be checked at least partly.
+
+    Attributes:
+        pool: The pool.
+        at: Its positions.
+        unknown: Paths of its invalid fields.
+        rank: Its place in its family.
+    """
+
+    pool: Pool
+    at: Positions
+    unknown: frozenset[Path]
+    rank: Rank = Rank()
+
+
 class Built:
     """The result of building a document.
 
@@ -81,7 +110,7 @@ class Built:
         positions: Positions of the document with its defaults merged.
         frame: The spec around clusters and pools; None if it is invalid.
         clusters: The valid clusters.
-        pools: Pools that can be checked at least partly, with their positions and the paths of their invalid fields.
+        pools: Pools that can be checked at least partly, each followed by its alternatives.
         guessed: Keys of clusters with mistakes -> paths of their unknown fields.
         problems: All findings, without repetitions of one mistake.
     """
@@ -90,7 +119,7 @@ class Built:
         self.problems: list[Finding] = []
         self.frame: _Frame | None = None
         self.clusters: dict[str, SpecModel] = {}
-        self.pools: list[tuple[Pool, Positions, frozenset[Path]]] = []
+        self.pools: list[BuiltPool] = []
         self.guessed: dict[str, frozenset[Path]] = {}
         self._said: set[tuple[str, Where, Path]] = set()
         self._document = document
@@ -243,20 +272,54 @@ def _merge(built: Built, root: PositionedDict) -> PositionedDict:
 
 def _build_pools(
     built: Built, root: PositionedDict, clusters: dict[str, ProviderName | None], written: Positions
-) -> list[tuple[Pool, Positions, frozenset[Path]]]:
+) -> list[BuiltPool]:
     """Validate each pool, then check the rules on its valid fields; `written` are positions without the defaults."""
-    judged: list[tuple[Pool, Positions, frozenset[Path]]] = []
+    judged: list[BuiltPool] = []
     pools = root.get("pools")
     for index, data in enumerate(pools if isinstance(pools, PositionedList) else ()):
-        at = built.positions.within(("pools", index))
-        pool, unknown = built.salvage(Pool, data, at)
-        if pool is None:
+        path: Path = ("pools", index)
+        first = _build_pool(built, data, built.positions.within(path), clusters, written.within(path))
+        if first is None:
             continue
-        judged.append((pool, at, unknown))
-        wrong = {at.at(path) for path in unknown} - {at.at()}
-        for found in check_pool(pool, at, clusters, unknown, own=written.within(("pools", index))):
-            if found.where not in wrong:
-                built.add([AtPath(found, (found.seen.replace(at.path(), "", 1),))])
-    named = ((pool, at) for pool, at, unknown in judged if not is_unknown(("name",), unknown))
+        if not first.pool.alternatives and first.pool.place == "all":
+            judged.append(first)
+            continue
+        judged.append(first._replace(rank=Rank(first.pool.name)))
+        judged += _build_alternatives(built, first, data, clusters)
+    named = ((one.pool, one.at, bool(one.rank.family)) for one in judged if not is_unknown(("name",), one.unknown))
     built.problems.extend(check_together(named, clusters))
     return judged
+
+
+def _build_pool(
+    built: Built, data: Data, at: Positions, clusters: dict[str, ProviderName | None], own: Positions
+) -> BuiltPool | None:
+    pool, unknown = built.salvage(Pool, data, at)
+    if pool is None:
+        return None
+    wrong = {at.at(path) for path in unknown} - {at.at()}
+    for found in check_pool(pool, at, clusters, unknown, own=own):
+        if found.where not in wrong:
+            built.add([AtPath(found, (found.seen.replace(at.path(), "", 1),))])
+    return BuiltPool(pool, at, unknown)
+
+
+def _build_alternatives(
+    built: Built, first: BuiltPool, data: Data, clusters: dict[str, ProviderName | None]
+) -> Iterator[BuiltPool]:
+    """Lay each alternative over its pool, and validate it as a pool."""
+    patches = data.get("alternatives") if isinstance(data, PositionedDict) else None
+    for number, patch in enumerate(patches if isinstance(patches, PositionedList) else (), 1):
+        assert isinstance(data, PositionedDict)  # noqa: S101 - it has patches
+        at = first.at.within(("alternatives", number - 1))
+        if not isinstance(patch, PositionedDict):
+            continue  # reported by the pool's model
+        built.add(AtPath(found, ()) for found in check_alternative(patch, at))
+        fixed = PositionedDict(patch.origin, patch.mark)
+        for key in patch:
+            if key not in FIXED_IN_FAMILY:
+                fixed.take(key, patch)
+        merged = merge_defaults(data, fixed, _IN_DEFAULTS)
+        whole = Positions(merged, at.origin, at.mark, at.prefix)
+        if member := _build_pool(built, merged, whole, clusters, at):
+            yield member._replace(rank=Rank(first.pool.name, number))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpukube.errors import Finding, SpecError, Where
-from gpukube.spec.loading.build import build_spec
+from gpukube.spec.loading.build import Rank, build_spec
 from gpukube.spec.loading.overrides import apply_sets
 from gpukube.spec.rules.fields import check_across
 from gpukube.spec.source.document import Document, load_documents
@@ -39,7 +39,9 @@ class LoadedSpec:
         spec: The models.
         source: File as the user wrote it, "-" for stdin.
         positions: Position of each field; paths as in the spec: pools[0].sharing.mig.profile.
-        places: Positions of each pool; there may be fewer pools than written (see Reading).
+        pools: The pools, each followed by its alternatives; there may be fewer than written (see Reading).
+        places: Positions of each of `pools`.
+        ranks: Family and rank of each of `pools`.
         remarks: Warnings and hints, each with the index of its pool; None if it is not about a pool.
         unknown: Index of a pool with mistakes -> paths of its invalid fields; no rule may rely on those.
         guessed: Key of a cluster with mistakes -> paths of its invalid fields.
@@ -48,7 +50,9 @@ class LoadedSpec:
     spec: GPUNodePools
     source: str
     positions: Positions
+    pools: tuple[Pool, ...]
     places: tuple[Positions, ...]
+    ranks: tuple[Rank, ...]
     remarks: tuple[tuple[int | None, Finding], ...] = ()
     unknown: Mapping[int, frozenset[Path]] = field(default_factory=dict)
     guessed: Mapping[str, frozenset[Path]] = field(default_factory=dict)
@@ -193,9 +197,10 @@ def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
     """Return a spec of the pools and clusters that are at least partly valid; None if there are none."""
     pools: list[Pool] = []
     places: list[Positions] = []
+    ranks: list[Rank] = []
     unknown: dict[int, frozenset[Path]] = {}
     wrong = _wrong_fields(built, errors)
-    for number, (pool, at, missing) in enumerate(built.pools):
+    for number, (pool, at, missing, rank) in enumerate(built.pools):
         keys = tuple(key for key in pool.clusters if key in built.clusters)
         if not keys:
             continue
@@ -203,13 +208,17 @@ def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
             unknown[len(pools)] = missing | wrong.get(number, frozenset())
         pools.append(pool if keys == pool.clusters else pool.model_copy(update={"clusters": keys}))
         places.append(at)
-    if not pools:
+        ranks.append(rank)
+    written = [pool for pool, rank in zip(pools, ranks, strict=True) if not rank.number]
+    if not written:
         return None
     return LoadedSpec(
-        spec=built.spec_of(pools),
+        spec=built.spec_of(written),
         source=built.positions.origin.names[0],
         positions=built.positions,
+        pools=tuple(pools),
         places=tuple(places),
+        ranks=tuple(ranks),
         unknown=unknown,
         guessed=dict(built.guessed),
     )
@@ -217,7 +226,7 @@ def _known_part(built: Built, errors: Sequence[Finding]) -> LoadedSpec | None:
 
 def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozenset[Path]]:
     """Return, by pool, the fields with errors; none if an error is about the pool as a whole."""
-    places = [at for _, at, _ in built.pools]
+    places = [built_pool.at for built_pool in built.pools]
     marks: dict[int, set[int]] = {}
     for mark, pools in _pools_by_mark(built.positions, places, errors).items():
         for index in pools:
@@ -228,15 +237,12 @@ def _wrong_fields(built: Built, errors: Sequence[Finding]) -> dict[int, frozense
     }
 
 
-def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[Positions, ...]]:
-    """Omit pools whose names are unknown."""
-    named = [
-        index
-        for index in range(len(part.spec.pools))
-        if not is_unknown(("name",), part.unknown.get(index, frozenset()))
-    ]
-    pools = tuple(part.spec.pools[index] for index in named)
-    return part.spec.model_copy(update={"pools": pools}), tuple(part.places[index] for index in named)
+def _named_part(part: LoadedSpec) -> tuple[GPUNodePools, tuple[tuple[Pool, Positions], ...]]:
+    """Return the pools whose names are known."""
+    pools = enumerate(zip(part.pools, part.places, strict=True))
+    return part.spec, tuple(
+        named for index, named in pools if not is_unknown(("name",), part.unknown.get(index, frozenset()))
+    )
 
 
 def _pools_by_mark(

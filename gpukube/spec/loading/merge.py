@@ -14,6 +14,8 @@ the defaults name:
 - below `sharing.mig` and `capacity.reserved`, a pool that sets one of several forms gets no other form.
 
 `name` and `names` belong to one pool and never come from the defaults.
+
+An alternative is laid over its pool in the same way.
 """
 
 from __future__ import annotations

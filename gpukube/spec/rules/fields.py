@@ -15,6 +15,7 @@ from gpukube.spec.address import address_of
 from gpukube.spec.clusters import CLOUDS
 from gpukube.spec.poolnames import alternate_name
 from gpukube.spec.reserved import RESERVED_FORMS
+from gpukube.spec.rules.families import check_family
 from gpukube.spec.rules.labels import check_labels, check_taints
 from gpukube.spec.rules.subject import Subject
 from gpukube.spec.wording import choices, did_you_mean, nearest, nearest_first, quoted
@@ -22,6 +23,7 @@ from gpukube.spec.wording import choices, did_you_mean, nearest, nearest_first, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from gpukube.errors import Severity
     from gpukube.spec.model import GPUNodePools, Pool, ProviderName, Reserved
     from gpukube.spec.source.positions import Path, Positions
 
@@ -379,17 +381,26 @@ POOL_RULES: Final[tuple[Callable[[Subject], Iterable[Finding]], ...]] = (
     check_labels,
     check_taints,
     _check_owners,
+    check_family,
 )
 
 
 def check_together(
-    pools: Iterable[tuple[Pool, Positions]], clusters: Mapping[str, ProviderName | None]
+    pools: Iterable[tuple[Pool, Positions, bool]], clusters: Mapping[str, ProviderName | None]
 ) -> tuple[Finding, ...]:
-    """Find pools of one spec with the same name on the same cluster, by `name` or by the name in the cloud."""
+    """Find pools of one spec with the same name on the same cluster, by `name` or by the name in the cloud.
+
+    Args:
+        pools: Pools, each with its positions, and whether it is one of several alternatives.
+        clusters: Key -> provider.
+    """
     problems: list[Finding] = []
+    of_family: set[int] = set()
     by_name: dict[tuple[str, str], Positions] = {}
     by_cloud_name: dict[tuple[str, str], Positions] = {}
-    for pool, at in pools:
+    for pool, at, is_alternative in pools:
+        if is_alternative:
+            of_family.add(id(at))
         for key in dict.fromkeys(pool.clusters):
             provider = clusters.get(key)
             other = by_name.setdefault((key, pool.name), at)
@@ -402,18 +413,22 @@ def check_together(
                 problems += [] if other is at else [_repeated(at, path, name, key, other)]
     for (key, name), at in by_cloud_name.items():
         beside = by_cloud_name.get((key, alternate_name(name)))
-        problems += [_alternate(at, name, key, beside)] if beside else []
+        if beside:
+            severity: Severity = "error" if of_family & {id(at), id(beside)} else "warning"
+            problems.append(_alternate(at, name, key, beside, severity))
     return tuple(problems)
 
 
-def _alternate(at: Positions, name: str, cluster: str, other: Positions) -> Finding:
+def _alternate(at: Positions, name: str, cluster: str, other: Positions, severity: Severity) -> Finding:
+    fix = f"give one of them another name, or replace {quoted(name)} only with --replace recreate"
     return Finding(
         "replacement-name",
         other.at("name"),
         f"{other.path('name')} is {quoted(alternate_name(name))} on {cluster}, the name of the replacement of "
         f"{quoted(name)} ({at.at('name')}), so --replace surge cannot replace that pool",
-        fix=f"give one of them another name, or replace {quoted(name)} only with --replace recreate",
-        severity="warning",
+        fix="give one of them another name" if severity == "error" else fix,
+        why="an alternative would be taken for the replacement of the other pool" if severity == "error" else "",
+        severity=severity,
     )
 
 
@@ -422,16 +437,16 @@ def _repeated(at: Positions, path: str, name: str, cluster: str, first: Position
     return Finding("duplicate-pool", at.at(path), message, fix="give one of them another name")
 
 
-def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[Positions]]]) -> tuple[Finding, ...]:
+def check_across(specs: Sequence[tuple[GPUNodePools, Sequence[tuple[Pool, Positions]]]]) -> tuple[Finding, ...]:
     """Find pools with the same name on the same cluster, if specs, or keys of one spec, call the cluster differently.
 
     Args:
-        specs: Specs, each with the positions of its pools.
+        specs: Specs, each with its pools, alternatives included, and their positions.
     """
     problems: list[Finding] = []
     first: dict[tuple[str, str], tuple[int, str, Positions]] = {}
-    for number, (spec, places) in enumerate(specs):
-        for pool, at in zip(spec.pools, places, strict=True):
+    for number, (spec, pools) in enumerate(specs):
+        for pool, at in pools:
             for key in pool.clusters:
                 cluster = spec.clusters[key]
                 name = pool.name_on(cluster.provider)

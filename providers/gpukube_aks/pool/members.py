@@ -19,7 +19,7 @@ from gpukube.core.fields import FieldPath
 from gpukube.core.jsontree import strings, text, texts, tree
 from gpukube.core.live import live_machine
 from gpukube.core.members import ANY_KEY, Member, chosen_members, lost_members
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL
+from gpukube.core.values import MARKS, RELEASED_LABEL
 from gpukube_aks.pool.fields import BINDINGS, is_system
 from gpukube_aks.pool.marks import FORM
 from gpukube_aks.pool.settings import SYSCTLS
@@ -206,7 +206,7 @@ REFUSED: Final[Mapping[str, str]] = {
     path: one.reason for path, one in MEMBERS.items() if one.kind in ("server", "unsupported")
 }
 """Members that a GPU pool of gpukube cannot have -> why."""
-_OWN_LABELS: Final = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, RELEASED_LABEL)
+_OWN_LABELS: Final = (*MARKS, RELEASED_LABEL)
 _INEXPRESSIBLE: Final = "the spec has no such value"
 
 

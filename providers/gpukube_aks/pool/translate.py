@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpukube.core.binding import Draft, body, desired_fields
 from gpukube.core.fields import known
 from gpukube.core.jsontree import merged
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request, Taint
+from gpukube.core.values import PROTECT_LABEL, Desired, Request, Taint
 from gpukube_aks.facts.network import fabric_of
 from gpukube_aks.pool.fields import BINDINGS, PUT
 from gpukube_aks.pool.marks import FORM
@@ -39,7 +39,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         If-None-Match accepts `*`, and AKS returns 412 if the pool exists (docs: aks/use-etags).
     """
     sent = _without_spot_marks(target)
-    labels = {**sent.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    labels = {**sent.labels, **ownership.labels, **target.marks}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     draft = Draft(sent, labels)
     scaled = {"enableAutoScaling": True} if draft.target.nodes.autoscaled else {}

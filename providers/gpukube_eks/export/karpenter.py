@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import MAX_PODS
 from gpukube.core.jsontree import at, strings, text, texts, tree, trees
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.core.values import MARKS
 from gpukube_eks.export.eksctl import dump
 from gpukube_eks.export.request import group_of, template_of
 from gpukube_eks.facts.images import is_bottlerocket
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _GPU: Final = "nvidia.com/gpu"
 _NOT_NAME: Final = re.compile(r"[^a-z0-9-]+")
-_MARKS: Final = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL)
 _IDLE: Final = "10m"
 """Time after which an empty node is removed; the cluster autoscaler's default (kubernetes/autoscaler FAQ,
 scale-down-unneeded-time)."""
@@ -89,7 +88,7 @@ def _node_pool(pool: ExportedPool, losses: Losses) -> dict[str, object]:
         losses.note(f"{pool.name}: nodes.count: replicas needs Karpenter's feature gate StaticCapacity")
     for field, why in _unwritten(target):
         losses.note(f"{pool.name}: {field}: {why}")
-    labels = {key: value for key, value in texts(group_of(pool), "labels").items() if key not in _MARKS}
+    labels = {key: value for key, value in texts(group_of(pool), "labels").items() if key not in MARKS}
     spec: dict[str, object] = {
         "template": {
             "metadata": {"labels": labels},

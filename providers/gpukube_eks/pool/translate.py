@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.binding import body, desired_fields
 from gpukube.core.fields import PLACEMENT, known
 from gpukube.core.jsontree import text, tree, trees
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
+from gpukube.core.values import PROTECT_LABEL, Desired, Request
 from gpukube_eks.facts.images import CUSTOM, is_bottlerocket, require_image
 from gpukube_eks.facts.network import fabric_of
 from gpukube_eks.pool.fields import BINDINGS, RESOURCE_TAG, GroupDraft
@@ -69,8 +69,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         **accelerator,
         **target.labels,
         **ownership.labels,
-        OWNER_LABEL: target.owner,
-        POOL_LABEL: target.pool,
+        **target.marks,
     }
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPERANDS_LABEL: "false"} if target.image == "bottlerocket" else {}

@@ -19,7 +19,7 @@ from gpukube.core.binding import Draft, body, desired_fields
 from gpukube.core.fields import known
 from gpukube.core.jsontree import at, merged, tree
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, Desired, Request
+from gpukube.core.values import PROTECT_LABEL, Desired, Request
 from gpukube_gke.facts.network import fabric_of
 from gpukube_gke.facts.places import cluster_name, pool_name
 from gpukube_gke.pool.effects import UPDATE
@@ -62,7 +62,7 @@ _SCOPES_OF_ACCOUNT: Final = (f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email")
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
     """Translate a checked target; the create call carries gpukube's marks, and fails if the pool exists."""
-    labels = {**target.labels, **ownership.labels, OWNER_LABEL: target.owner, POOL_LABEL: target.pool}
+    labels = {**target.labels, **ownership.labels, **target.marks}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
     draft = Draft(target, labels)

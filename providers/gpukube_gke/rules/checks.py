@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.marks import COPY_TAGS
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.core.values import PROTECT_LABEL
 from gpukube.errors import Finding
 from gpukube_gke.facts.boot_disks import boot_disk_types
 from gpukube_gke.facts.labels import SYSTEM_LABELS
@@ -153,7 +153,7 @@ def _labels(target: Target) -> Iterator[Finding]:
                 why="gpukube expects nvidia.com/gpu, which such nodes do not advertise",
                 severity="warning",
             )
-    marks = {OWNER_LABEL: target.owner, POOL_LABEL: target.pool, PROTECT_LABEL: "true"}
+    marks = {**target.marks, PROTECT_LABEL: "true"}
     length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
     if length > _MAX_LABEL_CHARACTERS:
         yield Finding(
