@@ -17,7 +17,8 @@ from gpukube_sandbox.aks.answers import ArmError
 from gpukube_sandbox.aks.failures import planned_failure
 from gpukube_sandbox.aks.lifecycle import Pace, add_machines, delete_machine
 from gpukube_sandbox.aks.machines import Place, node_shape, scale_set_name
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
+from gpukube_sandbox.aks.scalerprofile import DEFAULTS
+from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Profile, duration_s, make_template_node
 
 if TYPE_CHECKING:
     from gpukube_sandbox.aks.clusters import Cluster
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from gpukube_sandbox.faults import FaultBook
     from gpukube_sandbox.kube.store.objects import JsonObject
 
-_PROFILE = Profile("kubernetes.azure.com/accelerator")
 _PODS = 110
 
 
@@ -45,9 +45,17 @@ class AksGroups:
     faults: FaultBook
     quotas: Quotas
 
-    async def profile(self) -> Profile | None:
-        """Return the default profile; each pool turns autoscaling on for itself."""
-        return _PROFILE
+    async def profile(self) -> Profile:
+        """Return the cluster's profile; each pool turns autoscaling on for itself."""
+        found = {**DEFAULTS, **self.cluster.auto_scaler}
+        return Profile(
+            "kubernetes.azure.com/accelerator",
+            unneeded_s=duration_s(found["scale-down-unneeded-time"]),
+            after_add_s=duration_s(found["scale-down-delay-after-add"]),
+            unready_s=duration_s(found["scale-down-unready-time"]),
+            provision_s=duration_s(found["max-node-provision-time"]),
+            expanders=(found["expander"],),
+        )
 
     def listed(self) -> list[Group]:
         """List the scale sets of autoscaled pools that are running and have no operation in progress."""
@@ -77,9 +85,13 @@ class AksGroups:
         """Return nothing: of a pool without nodes, the autoscaler knows no devices of DRA drivers."""
         return []
 
-    async def grow(self, name: str, count: int) -> str:
-        """Raise the capacity of a scale set; lower it again for machines that fail to come up."""
-        pool = self._pool(name)
+    async def grow(self, name: str, count: int) -> Failure | None:
+        """Raise the capacity of a scale set; lower it again for machines that fail to come up.
+
+        The autoscaler sees at once that a quota is too low. Of an allocation that failed, it only sees that no node
+        came in time (kubernetes/autoscaler#8323).
+        """
+        began, pool = self.clock.now(), self._pool(name)
         short = self.quotas.late(self.cluster, pool.properties, count)
         pool.properties["count"] = _number(pool, "count") + count
         try:
@@ -87,15 +99,23 @@ class AksGroups:
             failure = planned_failure(fault, self.cluster, pool.name, str(pool.properties["vmSize"]))
         except ArmError as error:
             pool.properties["count"] = len(pool.nodes)
-            return str(error)
+            return Failure(str(error), count, "refused")
         failure = failure or short
         pace = Pace()
         await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
         fails = failure is not None and failure.error is not None
         await add_machines(self.cluster, pool, min(count, failure.after_nodes) if failure and fails else count, pace)
         await self.cluster.kube.joined(pool.nodes)
+        found = failure.error if failure else None
+        is_quota = found is not None and found.get("code") == "QuotaExceeded"
+        if found is not None and not is_quota:
+            profile = await self.profile()
+            await self.clock.sleep(began + profile.provision_s - self.clock.now())
+        missing = max(0, _number(pool, "count") - len(pool.nodes))
         pool.properties["count"] = len(pool.nodes)
-        return str(failure.error.get("message", "")) if failure and failure.error else ""
+        if found is None:
+            return None
+        return Failure(str(found.get("message", "")), missing, "refused" if is_quota else "time")
 
     async def shrink(self, name: str, node: str) -> None:
         """Delete one member of a scale set."""

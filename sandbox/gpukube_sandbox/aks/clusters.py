@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gpukube_sandbox.aks.answers import Json, aks_error
 from gpukube_sandbox.aks.machines import IMAGE_DATE
 from gpukube_sandbox.aks.rules import ClusterFacts
+from gpukube_sandbox.aks.scalerprofile import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,6 +60,7 @@ class Cluster:
         operation: The running operation; a cluster runs one at a time.
         background: End, in sandbox time, of a reconcile by the service itself that blocks the cluster, and its name.
         image_date: Date of the newest node images.
+        auto_scaler: Settings of the managed autoscaler that differ from its defaults.
     """
 
     subscription: str
@@ -76,6 +78,7 @@ class Cluster:
     background: tuple[float, str] = (0.0, "")
     etag: str = field(default_factory=lambda: str(uuid.uuid4()))
     image_date: str = IMAGE_DATE
+    auto_scaler: dict[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -143,6 +146,7 @@ class Cluster:
             "disableLocalAccounts": self.options.disable_local_accounts,
             "nodeProvisioningProfile": {"mode": self.options.node_provisioning_mode},
             "maxAgentPools": 100,
+            "autoScalerProfile": {**DEFAULTS, **self.auto_scaler},
         }
         if self.options.aad:
             properties["aadProfile"] = {"managed": True, "enableAzureRBAC": False, "tenantID": self.options.tenant}

@@ -48,6 +48,7 @@ _OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
 """Method and path below a subscription, with `*` for names -> action."""
 _OF_CLUSTERS: dict[tuple[str, str], str] = {
     ("GET", ""): f"{_CONTAINERS}/managedClusters/read",
+    ("PUT", ""): f"{_CONTAINERS}/managedClusters/write",
     ("GET", "upgradeprofiles/*"): f"{_CONTAINERS}/managedClusters/upgradeProfiles/read",
     ("GET", "agentpools"): f"{_POOLS}/read",
     ("GET", "agentpools/*"): f"{_POOLS}/read",

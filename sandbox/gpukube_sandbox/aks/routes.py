@@ -251,6 +251,7 @@ def _put_pool(service: AksService, cluster: Cluster, call: Call) -> Answer:
 
 _CALLS: dict[tuple[str, str], Callable[[AksService, Cluster, Call], Answer]] = {
     ("GET", ""): lambda service, cluster, _: Answer(200, cluster.wire(service.clock.now())),
+    ("PUT", ""): lambda service, cluster, call: service.put_cluster(cluster, call.body),
     ("GET", "upgradeprofiles/*"): lambda service, cluster, _: Answer(
         200, upgrade_profile(cluster, service.in_group(cluster.subscription))
     ),

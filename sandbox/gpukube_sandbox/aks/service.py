@@ -21,6 +21,7 @@ from gpukube_sandbox.aks.preconditions import Preconditions, check_preconditions
 from gpukube_sandbox.aks.quotas import Quotas
 from gpukube_sandbox.aks.references import check_references
 from gpukube_sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
+from gpukube_sandbox.aks.scalerprofile import requested_profile
 from gpukube_sandbox.aks.schema import check_shape
 from gpukube_sandbox.aks.upgrades import check_single_method, check_upgrade
 from gpukube_sandbox.faults import no_lag
@@ -153,6 +154,15 @@ class AksService:
             for cluster in self.clusters.values()
             if cluster.subscription.lower() == place[0] and (not group or cluster.group.lower() == place[1])
         ]
+
+    def put_cluster(self, cluster: Cluster, body: object) -> Answer:
+        """Change the cluster's autoScalerProfile, at once; no other part of a cluster."""
+        now = self.clock.now()
+        cluster.require_idle(now)
+        found = requested_profile(body, cluster.wire(now)["properties"])
+        cluster.auto_scaler = cluster.auto_scaler if found is None else found
+        cluster.kube.wake_autoscaler()
+        return Answer(200, cluster.wire(now))
 
     # Pools
 

@@ -19,7 +19,9 @@ from gpukube_sandbox.eks.groups import type_names
 from gpukube_sandbox.eks.keys import EFFECTS, labels_of
 from gpukube_sandbox.eks.lifecycle import Job, Pace, scale_out, terminate_instance
 from gpukube_sandbox.eks.wire.answers import AwsError, objects_in
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
+from gpukube_sandbox.kube.autoscaler.expanding import PRICE, chain_error
+from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Profile, duration_s, make_template_node
+from gpukube_sandbox.kube.autoscaler.scaler import SCAN_S
 from gpukube_sandbox.kube.nodes.shapes import NodeShape, Taint
 from gpukube_sandbox.kube.store.objects import spec, status
 
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
 GPU_LABEL = "k8s.amazonaws.com/accelerator"
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 _PODS = 110
-_DURATION = re.compile(r"(\d+)([smh])")
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_VERSION = re.compile(r":v(\d+)\.(\d+)\.")
+_FALLS_BACK = (1, 26)
+"""First version whose priority expander leaves the choice to others if its ConfigMap is missing or invalid."""
 _EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
 
 
@@ -56,12 +59,7 @@ class EksGroups:
             for container in spec(pod).get("containers") or ():
                 flags = _flags(container)
                 if flags is not None and status(pod).get("phase") == "Running" and self._discovers(flags):
-                    return Profile(
-                        GPU_LABEL,
-                        unneeded_s=_seconds(flags.get("scale-down-unneeded-time", "10m")),
-                        after_add_s=_seconds(flags.get("scale-down-delay-after-add", "10m")),
-                        unready_s=_seconds(flags.get("scale-down-unready-time", "20m")),
-                    )
+                    return _profile(flags, str(container.get("image", "")))
         return None
 
     def _discovers(self, flags: dict[str, str]) -> bool:
@@ -115,8 +113,11 @@ class EksGroups:
         """Return nothing: of a group without nodes, the autoscaler knows no devices of DRA drivers."""
         return []
 
-    async def grow(self, name: str, count: int) -> str:
-        """Raise the desired size of an Auto Scaling group; lower it again for instances that fail to come up."""
+    async def grow(self, name: str, count: int) -> Failure | None:
+        """Raise the desired size of an Auto Scaling group; lower it again for instances that fail to come up.
+
+        The autoscaler sees a failed activity at its next scan, and does not wait as EKS does.
+        """
         group = self._group(name)
         _resize(group, count)
         try:
@@ -126,13 +127,16 @@ class EksGroups:
             )
         except AwsError as error:
             _resize(group, -count)
-            return error.message
-        job = Job(self.cluster, group, self.clock, Pace(), failure)
+            return Failure(error.message, count, "refused")
+        job = Job(self.cluster, group, self.clock, Pace(give_up_s=SCAN_S), failure)
         try:
             found = await scale_out(job)
         finally:
-            _resize(group, min(0, len(group.nodes) - group.desired))
-        return found.message if found else ""
+            missing = max(0, group.desired - len(group.nodes))
+            _resize(group, -missing)
+        if found is None:
+            return None
+        return Failure(found.message, missing, "time" if found.code == "NodeCreationFailure" else "machines")
 
     async def shrink(self, name: str, node: str) -> None:
         """Terminate one instance and lower the desired size by one."""
@@ -159,8 +163,22 @@ def _flags(container: JsonObject) -> dict[str, str] | None:
     return {key: value for key, _, value in pairs}
 
 
-def _seconds(text: str) -> float:
-    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
+def _profile(flags: dict[str, str], image: str) -> Profile | None:
+    """Return the configuration by flags and version; None if the program ends at once because of its expanders."""
+    expanders = tuple(flags.get("expander", "least-waste").split(","))
+    if chain_error(expanders) or PRICE in expanders:  # AWS has no price model
+        return None
+    version = _VERSION.search(image)
+    return Profile(
+        GPU_LABEL,
+        unneeded_s=duration_s(flags.get("scale-down-unneeded-time", "10m")),
+        after_add_s=duration_s(flags.get("scale-down-delay-after-add", "10m")),
+        unready_s=duration_s(flags.get("scale-down-unready-time", "20m")),
+        provision_s=duration_s(flags.get("max-node-provision-time", "15m")),
+        expanders=expanders,
+        namespace=flags.get("namespace", "kube-system"),
+        needs_priorities=version is not None and (int(version[1]), int(version[2])) < _FALLS_BACK,
+    )
 
 
 def _tagged(tags: dict[str, str], kind: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ from gpukube_sandbox.gke.nodes import group_name, node_shape
 from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
+from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Profile, make_template_node
 from gpukube_sandbox.kube.nodes.draslices import expected_slices
 from gpukube_sandbox.kube.nodes.gkeplugin import PARTITIONS
 
@@ -107,7 +107,7 @@ class GkeGroups:
         pool, shape = self._template(name)
         return expected_slices(shape) if _expects_slices(pool) else []
 
-    async def grow(self, name: str, count: int) -> str:
+    async def grow(self, name: str, count: int) -> Failure | None:
         """Add instances to a group; a stockout is reported early, because no operation waits for it."""
         pool, zone = self._find(name)
         self.coming[name] = self.coming.get(name, 0) + count
@@ -119,7 +119,7 @@ class GkeGroups:
                 failure = planned_failure(fault, self._place(pool), pool.wire)
                 failure = failure or self.quotas.late(self._place(pool), pool.wire, sum(self._coming(pool)))
             except GoogleError as error:
-                return error.message
+                return Failure(error.message, count, "refused")
             await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
             failed = _STOCKED_OUT.get(failure.code, failure.code) if failure else ""
             for _ in range(min(count, failure.after_nodes) if failure and failed else count):
@@ -129,7 +129,7 @@ class GkeGroups:
         finally:
             self.coming[name] -= left
         await self.cluster.kube.joined(pool.all_nodes())
-        return failed
+        return Failure(failed, left, "machines") if failed else None
 
     async def shrink(self, name: str, node: str) -> None:
         """Delete one instance of a group."""

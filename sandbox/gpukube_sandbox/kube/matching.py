@@ -18,7 +18,7 @@ from gpukube_sandbox.kube.store.quantities import parse_quantity
 from gpukube_sandbox.kube.store.selectors import matches_term
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from gpukube_sandbox.kube.store.objects import JsonObject
 
@@ -112,9 +112,12 @@ def _parsed(text: str, *, in_thousandths: bool) -> int:
 
 def allocatable_of(node: JsonObject) -> Counter[str]:
     """Return a node's allocatable resources in the units of `pod_requests`."""
-    return Counter(
-        {name: _in_base_units(name, value) for name, value in (status(node).get("allocatable") or {}).items()}
-    )
+    return resources_of(status(node).get("allocatable") or {})
+
+
+def resources_of(listed: Mapping[str, str]) -> Counter[str]:
+    """Return amounts of resources in the units of `pod_requests`."""
+    return Counter({name: _in_base_units(name, value) for name, value in listed.items()})
 
 
 def is_ready(obj: JsonObject) -> bool:

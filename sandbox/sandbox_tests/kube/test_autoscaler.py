@@ -24,7 +24,7 @@ from gpukube_sandbox.gke.pools import fill_defaults
 from gpukube_sandbox.gke.service import GkeService
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
-from gpukube_sandbox.kube.autoscaler.groups import Group, Profile, make_template_node
+from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Profile, make_template_node
 from gpukube_sandbox.kube.cluster import GpuShape, NodeShape, Taint
 from gpukube_sandbox.kube.nodes.draslices import expected_slices
 from gpukube_sandbox.kube.store.kinds import CORE
@@ -66,9 +66,10 @@ class Cloud:
 
     def __init__(self, bench: Bench, **kinds: Kind) -> None:
         self.bench, self.kinds = bench, kinds
+        self.settings = Profile("accelerator")
 
     async def profile(self) -> Profile | None:
-        return Profile("accelerator")
+        return self.settings
 
     def listed(self) -> list[Group]:
         return [
@@ -89,18 +90,18 @@ class Cloud:
         by_plugin = {GPU: gpu.count} if gpu and not self.kinds[name].expects_slices else {}
         return make_template_node(self.shape(f"template-{name}", name), by_plugin)
 
-    async def grow(self, name: str, count: int) -> str:
+    async def grow(self, name: str, count: int) -> Failure | None:
         kind = self.kinds[name]
         kind.target += count
         if failure := kind.fails:
             await self.bench.clock.sleep(60)
             kind.target -= count
-            return failure
+            return Failure(failure, count, "machines")
         for _ in range(count):
             kind.nodes.append(f"{name}-{len(kind.nodes)}")
             await self.bench.cluster.add_node(self.shape(kind.nodes[-1], name))
         await self.bench.cluster.joined(kind.nodes)
-        return ""
+        return None
 
     async def shrink(self, name: str, node: str) -> None:
         self.kinds[name].nodes.remove(node)
@@ -307,8 +308,9 @@ def test_autoscaler_when_a_zone_is_sold_out_then_it_backs_off_and_takes_another(
         assert told(bench.cluster, "TriggeredScaleUp") == ["pod triggered scale-up: [{a 0->1 (max: 3)}]"]
         await bench.wait(200)
         assert spec(bench.get("pods", "x"))["nodeName"] == "b-0"
-        (failure,) = told(bench.cluster, "FailedToScaleUpGroup")
-        assert failure == "Scale-up failed for group a: GCE out of resources"
+        (failure,) = told(bench.cluster, "ScaleUpFailed")
+        cause = "OutOfResource.placeholder-cannot-be-fulfilled; source errors: GCE out of resources"
+        assert failure == f"Failed adding 1 nodes to group a due to {cause}"
 
     life(story)
 

@@ -58,19 +58,21 @@ class Option:
     """A possible scale-up of one group.
 
     Attributes:
+        template: One of its nodes.
         count: Nodes to add.
         pods: Pods that would fit on them.
-        gpus: GPUs per node; of otherwise equal options, the one with fewer GPUs is chosen.
+        gpus: GPUs per node.
     """
 
     group: Group
+    template: Template
     count: int
     pods: list[JsonObject] = field(default_factory=list)
     gpus: int = 0
 
     @property
     def rank(self) -> tuple[int, int, int, str]:
-        """Sort key: most pods, then fewest GPUs, then fewest nodes. A real expander breaks ties by chance or price."""
+        """Sort key: most pods, then fewest GPUs, then fewest nodes."""
         return -len(self.pods), self.gpus * self.count, self.count, self.group.name
 
 
@@ -148,4 +150,4 @@ class Estimator:
         self.snapshot = before
         gpus = int((status(template.node).get("allocatable") or {}).get(GPU, 0))
         gpus += sum(len(spec(item).get("devices") or ()) for item in template.slices)
-        return Option(group, count, packed, gpus)
+        return Option(group, template, count, packed, gpus)

@@ -6,8 +6,9 @@ Out of scope: scaling decisions (`scaler`), any specific cloud.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from gpukube_sandbox.kube.nodes.registration import NOT_READY_TAINT, node_object
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from gpukube_sandbox.kube.store.objects import JsonObject
 
 MINUTE_S = 60.0
+_DURATION = re.compile(r"(\d+)([smh])")
+_UNITS = {"s": 1.0, "m": MINUTE_S, "h": 60 * MINUTE_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Profile:
         provision_s: Seconds a new node may take before it counts as unready. Scale-up stops if more than three nodes,
             and nearly half of all nodes, are unready.
         notifies_pods: Report a failed scale-up in events of the pods (GKE); otherwise in events of a ConfigMap.
+        expanders: Names of the expanders that choose among several groups, in order.
+        namespace: Its own namespace, in which it looks for the ConfigMap of its priorities.
+        needs_priorities: With the priority expander, add nothing without a valid ConfigMap, as before version 1.26
+            (kubernetes/autoscaler#5246); otherwise the next expander chooses.
     """
 
     gpu_label: str
@@ -40,6 +47,9 @@ class Profile:
     unready_s: float = 20 * MINUTE_S
     provision_s: float = 15 * MINUTE_S
     notifies_pods: bool = False
+    expanders: tuple[str, ...] = ("price",)
+    namespace: str = "kube-system"
+    needs_priorities: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,22 @@ class Group:
         return max(len(self.nodes), self.target)
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a group did not get all machines. Its target is then lowered again to the machines that it has.
+
+    Attributes:
+        message: The cloud's error; "" if nothing was seen until the time for new nodes was over.
+        missing: Machines that did not come.
+        seen: How the autoscaler learned of it: the cloud refused to resize the group; or the group showed machines that
+            could not be created, which the next scan sees; or no node came in time.
+    """
+
+    message: str
+    missing: int
+    seen: Literal["refused", "machines", "time"]
+
+
 class Groups(Protocol):
     """The groups of a cluster."""
 
@@ -91,8 +117,8 @@ class Groups(Protocol):
         """Return the ResourceSlices that the autoscaler expects of a node of a group that has had no node yet."""
         ...
 
-    async def grow(self, name: str, count: int) -> str:
-        """Add machines and wait until they are nodes; return the failure, or "" on success."""
+    async def grow(self, name: str, count: int) -> Failure | None:
+        """Add machines and wait until they are nodes; return a failure once the autoscaler would see it."""
         ...
 
     async def shrink(self, name: str, node: str) -> None:
@@ -113,3 +139,8 @@ def make_template_node(shape: NodeShape, devices: Mapping[str, int]) -> JsonObje
     node["status"] = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
     node["spec"]["taints"] = [taint for taint in node["spec"]["taints"] if taint["key"] != NOT_READY_TAINT]
     return node
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds of a duration of Go in whole units, such as "1h30m"."""
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))

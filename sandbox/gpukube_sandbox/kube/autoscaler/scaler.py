@@ -1,19 +1,24 @@
 """The autoscaler of one cluster: adds machines for pending pods, and removes idle nodes.
 
-In scope: when to scale which group, back-off, events. Out of scope: packing (`estimating`), clouds.
+In scope: when to scale which group, events. Out of scope: packing (`estimating`), choosing (`expanding`), clouds.
 
-Source: kubernetes-sigs/cluster-autoscaler pkg/core (static_autoscaler, scaleup, scaledown), pkg/clusterstate,
-pkg/processors/status/eventing_scale_up_processor.go; kubernetes/autoscaler cluster-autoscaler/FAQ.md.
+Source: kubernetes-sigs/cluster-autoscaler pkg/core (static_autoscaler, scaleup, scaledown), pkg/clusterstate (failed
+and late nodes), pkg/processors/status/eventing_scale_up_processor.go; kubernetes/autoscaler cluster-autoscaler/FAQ.md.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gpukube_sandbox.kube.autoscaler import expanding
+from gpukube_sandbox.kube.autoscaler.backoff import BackOff
 from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, Template, cleaned, fresh_node
+from gpukube_sandbox.kube.autoscaler.groups import MINUTE_S
+from gpukube_sandbox.kube.autoscaler.priorities import CONFIG_MAP, prefer
 from gpukube_sandbox.kube.controllers.deviceclaims import read_devices
 from gpukube_sandbox.kube.events import Recorder
 from gpukube_sandbox.kube.matching import allocatable_of, is_ready, pod_requests
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator
 
     from gpukube_sandbox.clock import Clock
-    from gpukube_sandbox.kube.autoscaler.groups import Group, Groups, Profile
+    from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Groups, Profile
     from gpukube_sandbox.kube.scheduler.devices import DeviceState
     from gpukube_sandbox.kube.scheduler.snapshot import NodeView
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
@@ -37,8 +42,6 @@ if TYPE_CHECKING:
 SCAN_S = 10.0
 FASTEST = 600.0
 """Speed (sandbox seconds per wall second) above which idle nodes stay: ten idle minutes would pass unnoticed."""
-_BACK_OFF_S = 300.0
-_LONGEST_BACK_OFF_S = 1800.0
 _IDLE_BELOW = 0.5
 _MAX_UNREADY, _MAX_UNREADY_SHARE = 3, 0.45
 _DELETED = "ToBeDeletedByClusterAutoscaler"
@@ -81,7 +84,8 @@ class Autoscaler:
         self._growths = itertools.count(1)
         self._growing = 0
         self._seen: dict[str, Template] = {}
-        self._blocked: dict[str, tuple[float, float]] = {}
+        self._back_off = BackOff()
+        self._chance = random.Random(1)  # noqa: S311 -- no secret, and every sandbox makes the same choices
         self._idle: dict[str, float] = {}
         self._explained: dict[str, str] = {}
 
@@ -107,19 +111,20 @@ class Autoscaler:
         unready = {name for name, node in nodes.items() if name not in ready and _created(node) < since}
         due = [now + SCAN_S] if self._growing else []
         if len(unready) <= max(_MAX_UNREADY, len(nodes) * _MAX_UNREADY_SHARE):
-            due += await self._scale_up(groups, ready, unready, pods, devices)
+            due += await self._scale_up(groups, ready, unready, pods, devices, profile)
         due += await self._scale_down(groups, nodes, pods, profile, devices)
         return min(due, default=None)
 
     # up
 
-    async def _scale_up(
+    async def _scale_up(  # noqa: PLR0913, PLR0917 -- the whole state of the cluster
         self,
         groups: dict[str, Group],
         ready: dict[str, JsonObject],
         unready: set[str],
         pods: list[JsonObject],
         devices: DeviceState,
+        profile: Profile,
     ) -> list[float]:
         waiting = [pod for pod in pods if _is_unschedulable(pod)]
         uids = {meta(pod)["uid"] for pod in waiting}
@@ -137,14 +142,13 @@ class Autoscaler:
         offers = [
             estimator.offer(group, self._template(group), left, self._room(group, groups)) for group in groups.values()
         ]
-        useful = sorted((offer for offer in offers if offer.pods), key=lambda offer: offer.rank)
-        if useful:
-            await self._take(useful[0], groups)
+        useful = [offer for offer in offers if offer.pods]
+        if useful and (best := await self._choose(useful, profile)):
+            await self._take(best, groups)
         for pod in left:
             if not any(pod is other for offer in useful for other in offer.pods):
                 await self._explain(pod, groups, estimator)
-        blocked = [until for until, _ in self._blocked.values() if until > self._clock.now()]
-        return [self._clock.now() + SCAN_S] if useful else blocked
+        return [self._clock.now() + SCAN_S] if useful else self._back_off.ends_after(self._clock.now())
 
     def _upcoming_nodes(
         self, groups: Iterable[Group], registered: set[str], daemonsets: list[JsonObject]
@@ -180,7 +184,27 @@ class Autoscaler:
         return sum(max(0, other.high - other.size) for other in alike if not self._is_blocked(other))
 
     def _is_blocked(self, group: Group) -> bool:
-        return self._blocked.get(group.name, (0.0, 0.0))[0] > self._clock.now()
+        return self._back_off.holds(group.name, self._clock.now())
+
+    async def _choose(self, options: list[Option], profile: Profile) -> Option | None:
+        """Return what the chain of expanders leaves; of several options, any."""
+        for name in profile.expanders:
+            if name == expanding.PRIORITY:
+                options = await self._preferred(options, profile)
+            elif name in expanding.FILTERS:
+                options = expanding.FILTERS[name](options)
+            if len(options) <= 1:
+                break
+        return expanding.pick(options, self._chance) if options else None
+
+    async def _preferred(self, options: list[Option], profile: Profile) -> list[Option]:
+        config = await self._api.get("configmaps", CONFIG_MAP, profile.namespace)
+        found = prefer(config, [option.group.name for option in options])
+        for reason, message in found.warnings:
+            await self._events.record("configmaps", config or {}, reason, message, warning=True)
+        if found.is_unusable and profile.needs_priorities:
+            return []
+        return [option for option in options if found.chosen is None or option.group.name in found.chosen]
 
     async def _take(self, offer: Option, groups: dict[str, Group]) -> None:
         shares: Counter[str] = Counter()
@@ -208,26 +232,26 @@ class Autoscaler:
         finally:
             self._growing -= 1
         if not failure:
-            self._blocked.pop(group.name, None)
+            self._back_off.end(group.name)
             return
-        _, pause = self._blocked.get(group.name, (0.0, _BACK_OFF_S / 2))
-        pause = min(pause * 2, _LONGEST_BACK_OFF_S)
-        self._blocked[group.name] = self._clock.now() + pause, pause
+        self._back_off.begin(group.name, self._clock.now())
         await self._record_failure(group, failure, pods)
 
-    async def _record_failure(self, group: Group, failure: str, pods: list[JsonObject]) -> None:
+    async def _record_failure(self, group: Group, failure: Failure, pods: list[JsonObject]) -> None:
         profile = await self._groups.profile()
-        if profile and profile.notifies_pods:
+        if profile is None:
+            return
+        if profile.notifies_pods:
             message = (
-                f"Node scale up in zones {group.zone} associated with this pod failed: {failure}. "
+                f"Node scale up in zones {group.zone} associated with this pod failed: {failure.message}. "
                 "Pod is at risk of not being scheduled."
             )
             for pod in pods:
                 await self._events.record("pods", pod, "FailedScaleUp", message, warning=True)
-        else:
-            about = {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}}
-            message = f"Scale-up failed for group {group.name}: {failure}"
-            await self._events.record("configmaps", about, "FailedToScaleUpGroup", message, warning=True)
+            return
+        about = {"metadata": {"name": "cluster-autoscaler-status", "namespace": profile.namespace}}
+        reason, message = _failure_event(group.name, failure, profile)
+        await self._events.record("configmaps", about, reason, message, warning=True)
 
     async def _explain(self, pod: JsonObject, groups: dict[str, Group], estimator: Estimator) -> None:
         counted: Counter[str] = Counter()
@@ -325,6 +349,17 @@ def _counts_as_ready(node: JsonObject, profile: Profile, devices: DeviceState) -
         return False
     has_gpus = allocatable_of(node)[GPU] > 0 or bool(devices.slices_on(name_of(node)))
     return profile.gpu_label not in labels(node) or has_gpus
+
+
+def _failure_event(group: str, failure: Failure, profile: Profile) -> tuple[str, str]:
+    """Return reason and message of the event about a failed scale-up."""
+    if failure.seen == "refused":
+        return "FailedToScaleUpGroup", f"Scale-up failed for group {group}: {failure.message}"
+    if failure.seen == "time":
+        waited = f"{profile.provision_s / MINUTE_S:g}m0s"
+        return "ScaleUpTimedOut", f"Nodes added to group {group} failed to register within {waited}"
+    why = f"OutOfResource.placeholder-cannot-be-fulfilled; source errors: {failure.message}"
+    return "ScaleUpFailed", f"Failed adding {failure.missing} nodes to group {group} due to {why}"
 
 
 def _created(node: JsonObject) -> float:
