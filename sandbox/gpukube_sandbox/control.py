@@ -213,7 +213,8 @@ class _Control:
         AKS: `pageSize`, `pace` {name: sandbox seconds}, `emptyGroups` (ids of capacity reservation groups without a
         reservation).
 
-        GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group rejects updates), also `pageSize`.
+        GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group rejects updates),
+        `eksCreatingBusy` (a CREATING one cannot be deleted; true), also `pageSize`.
         """
         body, world = await _object(request), self._world
         _require_keys(
@@ -228,6 +229,7 @@ class _Control:
                 "gkePace",
                 "eksPace",
                 "eksDegradedBusy",
+                "eksCreatingBusy",
             },
         )
         if "speed" in body:
@@ -258,6 +260,7 @@ class _Control:
         world.gke.set_pace({name: float(str(seconds)) for name, seconds in _items(body, "gkePace")})
         set_eks_pace(world.eks, {name: float(str(seconds)) for name, seconds in _items(body, "eksPace")})
         world.eks.is_degraded_busy = bool(body.get("eksDegradedBusy", world.eks.is_degraded_busy))
+        world.eks.is_creating_busy = bool(body.get("eksCreatingBusy", world.eks.is_creating_busy))
         return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
 
     async def make_cluster(self, request: Request) -> Json:

@@ -105,7 +105,11 @@ class World:
         self.permits = PermitBook()
         self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
         self.eks = EksService(
-            self.clock, partial(self.faults.operation, "aws"), lag=partial(self.faults.lag, "aws"), secret=self.secret
+            self.clock,
+            partial(self.faults.operation, "aws"),
+            self.stock,
+            lag=partial(self.faults.lag, "aws"),
+            secret=self.secret,
         )
         self.gke = GkeDoor(self.clock, self.faults, self.stock, self.log, self.permits, self.secret)
         self.kube_apps: dict[str, Starlette] = {}

@@ -123,14 +123,18 @@ class EksGroups:
         try:
             kind = type_names(group.members, group.data)[0]
             failure = planned_failure(
-                self.faults.operation("aws", self.cluster.name, group.name, "autoscale"), self.cluster, kind, ""
+                self.faults.operation("aws", self.cluster.name, group.name, "autoscale"),
+                self.cluster,
+                kind,
+                "",
+                spot=group.members["capacityType"] == "SPOT",
             )
         except AwsError as error:
             _resize(group, -count)
             return Failure(error.message, count, "refused")
         job = Job(self.cluster, group, self.clock, Pace(give_up_s=SCAN_S), failure)
         try:
-            found = await scale_out(job)
+            found = await scale_out(job, 0.0)
         finally:
             missing = max(0, group.desired - len(group.nodes))
             _resize(group, -missing)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.things import PlacementGroup, Reservation, Role
     from gpukube_sandbox.eks.wire.answers import Json
     from gpukube_sandbox.kube.cluster import KubeCluster
+    from gpukube_sandbox.stock import Stock
 
 _KEPT_ADDRESSES = 5
 LATEST_PATCH = 5
@@ -132,6 +133,7 @@ class EksCluster:
     Attributes:
         kubernetes_version: Version with patch; the EKS API shows only major and minor.
         status: Cluster status; a test may change it.
+        stock: The machines that its groups can launch.
         groups: Node groups by name.
         known: Other existing resources of its account and region.
         image_date: Release date of the newest images.
@@ -142,6 +144,7 @@ class EksCluster:
     name: str
     kubernetes_version: str
     kube: KubeCluster
+    stock: Stock
     kube_url: str
     ca_pem: bytes
     token: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.cards import network_info, storage_info
 from gpukube_sandbox.eks.filters import filtered, page_of, read_tags, tag_set
-from gpukube_sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType
+from gpukube_sandbox.eks.instances import GPUS, TYPES, ZONES, InstanceType, zone_id
 from gpukube_sandbox.eks.placement import requested_placement, strategies_of
 from gpukube_sandbox.eks.regions import STANDARD
 from gpukube_sandbox.eks.reservations import reservation_json
@@ -165,13 +165,13 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
     zones: list[Json] = [
         {
             "zoneName": f"{caller.region}{letter}",
-            "zoneId": f"{caller.region}-az{at}",
+            "zoneId": zone_id(caller.region, letter),
             "zoneState": "available",
             "regionName": caller.region,
             "zoneType": "availability-zone",
             "optInStatus": "opt-in-not-required",
         }
-        for at, letter in enumerate(ZONES, 1)
+        for letter in ZONES
     ]
     named = numbered(params, "ZoneName")
     if unknown := [name for name in named if name not in {zone["zoneName"] for zone in zones}]:
@@ -196,7 +196,8 @@ def _describe_regions(service: EksService, caller: Caller, params: Mapping[str, 
 
 def _describe_reservations(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     known = service.known(caller.account, caller.region)
-    found = [reservation_json(caller.account, caller.region, known, entry) for entry in known.reservations.values()]
+    now = service.clock.now()
+    found = [reservation_json(caller, known, entry, service.stock, now) for entry in known.reservations.values()]
     ids = numbered(params, "CapacityReservationId")
     if unknown := [name for name in ids if name not in known.reservations]:
         message = f"The capacity reservation ID '{unknown[0]}' does not exist"

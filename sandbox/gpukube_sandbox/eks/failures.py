@@ -23,20 +23,24 @@ class Failure:
         code: Health issue code; "" if the operation is only delayed.
         after_nodes: Machines that still come up before it fails.
         delay_s: Additional sandbox seconds.
+        is_retried: Whether Auto Scaling tries again until it succeeds.
     """
 
     code: str
     message: str = ""
     after_nodes: int = 0
     delay_s: float = 0.0
+    is_retried: bool = False
 
 
 LAUNCH: dict[str, str] = {
     # docs: AWSEC2 troubleshooting-launch, as Auto Scaling repeats it in StatusMessage
     "InsufficientInstanceCapacity": (
         "We currently do not have sufficient {type} capacity in the Availability Zone you requested ({zone}). Our "
-        "system will be working on provisioning additional capacity. You can currently get {type} capacity by not "
-        "specifying an Availability Zone in your request or choosing another one."
+        "system will be working on provisioning additional capacity."
+    ),
+    "UnfulfillableCapacity": (
+        "Unable to fulfill capacity due to your request configuration. Please adjust your request and try again."
     ),
     "VcpuLimitExceeded": (
         "You have requested more vCPU capacity than your current vCPU limit of {limit:g} allows for the instance "
@@ -58,6 +62,11 @@ LAUNCH: dict[str, str] = {
 }
 """EC2 error code -> its message; a group shows them as AsgInstanceLaunchFailures."""
 
+_ELSEWHERE = (
+    " You can currently get {type} capacity by not specifying an Availability Zone in your request or choosing "
+    "{others}."
+)
+_NO_SPOT = "There is no Spot capacity available that matches your request."
 _ISSUES: dict[str, str] = {
     # docs: eks/troubleshooting, managed node group error codes
     "NodeCreationFailure": "Instances failed to join the kubernetes cluster",
@@ -103,7 +112,9 @@ _AT_ONCE: dict[str, tuple[str, int, str]] = {
 }
 
 
-def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action: str) -> Failure | None:
+def planned_failure(
+    fault: Fault | None, cluster: EksCluster, kind: str, action: str, *, spot: bool = False
+) -> Failure | None:
     """Return the failure that a fault causes in an operation that is about to start.
 
     Args:
@@ -111,6 +122,7 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action:
         cluster: Cluster of the group.
         kind: Instance type, for the message.
         action: The API's operation, for the message.
+        spot: Whether the group buys on the Spot market.
 
     Raises:
         AwsError: The service reports this failure immediately.
@@ -125,16 +137,29 @@ def planned_failure(fault: Fault | None, cluster: EksCluster, kind: str, action:
         raise AwsError(name, text, status=status)
     zone = f"{cluster.region}{next((entry.zone for entry in cluster.subnets), 'a')}"
     if fault.code in LAUNCH:
-        text = fault.message or launch_message(fault.code, kind, zone)
+        text = fault.message or launch_message(fault.code, kind, zone, spot=spot)
         return Failure("AsgInstanceLaunchFailures", text, fault.after_nodes, fault.seconds)
     text = fault.message or _ISSUES.get(fault.code, f"Injected failure {fault.code}.")
     return Failure(fault.code, text, fault.after_nodes, fault.seconds)
 
 
-def launch_message(code: str, kind: str, zone: str, limit: float = 0) -> str:
-    """Return Auto Scaling's message of a failed launch (seen in public logs of AsgInstanceLaunchFailures)."""
+def launch_message(  # noqa: PLR0913 - the parts of the text
+    code: str, kind: str, zone: str, limit: float = 0, *, spot: bool = False, others: str = "another one"
+) -> str:
+    """Return Auto Scaling's message of a failed launch (seen in public logs of AsgInstanceLaunchFailures).
+
+    Args:
+        code: Key of `LAUNCH`.
+        kind: Instance type.
+        zone: Availability Zone, if the message names one.
+        limit: The quota, if the message names it.
+        spot: Whether the Spot market was asked.
+        others: Zones that have machines; "" for none.
+    """
     sentence = LAUNCH[code].format(type=kind, zone=zone, limit=limit)
-    market = "Spot" if code == "MaxSpotInstanceCountExceeded" else "On-Demand"
+    if code == "InsufficientInstanceCapacity":
+        sentence = _NO_SPOT if spot else sentence + (_ELSEWHERE.format(type=kind, others=others) if others else "")
+    market = "Spot" if spot or code == "MaxSpotInstanceCountExceeded" else "On-Demand"
     return f"Could not launch {market} Instances. {code} - {sentence} Launching EC2 instance failed."
 
 
@@ -148,15 +173,9 @@ def unsupported_zone(kind: str, zone: str) -> Failure:
     return launch_failure("Unsupported", kind, zone)
 
 
-def launch_failure(code: str, kind: str, zone: str) -> Failure:
-    """Return the failure of a launch that EC2 rejects, as the group's health shows it.
-
-    Args:
-        code: Key of `LAUNCH`.
-        kind: Instance type.
-        zone: Availability Zone, if the message names one.
-    """
-    return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, zone))
+def launch_failure(code: str, kind: str, zone: str, *, spot: bool = False, others: str = "another one") -> Failure:
+    """Return the failure of a launch that EC2 rejects, as the group's health shows it; see `launch_message`."""
+    return Failure("AsgInstanceLaunchFailures", launch_message(code, kind, zone, spot=spot, others=others))
 
 
 def over_quota(kind: str, limit: float, *, spot: bool) -> Failure:

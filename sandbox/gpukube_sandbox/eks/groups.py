@@ -57,11 +57,20 @@ class Update:
 
 
 class Instance(NamedTuple):
-    """A machine: its id, its Availability Zone, its type."""
+    """A machine.
+
+    Attributes:
+        zone: Its Availability Zone.
+        type: Its instance type.
+        market: How it was bought: one of `stock.MARKETS`.
+        reservation: Id of the capacity reservation that it runs in; "" for none.
+    """
 
     id: str
     zone: str
     type: str
+    market: str = "on-demand"
+    reservation: str = ""
 
 
 @dataclass(slots=True)
@@ -124,6 +133,11 @@ class NodeGroup:
         """Return the instance types in order of priority, from the request or its template."""
         return [TYPES[name] for name in type_names(self.members, self.data)]
 
+    @property
+    def _has_resources(self) -> bool:
+        """Return whether the Auto Scaling group exists: from its first launch on (unconfirmed while CREATING)."""
+        return self.status != "CREATING" or bool(self.activities)
+
     def wire(self) -> Json:
         """Return the group as DescribeNodegroup returns it; members without a value are omitted."""
         found: Json = {
@@ -133,7 +147,7 @@ class NodeGroup:
             "createdAt": self.created,
             "modifiedAt": self.modified or self.created,
             "status": self.status,
-            "resources": {"autoScalingGroups": [{"name": self.asg}]} if self.status != "CREATING" else None,
+            "resources": {"autoScalingGroups": [{"name": self.asg}]} if self._has_resources else None,
             "health": {"issues": self.issues},
             "tags": dict(self.tags),
             **self.members,

@@ -9,11 +9,32 @@ architecture). The zones of a type are invented: as in most real regions, scarce
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 ZONES = ("a", "b", "c")
 """Letters of the Availability Zones of every emulated region."""
+_NUMBERS: Final = {"a": 2, "b": 3, "c": 1}
+_REGION: Final = re.compile(r"([a-z]+)-([a-z]+)-(\d)")
+_DIRECTIONS: Final = {
+    "north": "n", "south": "s", "east": "e", "west": "w", "central": "c", "northeast": "ne", "northwest": "nw",
+    "southeast": "se", "southwest": "sw",
+}  # fmt: skip
+
+
+def zone_id(region: str, letter: str) -> str:
+    """Return a zone's id, which is the same in all accounts: use1-az1.
+
+    Which zone of an account has which id differs between accounts; here the letters do not follow the numbers, so that
+    a client that takes one for the other notices.
+
+    Source:
+        docs: ram/latest/userguide/working-with-az-ids (the form).
+    """
+    found = _REGION.fullmatch(region)
+    short = f"{found[1]}{_DIRECTIONS[found[2]]}{found[3]}" if found and found[2] in _DIRECTIONS else region
+    return f"{short}-az{_NUMBERS.get(letter, 9)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,32 @@
 
 In scope: everything between the response to a request and the resulting state. Out of scope: HTTP, rules.
 
-Durations are sandbox seconds; how long EKS waits before it gives up on missing capacity is unconfirmed, nodes have 15
-minutes to join (docs: eks/troubleshooting).
+Durations are sandbox seconds; nodes have 15 minutes to join (docs: eks/troubleshooting), and that EKS waits as long for
+missing capacity is unconfirmed, like how often Auto Scaling tries again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.bottlerocket import UserDataError, check_form, decoded
 from gpukube_sandbox.eks.failures import Failure, eviction_failure, issue, launch_failure, over_quota, unsupported_zone
+from gpukube_sandbox.eks.launching import (
+    claim_slot,
+    free_slots,
+    offers_of,
+    record_activity,
+    return_machine,
+    shortage,
+    take_slot,
+    zones_of,
+)
 from gpukube_sandbox.eks.machines import cannot_join, node_labels, node_shape, node_taints, retouch_node
 from gpukube_sandbox.eks.placement import placement_name, requested_placement
-from gpukube_sandbox.eks.prices import price_of
 from gpukube_sandbox.eks.quotas import limit_of, quota_of, room_for
 from gpukube_sandbox.eks.reservations import launch_error
 from gpukube_sandbox.eks.wire.answers import Json, objects_in, whole
@@ -26,8 +37,11 @@ if TYPE_CHECKING:
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.groups import NodeGroup, Update
-    from gpukube_sandbox.eks.instances import InstanceType
+    from gpukube_sandbox.eks.launching import Slot
     from gpukube_sandbox.kube.nodes.shapes import Taint
+
+
+_NEVER_JOINED = Failure("NodeCreationFailure", "Instances failed to join the kubernetes cluster")
 
 
 @dataclass(slots=True)
@@ -38,6 +52,8 @@ class Pace:
     launch_s: float = 30.0
     boot_s: float = 60.0
     give_up_s: float = 300.0
+    retry_s: float = 60.0
+    retry_limit_s: float = 600.0
     join_limit_s: float = 900.0
     settle_s: float = 10.0
     update_s: float = 10.0
@@ -86,6 +102,8 @@ class Job:
         group = self.group
         group.status = status  # type: ignore[assignment] # callers pass states only
         group.issues = [issue(failure, [group.asg])] if failure else []
+        if failure and failure.is_retried and status == "CREATE_FAILED":  # eksctl-io/eksctl#4732
+            group.issues.append(issue(_NEVER_JOINED, [f"DUMMY_{uuid.uuid4()}"]))
         group.modified = self.clock.now()
         self.cluster.kube.wake_autoscaler()
 
@@ -98,10 +116,12 @@ async def run_create(job: Job) -> None:
     if bad:
         job.settle("CREATE_FAILED", Failure("Ec2LaunchTemplateInvalidConfiguration", bad))
         return
-    failure = await _launch(job)
+    failure = await _launch(job, job.pace.join_limit_s)
     if failure is None:
         await job.clock.sleep(job.pace.settle_s)
     job.settle("CREATE_FAILED" if failure else "ACTIVE", failure)
+    if failure and failure.is_retried:  # its Auto Scaling group does not give up
+        group.growth = asyncio.create_task(_grow_later(job))
 
 
 async def run_delete(job: Job) -> None:
@@ -189,7 +209,8 @@ async def stop_work(group: NodeGroup) -> None:
 
 async def seed(job: Job) -> None:
     """Create the instances of a group that exists from the start, already booted."""
-    await _add(job, job.group.desired - len(job.group.nodes), 0.0)
+    while len(job.group.nodes) < job.group.desired:
+        await _add_node(job, claim_slot(job.cluster, job.group), 0.0)
     job.settle("ACTIVE")
 
 
@@ -221,7 +242,8 @@ def _version_error(job: Job) -> Failure | None:
     group = job.group
     rejected = None
     if group.nodes:
-        rejected = _thing_error(job) or launch_error(job.cluster, group, 0) or _over_quota(job, _surge(job))
+        rejected = _thing_error(job) or launch_error(job.cluster, group) or _over_quota(job, _surge(job))
+        rejected = rejected or _out_of_stock(job, _surge(job))
     wrong = rejected.message if rejected else _user_data_error(group) or cannot_join(job.cluster, group)
     return Failure("NodeCreationFailure", wrong) if wrong else None
 
@@ -246,7 +268,7 @@ def _surge(job: Job) -> int:
     Source:
         docs: eks/managed-node-update-behavior, scale up phase; strategy MINIMAL launches none.
     """
-    return 0 if _is_minimal(job.group) else max(2 * len(_zones(job)), _at_once(job.group))
+    return 0 if _is_minimal(job.group) else max(2 * len(zones_of(job.cluster, job.group)), _at_once(job.group))
 
 
 def _user_data_error(group: NodeGroup) -> str:
@@ -260,41 +282,78 @@ def _user_data_error(group: NodeGroup) -> str:
     return ""
 
 
-async def _launch(job: Job) -> Failure | None:
-    """Launch instances up to the group's size; return the failure, if any."""
+async def _launch(job: Job, patience_s: float = math.inf) -> Failure | None:
+    """Launch instances up to the group's size; return the failure, if any.
+
+    Args:
+        job: The operation.
+        patience_s: For how long Auto Scaling tries to get machines that are out of stock.
+    """
     group, pace = job.group, job.pace
     count = group.desired - len(group.nodes)
     if count <= 0:
         return job.failure if job.fails else None
     await job.clock.sleep(pace.launch_s)
-    if not _offers(job):
-        found = unsupported_zone(group.types[0].name, f"{job.cluster.region}{_zones(job)[0]}")
-        _record_activity(job, found.message)
+    if not offers_of(job.cluster, group):
+        found = unsupported_zone(group.types[0].name, f"{job.cluster.region}{zones_of(job.cluster, group)[0]}")
+        _record(job, found.message)
         await job.clock.sleep(pace.give_up_s)
         return found
-    rejected = _thing_error(job) or launch_error(job.cluster, group, count)
+    rejected = _thing_error(job) or launch_error(job.cluster, group)
     if rejected is not None:
-        _record_activity(job, rejected.message)
+        _record(job, rejected.message)
         await job.clock.sleep(pace.give_up_s)
         return rejected
     unjoinable = cannot_join(job.cluster, group)
     if unjoinable:
         await job.clock.sleep(pace.join_limit_s)
-        return Failure("NodeCreationFailure", "Instances failed to join the kubernetes cluster")
+        return _NEVER_JOINED
     if (short := _over_quota(job, count)) is not None:
-        _record_activity(job, short.message)
+        _record(job, short.message)
         await _add(job, short.after_nodes, pace.boot_s)
         await job.clock.sleep(pace.give_up_s)
         return short
     if job.failure and job.fails:
-        _record_activity(job, job.failure.message)
+        _record(job, job.failure.message)
         await _add(job, min(count, job.failure.after_nodes), pace.boot_s)
         await job.clock.sleep(pace.give_up_s)
         return job.failure
-    await _add(job, count, pace.boot_s)
-    _record_activity(job, "", count=count)
+    failure = await _fill(job, patience_s)
     await job.cluster.kube.joined(group.nodes)
-    return None
+    return failure
+
+
+async def _fill(job: Job, patience_s: float) -> Failure | None:
+    """Launch the missing instances; while machines are out of stock, show it and try again, less and less often.
+
+    Returns:
+        The failure of the last attempt; None once the group has its size.
+    """
+    group, pace = job.group, job.pace
+    until, wait_s = job.clock.now() + patience_s, pace.retry_s
+    while True:
+        before = len(group.nodes)
+        failure = await _add(job, group.desired - before, pace.boot_s)
+        if len(group.nodes) > before:
+            _record(job, "", count=len(group.nodes) - before)
+        if failure is None:
+            return None
+        _record(job, failure.message)
+        _show(job, failure)
+        if job.clock.now() + wait_s > until:
+            await job.clock.sleep(until - job.clock.now())
+            return failure
+        await job.clock.sleep(wait_s)
+        wait_s = min(2 * wait_s, pace.retry_limit_s)
+
+
+def _show(job: Job, failure: Failure) -> None:
+    """Let the group's health show a failure that Auto Scaling has not given up on."""
+    group = job.group
+    if group.status == "CREATING":
+        group.issues = [issue(failure, [group.asg])]
+    elif group.status in {"ACTIVE", "DEGRADED"}:
+        job.settle("DEGRADED", failure)
 
 
 def _thing_error(job: Job) -> Failure | None:
@@ -323,13 +382,24 @@ def _over_quota(job: Job, count: int) -> Failure | None:
     return replace(over_quota(kind.name, limit, spot=market == "SPOT"), after_nodes=room)
 
 
+def _out_of_stock(job: Job, count: int) -> Failure | None:
+    """Return the failure if so many more machines are not in stock."""
+    free = free_slots(job.cluster, job.group)
+    return None if free is None or free >= count else shortage(job.cluster, job.group)
+
+
 async def _grow_later(job: Job) -> None:
     await scale_out(job)
 
 
-async def scale_out(job: Job) -> Failure | None:
-    """Launch the group's missing instances; return the failure, which its health then shows too."""
-    failure = await _launch(job)
+async def scale_out(job: Job, patience_s: float = math.inf) -> Failure | None:
+    """Launch the group's missing instances; return the failure, which its health then shows too.
+
+    Args:
+        job: The operation.
+        patience_s: For how long Auto Scaling tries to get machines that are out of stock.
+    """
+    failure = await _launch(job, patience_s)
     group = job.group
     if group.status == "ACTIVE" and failure:
         job.settle("DEGRADED", failure)
@@ -338,43 +408,26 @@ async def scale_out(job: Job) -> Failure | None:
     return failure
 
 
-def _zones(job: Job) -> list[str]:
-    subnets = job.group.members["subnets"]
-    names = subnets if isinstance(subnets, list) else []
-    return sorted({job.cluster.zone(str(name)) for name in names} - {""}) or ["a"]
-
-
-def _offers(job: Job) -> list[tuple[InstanceType, str]]:
-    """List where the Auto Scaling group can launch: (type, zone), the first type that any of its zones offers.
-
-    On demand, the types are in order of priority; on Spot the cheapest is first, whatever their order (docs:
-    eks/managed-node-groups, `prioritized` and `price-capacity-optimized`). The machines of a cluster placement group
-    are in one zone.
-    """
-    placement = requested_placement(job.group.data, job.cluster.known)
-    kinds = job.group.types
-    if job.group.members["capacityType"] == "SPOT":
-        kinds = sorted(kinds, key=lambda kind: price_of(kind, job.cluster.region))
-    for kind in kinds:
-        found = [(kind, zone) for zone in _zones(job) if zone in kind.zones]
-        if found:
-            return found[:1] if placement and placement.strategy == "cluster" else found
-    return []
-
-
-async def _add(job: Job, count: int, boot_s: float) -> None:
-    offers = _offers(job) or [(job.group.types[0], _zones(job)[0])]
-    group, left = job.group, count
-    group.coming += count
+async def _add(job: Job, count: int, boot_s: float) -> Failure | None:
+    """Add instances as far as there are machines in stock; return the failure if there are too few."""
+    group, left = job.group, max(0, count)
+    group.coming += left
     try:
-        for _ in range(count):
-            kind, zone = offers[group.next_index % len(offers)]
-            shape = node_shape(job.cluster, group, kind, zone, boot_s)
-            group.nodes.append(shape.name)
+        while left:
+            slot = take_slot(job.cluster, group)
+            if slot is None:
+                return shortage(job.cluster, group)
             group.coming, left = group.coming - 1, left - 1
-            await job.cluster.kube.add_node(shape)
+            await _add_node(job, slot, boot_s)
     finally:
         group.coming -= left
+    return None
+
+
+async def _add_node(job: Job, slot: Slot, boot_s: float) -> None:
+    shape = node_shape(job.cluster, job.group, slot, boot_s)
+    job.group.nodes.append(shape.name)
+    await job.cluster.kube.add_node(shape)
 
 
 async def _shrink(job: Job, count: int, *, at_once: bool = False) -> None:
@@ -392,6 +445,7 @@ async def _remove(job: Job, name: str) -> None:
 async def terminate_instance(cluster: EksCluster, group: NodeGroup, name: str) -> None:
     """Terminate one instance and delete its node."""
     group.nodes.remove(name)
+    return_machine(cluster, group.instances[name])
     await cluster.kube.remove_node(name)
 
 
@@ -410,16 +464,5 @@ async def _update_nodes(job: Job) -> None:
         await retouch_node(job.cluster.kube, name, labels, taints)
 
 
-def _record_activity(job: Job, message: str, *, count: int = 0) -> None:
-    """Record an activity of the Auto Scaling group for DescribeScalingActivities."""
-    group, now = job.group, job.clock.now()
-    entry: Json = {
-        "ActivityId": f"{whole(len(group.activities)):08d}-{group.asg[-12:]}",
-        "Description": f"Launching {count or 'a new'} EC2 instance{'s' if count > 1 else ''}",
-        "Cause": "an instance was started in response to a difference between desired and actual capacity",
-        "StartTime": now,
-        "StatusCode": "Failed" if message else "Successful",
-        "StatusMessage": message,
-        "Progress": "100",
-    }
-    group.activities.insert(0, entry)
+def _record(job: Job, message: str, *, count: int = 0) -> None:
+    record_activity(job.group, job.clock.now(), message, count=count)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.groups import NodeGroup
     from gpukube_sandbox.eks.instances import InstanceType
+    from gpukube_sandbox.eks.launching import Slot
     from gpukube_sandbox.eks.wire.answers import Json
     from gpukube_sandbox.kube.cluster import KubeCluster
 
@@ -94,22 +95,22 @@ def cannot_join(cluster: EksCluster, group: NodeGroup) -> str:
     return f"kubelet refuses labels {', '.join(wrong)}" if wrong else ""
 
 
-def node_shape(cluster: EksCluster, group: NodeGroup, kind: InstanceType, zone: str, boot_s: float) -> NodeShape:
+def node_shape(cluster: EksCluster, group: NodeGroup, slot: Slot, boot_s: float) -> NodeShape:
     """Return an instance that is about to boot.
 
     Args:
         cluster: Cluster of the group.
         group: Its node group.
-        kind: Its instance type.
-        zone: Letter of its Availability Zone.
+        slot: Its type, its zone, and how it was bought.
         boot_s: Sandbox seconds until it registers.
     """
+    kind, zone = slot.kind, slot.zone
     index, group.next_index = group.next_index, group.next_index + 1
     digest = hashlib.sha256(f"{group.arn}/{index}".encode()).digest()
     instance = f"i-0{digest.hex()[:16]}"
     area = "ec2.internal" if cluster.region == "us-east-1" else f"{cluster.region}.compute.internal"
     name = f"ip-10-0-{digest[0]}-{digest[1]}-{digest[2:4].hex()}.{area}"  # the last digits make it unique here
-    group.instances[name] = Instance(instance, f"{cluster.region}{zone}", kind.name)
+    group.instances[name] = Instance(instance, f"{cluster.region}{zone}", kind.name, slot.market, slot.reservation)
     setup = _setup(group)
     labels = (
         setup.labels

@@ -77,6 +77,7 @@ async def make_cluster(
         name=request.name,
         kubernetes_version=kube.kubernetes_version,
         kube=kube,
+        stock=service.stock,
         kube_url=reached["server"],
         ca_pem=base64.b64decode(reached["certificate-authority-data"]),
         token=token,
@@ -102,7 +103,9 @@ def _add_things(cluster: EksCluster) -> None:
     """Add the cluster's own resources and those of its options."""
     cluster.known.clusters.append(cluster)
     cluster.known.groups.add(cluster.security_group)
-    cluster.known.reservations |= {entry.id: entry for entry in read_reservations(cluster.options.reservations)}
+    cluster.known.reservations |= {
+        entry.id: entry for entry in read_reservations(cluster.options.reservations, cluster.created)
+    }
     cluster.known.add_role(Role(cluster.role_arn, cluster.created, (CONTROL_PLANE,)))
     own = [f"arn:aws:iam::{cluster.account}:role/{name}" for name in cluster.options.roles]
     for arn in (cluster.node_role_arn, *own):

@@ -11,7 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.filters import filtered, page_of, tag_set
-from gpukube_sandbox.eks.instances import ZONES
+from gpukube_sandbox.eks.instances import zone_id
 from gpukube_sandbox.eks.wire.answers import AwsError, Json
 from gpukube_sandbox.eks.wire.query import numbered
 
@@ -71,7 +71,7 @@ def _subnet(cluster: EksCluster, subnet: Subnet) -> Json:
         "cidrBlock": subnet.cidr,
         "availableIpAddressCount": subnet.free,
         "availabilityZone": f"{cluster.region}{subnet.zone}",
-        "availabilityZoneId": f"{cluster.region}-az{ZONES.index(subnet.zone) + 1 if subnet.zone in ZONES else 9}",
+        "availabilityZoneId": zone_id(cluster.region, subnet.zone),
         "defaultForAz": False,
         "mapPublicIpOnLaunch": subnet.public,
         "assignIpv6AddressOnCreation": False,

@@ -12,22 +12,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.failures import Failure, launch_failure
+from gpukube_sandbox.eks.instances import zone_id
 from gpukube_sandbox.eks.placement import placement_arn, requested_placement
 from gpukube_sandbox.eks.things import Reservation
 from gpukube_sandbox.eks.wire.answers import AwsError, Json, bad_parameter, objects_in, strings_in, whole
+from gpukube_sandbox.eks.wire.query import when
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube_sandbox.eks.clusters import EksCluster, Known
     from gpukube_sandbox.eks.groups import NodeGroup
+    from gpukube_sandbox.eks.wire.identity import Caller
+    from gpukube_sandbox.stock import Stock
 
 _BLOCK = "capacity-block"
-_KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups", "placementGroup"})
+_KEYS = frozenset({"id", "type", "zone", "count", "block", "state", "groups", "placementGroup", "open", "start", "end"})
 
 
-def read_reservations(option: object) -> list[Reservation]:
-    """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?, "placementGroup"?}]`.
+def read_reservations(option: object, now: float) -> list[Reservation]:
+    """Read `[{"id", "type", "zone", "count"?, "block"?, "state"?, "groups"?, "placementGroup"?, "open"?, ...}]`.
+
+    Args:
+        option: The list; `start` and `end` are sandbox seconds from now.
+        now: The sandbox's time.
 
     Raises:
         AwsError: An unknown key.
@@ -49,32 +57,43 @@ def read_reservations(option: object) -> list[Reservation]:
             str(entry.get("state", "active")),
             tuple(strings_in(entry.get("groups"))),
             str(entry.get("placementGroup", "")),
+            is_open=bool(entry.get("open", False)),
+            created=now,
+            start=now + whole(entry.get("start", 0)),
+            end=now + whole(entry["end"]) if "end" in entry else None,
         )
         for entry in given
     ]
 
 
-def reservation_json(account: str, region: str, known: Known, found: Reservation) -> Json:
+def reservation_json(caller: Caller, known: Known, found: Reservation, stock: Stock, now: float) -> Json:
     """Return a reservation as DescribeCapacityReservations returns it; one of any size has room for one more."""
-    used = _used(known, found)
+    arn = f"arn:aws:ec2:{caller.region}:{caller.account}"
+    zone, state, used = f"{caller.region}{found.zone}", found.state_at(now), _used(known, found)
     total = used + 1 if found.count is None else found.count
+    free = stock.free("eks", zone, found.type, "reserved")
+    rooms = (total - used, total if free is None else free)
     return {
         "capacityReservationId": found.id,
-        "ownerId": account,
-        "capacityReservationArn": f"arn:aws:ec2:{region}:{account}:capacity-reservation/{found.id}",
-        "availabilityZone": f"{region}{found.zone}",
+        "ownerId": caller.account,
+        "capacityReservationArn": f"{arn}:capacity-reservation/{found.id}",
+        "availabilityZone": zone,
+        "availabilityZoneId": zone_id(caller.region, found.zone),
         "instanceType": found.type,
         "instancePlatform": "Linux/UNIX",
         "tenancy": "default",
         "totalInstanceCount": total,
-        "availableInstanceCount": max(0, total - used),
+        "availableInstanceCount": max(0, min(rooms)) if state == "active" else 0,
         "ebsOptimized": True,
         "ephemeralStorage": False,
-        "state": found.state,
-        "endDateType": "limited" if found.block else "unlimited",
-        "instanceMatchCriteria": "targeted",
+        "state": state,
+        "createDate": when(found.created),
+        "startDate": when(found.start),
+        "endDate": None if found.end is None else when(found.end),
+        "endDateType": "limited" if found.block or found.end is not None else "unlimited",
+        "instanceMatchCriteria": "open" if found.is_open else "targeted",
         "reservationType": _BLOCK if found.block else "default",
-        "placementGroupArn": placement_arn(account, region, found.placement) if found.placement else None,
+        "placementGroupArn": placement_arn(caller.account, caller.region, found.placement) if found.placement else None,
     }
 
 
@@ -95,38 +114,84 @@ def check_block(data: Json, subnets: Sequence[str], cluster: EksCluster) -> None
         raise bad_parameter(f"The capacity reservation {identity} holds {found.type}.")
 
 
-def launch_error(cluster: EksCluster, group: NodeGroup, count: int) -> Failure | None:
-    """Return why machines cannot be launched into the reservation of a group's template; None if they can.
+def launch_error(cluster: EksCluster, group: NodeGroup) -> Failure | None:
+    """Return why the reservation of a group's template can never have its machines; None if it can.
 
     Args:
         cluster: Cluster of the group.
         group: Group whose template may name a reservation or a resource group of reservations.
-        count: Number of machines to launch.
     """
     identity, arn = requested_reservation(group.data or {})
     if not identity and not arn:
         return None
-    zones = {cluster.zone(name) for name in strings_in(group.members.get("subnets"))}
-    usable = [
-        entry
-        for entry in cluster.known.reservations.values()
-        if (entry.id == identity or arn in entry.groups)
-        and entry.state == "active"
-        and entry.type == group.types[0].name
-        and entry.zone in zones
-    ]
-    placement = requested_placement(group.data, cluster.known)
-    elsewhere = [entry for entry in usable if placement and entry.placement != placement.name]
-    fit = [entry for entry in usable if entry not in elsewhere]
-    rooms = [None if entry.count is None else entry.count - _used(cluster.known, entry) for entry in fit]
-    if fit and (None in rooms or sum(filter(None, rooms)) >= count):
-        return None
-    known = bool(arn) or identity in cluster.known.reservations
+    fit, elsewhere = fitting_reservations(cluster, group), _in_other_placements(cluster, group)
     if elsewhere and not fit:  # eksctl-io/eksctl#7949, terraform-aws-modules/terraform-aws-eks#3730
         zone = f"{cluster.region}{elsewhere[0].zone}"
         return launch_failure("InsufficientInstanceCapacity", group.types[0].name, zone)
-    code = "ReservationCapacityExceeded" if known else "InvalidCapacityReservationId.NotFound"
-    return launch_failure(code, group.types[0].name, "")
+    if arn or identity in cluster.known.reservations:
+        return None
+    return launch_failure("InvalidCapacityReservationId.NotFound", group.types[0].name, "")
+
+
+def fitting_reservations(cluster: EksCluster, group: NodeGroup) -> list[Reservation]:
+    """Return the active reservations that a group's template targets and that its machines can use, full or not."""
+    elsewhere = _in_other_placements(cluster, group)
+    return [entry for entry in _targeted(cluster, group) if entry not in elsewhere]
+
+
+def open_reservations(cluster: EksCluster, group: NodeGroup) -> list[Reservation]:
+    """Return the active open reservations, which serve each launch of their type and zone that names none.
+
+    Source:
+        botocore ec2/2016-11-15 CapacityReservation.InstanceMatchCriteria, CapacityReservationPreference.
+    """
+    if _preference(group.data or {}) == "none":
+        return []
+    now = cluster.kube.clock.now()
+    found = cluster.known.reservations.values()
+    return [entry for entry in found if entry.is_open and not entry.placement and entry.state_at(now) == "active"]
+
+
+def is_reserved_only(data: Json) -> bool:
+    """Return whether machines start in capacity reservations only."""
+    return _preference(data) == "capacity-reservations-only"
+
+
+def room_in(known: Known, found: Reservation, stock: int | None) -> int | None:
+    """Return how many more machines a reservation has; None without a limit.
+
+    Args:
+        known: Resources of its account.
+        found: The reservation.
+        stock: Limit of the stock of reserved machines, if any.
+    """
+    rooms = [stock, None if found.count is None else max(0, found.count - _used(known, found))]
+    return min((room for room in rooms if room is not None), default=None)
+
+
+def _targeted(cluster: EksCluster, group: NodeGroup) -> list[Reservation]:
+    identity, arn = requested_reservation(group.data or {})
+    zones = {cluster.zone(name) for name in strings_in(group.members.get("subnets"))}
+    now = cluster.kube.clock.now()
+    return [
+        entry
+        for entry in cluster.known.reservations.values()
+        if (entry.id == identity or arn in entry.groups)
+        and entry.state_at(now) == "active"
+        and entry.type == group.types[0].name
+        and entry.zone in zones
+    ]
+
+
+def _in_other_placements(cluster: EksCluster, group: NodeGroup) -> list[Reservation]:
+    """Return the targeted reservations without the placement group that the template names."""
+    placement = requested_placement(group.data, cluster.known)
+    return [entry for entry in _targeted(cluster, group) if placement and entry.placement != placement.name]
+
+
+def _preference(data: Json) -> str:
+    specification = data.get("CapacityReservationSpecification")
+    return str(specification.get("CapacityReservationPreference") or "") if isinstance(specification, dict) else ""
 
 
 def is_block(data: Json) -> bool:
@@ -137,9 +202,8 @@ def is_block(data: Json) -> bool:
 
 def _used(known: Known, found: Reservation) -> int:
     """Count the machines of all clusters in a reservation."""
-    names = {found.id, *found.groups}
     groups = [group for cluster in known.clusters for group in cluster.groups.values()]
-    return sum(len(group.nodes) for group in groups if names & {*requested_reservation(group.data or {})})
+    return sum(group.instances[node].reservation == found.id for group in groups for node in group.nodes)
 
 
 def requested_reservation(data: Json) -> tuple[str, str]:

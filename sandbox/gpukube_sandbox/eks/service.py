@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.eks.failures import Failure
     from gpukube_sandbox.eks.things import Role
     from gpukube_sandbox.faults import Fault
+    from gpukube_sandbox.stock import Stock
 
 _LOG = logging.getLogger(__name__)
 _STATUS_BUSY = "Nodegroup cannot be updated as it is currently not in Active State"
@@ -68,19 +69,23 @@ class EksService:
     Attributes:
         plan: Returns the fault of an operation, if any, from cluster, group, and kind, called at its start. Kinds:
             "create", "delete", "ConfigUpdate", "VersionUpdate".
+        stock: The machines that groups can launch.
         lag: Returns the seconds for which lists omit a group, from cluster and group, called at creation.
         page_size: Maximum of names per page; the real service's is 100.
         things: Existing resources by account and region; `known` adds entries.
         secret: Secret of all access keys.
+        is_creating_busy: Whether a CREATING group cannot be deleted (unconfirmed).
         is_degraded_busy: Whether a DEGRADED group rejects updates; reports about the real service conflict
             (aws/containers-roadmap#2204, #2326).
     """
 
     clock: Clock
     plan: Callable[[str, str, str], Fault | None]
+    stock: Stock
     pace: Pace = field(default_factory=Pace)
     page_size: int = 100
     is_degraded_busy: bool = False
+    is_creating_busy: bool = True
     clusters: dict[str, EksCluster] = field(default_factory=dict)
     stores: dict[tuple[str, str], TemplateStore] = field(default_factory=dict)
     things: dict[tuple[str, str], Known] = field(default_factory=dict)
@@ -101,7 +106,7 @@ class EksService:
         self.stores.clear()
         self.things.clear()
         self.throttle.reset()
-        self.pace, self.page_size, self.is_degraded_busy = Pace(), 100, False
+        self.pace, self.page_size, self.is_degraded_busy, self.is_creating_busy = Pace(), 100, False, True
 
     def templates(self, account: str, region: str) -> TemplateStore:
         """Return the launch templates of an account in a region."""
@@ -203,12 +208,13 @@ class EksService:
     def delete_group(self, cluster: EksCluster, name: str) -> Json:
         """Delete a node group unless an operation is running (which states reject it is unconfirmed)."""
         group = self.require_group(cluster, name)
-        if group.status in {"CREATING", "UPDATING", "DELETING"}:
+        if group.status in {"UPDATING", "DELETING"} or (group.status == "CREATING" and self.is_creating_busy):
             message = f"Nodegroup cannot be deleted as it is currently in {group.status} State"
             raise busy(message, clusterName=cluster.name, nodegroupName=name)
         failure = self._failure(cluster, group, "delete")
-        if group.growth is not None:
-            group.growth.cancel()
+        for work in (group.task, group.growth):
+            if work is not None:
+                work.cancel()
         group.status, group.modified = "DELETING", self.clock.now()
         self._start(Job(cluster, group, self.clock, self.pace, failure), run_delete)
         return {"nodegroup": group.wire()}
@@ -366,7 +372,8 @@ class EksService:
 
     def _failure(self, cluster: EksCluster, group: NodeGroup, kind: str) -> Failure | None:
         fault = self.plan(cluster.name, group.name, kind)
-        return planned_failure(fault, cluster, type_names(group.members, group.data)[0], _ACTIONS[kind])
+        spot = group.members["capacityType"] == "SPOT"
+        return planned_failure(fault, cluster, type_names(group.members, group.data)[0], _ACTIONS[kind], spot=spot)
 
     def _start(self, job: Job, work: Callable[[Job], Coroutine[object, object, None]]) -> None:
         job.group.task = asyncio.create_task(work(job))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.eks.clusters import ClusterOptions, Subnet
 from gpukube_sandbox.eks.instances import TYPES, ZONES
-from gpukube_sandbox.eks.lifecycle import Before, Job, seed, stop_work
+from gpukube_sandbox.eks.lifecycle import Before, Job, seed, stop_work, terminate_instance
 from gpukube_sandbox.eks.machines import node_labels, node_taints, retouch_node
 from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.placement import STRATEGIES, new_placement_group
@@ -55,7 +55,16 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _ACCOUNT_DIGITS = 12
 _RESERVATION = Keys(
     {"id": str, "type": str, "zone": str},
-    {"count": int, "block": bool, "state": str, "groups": [str], "placementGroup": str},
+    {
+        "count": int,
+        "block": bool,
+        "state": str,
+        "groups": [str],
+        "placementGroup": str,
+        "open": bool,
+        "start": int,
+        "end": int,
+    },
 )
 _THINGS = Keys(
     {"account": str, "region": str},
@@ -146,7 +155,7 @@ def declare(service: EksService, body: Mapping[str, object]) -> list[str]:
         if known.quotas.get(code) != value:
             known.quotas[code] = float(str(value))
             new.append(f"quota {code} of {value}")
-    found = read_reservations(body.get("reservations"))
+    found = read_reservations(body.get("reservations"), service.clock.now())
     new += [f"capacity reservation {one.id}" for one in found if known.reservations.setdefault(one.id, one) is one]
     return new
 
@@ -289,7 +298,7 @@ async def tamper_group(
         await stop_work(group)
         del cluster.groups[name]
         while group.nodes:
-            await cluster.kube.remove_node(group.nodes.pop())
+            await terminate_instance(cluster, group, group.nodes[-1])
         return
     before = Before.of(group)
     status, issues = group.status, group.issues
@@ -304,7 +313,7 @@ async def tamper_group(
         labels = before.labels, node_labels(group)
         await retouch_node(cluster.kube, node, labels, (before.taints, node_taints(group.members)))
     while len(group.nodes) > group.desired:
-        await cluster.kube.remove_node(group.nodes.pop())
+        await terminate_instance(cluster, group, group.nodes[-1])
     kept = group.status if "status" in changes else status
     kept_issues = group.issues if "issues" in changes else issues
     await seed(Job(cluster, group, service.clock, service.pace))

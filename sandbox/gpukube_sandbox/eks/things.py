@@ -44,6 +44,10 @@ class Reservation:
         state: State in EC2's spelling: active, scheduled, expired ...
         groups: ARNs of its resource groups.
         placement: Name of its placement group; "" for none.
+        is_open: Whether it serves launches that do not name it.
+        created: When it was requested.
+        start: When it becomes active.
+        end: When it ends; None for never.
     """
 
     id: str
@@ -54,6 +58,16 @@ class Reservation:
     state: str = "active"
     groups: tuple[str, ...] = ()
     placement: str = ""
+    is_open: bool = False
+    created: float = 0.0
+    start: float = 0.0
+    end: float | None = None
+
+    def state_at(self, now: float) -> str:
+        """Return the state; one that is active is scheduled before its start and expired after its end."""
+        if self.state != "active" or (self.start <= now and (self.end is None or now < self.end)):
+            return self.state
+        return "scheduled" if now < self.start else "expired"
 
 
 @dataclass(frozen=True, slots=True)

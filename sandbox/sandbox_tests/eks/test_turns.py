@@ -7,6 +7,7 @@ import asyncio
 from gpukube_sandbox.clock import ManualClock
 from gpukube_sandbox.eks.making import EksRequest, make_cluster
 from gpukube_sandbox.eks.service import EksService
+from gpukube_sandbox.stock import Stock
 from sandbox_tests.eks.aws import ACCOUNT, NAME, REGION
 
 LONG_S = 10_000
@@ -22,7 +23,7 @@ async def stall(clock: ManualClock) -> None:
 def test_config_when_the_machine_stood_still_then_a_booting_node_gets_the_new_labels_too() -> None:
     async def story() -> list[dict[str, str]]:
         clock = ManualClock()
-        service = EksService(clock, lambda *_: None)
+        service = EksService(clock, lambda *_: None, Stock(clock))
         cluster = await make_cluster(service, EksRequest(ACCOUNT, REGION, NAME), "https://kube", b"authority", None)
         await clock.advance(LONG_S)
         service.update_config(cluster, "system", {"scalingConfig": {"desiredSize": 2}})
