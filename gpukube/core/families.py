@@ -33,7 +33,9 @@ def check_families(pools: Iterable[Desired]) -> Iterator[Finding]:
             if here.keys() != there.keys():
                 yield _differs(other, f"pods see {_listed(there)} on it, but {_listed(here)} on {first.target.pool}")
             elif first.target.machine.arch != other.target.machine.arch:
-                arches = f"an {other.target.machine.arch} CPU, but {first.target.pool} an {first.target.machine.arch} CPU"
+                arches = (
+                    f"an {other.target.machine.arch} CPU, but {first.target.pool} an {first.target.machine.arch} CPU"
+                )
                 yield _differs(other, f"{other.target.machine.name} has {arches}")
             elif first.target.nodes.autoscaled and here != there:
                 counts = f"{_counted(there)} per node, but {first.target.pool} has {_counted(here)}"

@@ -25,6 +25,7 @@ from gpukube_sandbox.aks.clusters import Cluster, ClusterOptions, merged_kubecon
 from gpukube_sandbox.aks.lifecycle import Pace
 from gpukube_sandbox.aks.locations import check_subscription
 from gpukube_sandbox.aks.references import ids_in, read_resources, short_id
+from gpukube_sandbox.aks.service import cluster_key
 from gpukube_sandbox.clock import timestamp
 from gpukube_sandbox.eks import permissions as of_aws
 from gpukube_sandbox.eks.steering import add_context as add_eks_context
@@ -285,9 +286,10 @@ class _Control:
     async def declare(self, request: Request) -> Json:
         """Handle `{provider, ...}`: create resources that pools reference; the response lists new ones in `made`.
 
-        EKS: `eks.steering.declare`. AKS: `resources`, ids, or `quotas` as in `aks.quotas`. GKE: `gke.steering.declare`.
-        Each cloud also accepts `request`, the arguments of the SDK call that creates a pool, and creates the resources
-        that they name (EKS also needs `account`, `region`, `cluster`, and `zones`).
+        EKS: `eks.steering.declare`. AKS: `resources`, ids, or `quotas`, `restrictions`, `capacityReservationGroups`
+        as in `aks.quotas`, `aks.restrictions`, `aks.capacitygroups`. GKE: `gke.steering.declare`. Each cloud also
+        accepts `request`, the arguments of the SDK call that creates a pool, and creates the resources that they name
+        (EKS also needs `account`, `region`, `cluster`, and `zones`).
 
         `each`, a list of objects, declares several at once; keys next to the list apply to all of them.
         """
@@ -311,6 +313,14 @@ class _Control:
             return (declare_eks_for if pool else declare_eks)(self._world.eks, body)
         if "quotas" in body:
             return self._world.aks.quotas.declare(body)
+        if "restrictions" in body:
+            return self._world.aks.restrictions.declare(body)
+        if "capacityReservationGroups" in body:
+            return [short_id(made) for made in self._world.aks.declare_groups(body)]
+        if pool:
+            key = cluster_key(*(str(body.get(part, "")) for part in ("subscription", "resourceGroup", "cluster")))
+            cluster = self._world.aks.clusters.get(key)
+            self._world.aks.groups.declare_for(pool["body"]["properties"], cluster.location if cluster else "eastus")
         found = ids_in(pool["body"]["properties"]) if pool else read_resources(body)
         return [short_id(made) for made in self._world.aks.declare(found)]
 

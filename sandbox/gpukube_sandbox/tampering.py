@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.aks.lifecycle import seed_pool, stop_work
+from gpukube_sandbox.aks.lifecycle import delete_machine, seed_pool, stop_work
 from gpukube_sandbox.aks.machines import node_labels, node_taints, retouch_node
 
 if TYPE_CHECKING:
@@ -65,4 +65,4 @@ async def _drop_operation(cluster: Cluster, pool: Pool) -> None:
 
 async def _drop_nodes(cluster: Cluster, pool: Pool, wanted: int) -> None:
     while len(pool.nodes) > wanted:
-        await cluster.kube.remove_node(pool.nodes.pop())
+        await delete_machine(cluster, pool, pool.nodes[-1])

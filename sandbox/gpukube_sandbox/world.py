@@ -103,7 +103,9 @@ class World:
         self.stock = Stock(self.clock)
         self.log = RequestLog()
         self.permits = PermitBook()
-        self.aks = AksService(self.clock, self._plan_aks, Throttle(self.clock), lag=partial(self.faults.lag, "arm"))
+        self.aks = AksService(
+            self.clock, self._plan_aks, Throttle(self.clock), self.stock, lag=partial(self.faults.lag, "arm")
+        )
         self.eks = EksService(
             self.clock,
             partial(self.faults.operation, "aws"),
@@ -160,6 +162,7 @@ class World:
             kube_url=reached["server"],
             ca_pem=base64.b64decode(reached["certificate-authority-data"]),
             token=token,
+            supply=self.aks.supply,
             options=request.options,
         )
 

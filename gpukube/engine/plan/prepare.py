@@ -213,11 +213,7 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
     if any(d.severity == "error" for d in found):
         raise SpecError.of(found)
     clusters, desired = expected.clusters, expected.desired
-    chosen = {
-        key: _selected(pools, filters)
-        for key, pools in desired.items()
-        if filters.takes_cluster(key)
-    }
+    chosen = {key: _selected(pools, filters) for key, pools in desired.items() if filters.takes_cluster(key)}
     _require_matches(filters, clusters, chosen, {target.pool for target in expected.targets})
     places, of = {}, len(chosen)
     if filters.shard:

@@ -18,6 +18,7 @@ from gpukube_sandbox.aks.failures import planned_failure
 from gpukube_sandbox.aks.lifecycle import Pace, add_machines, delete_machine
 from gpukube_sandbox.aks.machines import Place, node_shape, scale_set_name
 from gpukube_sandbox.aks.scalerprofile import DEFAULTS
+from gpukube_sandbox.aks.supply import zones_in_turn
 from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Profile, duration_s, make_template_node
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class AksGroups:
     def template_node(self, name: str) -> JsonObject:
         """Return the node that the autoscaler expects: labels, taints, and whole GPUs even with MIG or sharing."""
         pool = self._pool(name)
-        shape = node_shape(self._place(), pool.name, pool.properties, pool.next_index, 0.0)
+        shape = node_shape(self._place(pool), pool.name, pool.properties, pool.next_index, 0.0)
         devices = {"nvidia.com/gpu": shape.gpu.count} if shape.gpu else {}
         return make_template_node(dataclasses.replace(shape, name=f"template-{name}", max_pods=_PODS), devices)
 
@@ -104,9 +105,10 @@ class AksGroups:
         pace = Pace()
         await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
         fails = failure is not None and failure.error is not None
-        await add_machines(self.cluster, pool, min(count, failure.after_nodes) if failure and fails else count, pace)
+        wanted = min(count, failure.after_nodes) if failure and fails else count
+        shortage = await add_machines(self.cluster, pool, wanted, pace)
         await self.cluster.kube.joined(pool.nodes)
-        found = failure.error if failure else None
+        found = failure.error if failure and fails else shortage
         is_quota = found is not None and found.get("code") == "QuotaExceeded"
         if found is not None and not is_quota:
             profile = await self.profile()
@@ -124,9 +126,9 @@ class AksGroups:
             await delete_machine(self.cluster, pool, node)
             pool.properties["count"] = len(pool.nodes)
 
-    def _place(self) -> Place:
-        cluster = self.cluster
-        return Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location)
+    def _place(self, pool: Pool) -> Place:
+        cluster, zone = self.cluster, next(zones_in_turn(pool))
+        return Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location, zone=zone)
 
     def _scale_set(self, pool: Pool) -> str:
         return scale_set_name(self.cluster.id, pool.name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpukube_sandbox.aks.operations import Operation
-    from gpukube_sandbox.aks.pools import Pool
+    from gpukube_sandbox.aks.pools import Pool, Source
     from gpukube_sandbox.kube.cluster import KubeCluster
 
 AZURE_KUBERNETES_SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
@@ -57,6 +57,7 @@ class Cluster:
     """One managed cluster.
 
     Attributes:
+        supply: Source of its machines.
         operation: The running operation; a cluster runs one at a time.
         background: End, in sandbox time, of a reconcile by the service itself that blocks the cluster, and its name.
         image_date: Date of the newest node images.
@@ -72,6 +73,7 @@ class Cluster:
     kube_url: str
     ca_pem: bytes
     token: str
+    supply: Source
     options: ClusterOptions = field(default_factory=ClusterOptions)
     pools: dict[str, Pool] = field(default_factory=dict)
     operation: Operation | None = None

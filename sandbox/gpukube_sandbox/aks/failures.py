@@ -13,6 +13,7 @@ from gpukube_sandbox.aks.lifecycle import Failure
 from gpukube_sandbox.aks.sizes import find_size
 
 if TYPE_CHECKING:
+    from gpukube_sandbox.aks.answers import Json
     from gpukube_sandbox.aks.clusters import Cluster
     from gpukube_sandbox.faults import Fault
 
@@ -120,6 +121,22 @@ def planned_failure(fault: Fault | None, cluster: Cluster, pool: str, size: str)
         raise ArmError(known.status, code, text, shape=shape)
     detail = error_detail(_OUTER.get(code, code), text, inner=known.inner, target=known.target)
     return Failure(detail, fault.after_nodes, fault.seconds)
+
+
+def failure_detail(code: str, location: str, size: str, zone: str) -> Json:
+    """Return the error of an operation whose machines could not be allocated; `code` is a key of `FAILURES`."""
+    text = FAILURES[code].message.format_map({"size": size, "location": location, "zone": zone})
+    return error_detail(code, text, target=FAILURES[code].target)
+
+
+def price_detail(size: str, maximum: float, current: float) -> Json:
+    """Return the error of Spot machines whose maximum price is too low (redhat-developer/mapt#548)."""
+    text = (
+        f"Unable to perform operation 'Create Virtual Machine Scale Set' since the provided max price '{maximum} USD' "
+        f"is lower than the current spot price '{current} USD' for Azure Spot VM size '{size}'. For more information, "
+        "see http://aka.ms/AzureSpot/errormessages."
+    )
+    return error_detail("OperationNotAllowed", text)
 
 
 def size_quota_error(family: str, location: str, vcpus: int, left: int) -> ArmError:

@@ -3,7 +3,8 @@
 In scope: everything between the response to a request and the end of its operation. Out of scope: HTTP, rules.
 
 Durations are sandbox seconds within the known limits: bootstrap takes at most 15 minutes, a MIG node reboots once
-(Azure/AgentBaker parts/linux/cloud-init/artifacts); the exact values are unconfirmed.
+(Azure/AgentBaker parts/linux/cloud-init/artifacts); the exact values, and how long Azure looks for machines
+(`shortage_s`), are unconfirmed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.aks.answers import Json
     from gpukube_sandbox.aks.clusters import Cluster
     from gpukube_sandbox.aks.operations import Operation
-    from gpukube_sandbox.aks.pools import Pool
+    from gpukube_sandbox.aks.pools import Lot, Pool
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.draining import Blocked
 
@@ -45,6 +46,7 @@ class Pace:
     settle_s: float = 10.0
     drain_s: float = 20.0
     cancel_s: float = 10.0
+    shortage_s: float = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,7 @@ async def delete_machine(cluster: Cluster, pool: Pool, name: str) -> None:
     """Delete a machine together with its node."""
     pool.nodes.remove(name)
     pool.outdated.discard(name)
+    cluster.supply.give_back(cluster.location, pool, pool.lots.pop(name))
     await asyncio.shield(cluster.kube.remove_node(name))
 
 
@@ -200,7 +203,7 @@ async def _grow(job: Job) -> None:
     while len(job.pool.nodes) < target:
         if fails and job.failure and created >= job.failure.after_nodes:
             break
-        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+        await _allocate(job)
         created += 1
         await job.clock.sleep(job.pace.between_nodes_s)
     if fails:
@@ -249,8 +252,17 @@ async def _roll(job: Job) -> None:
 
 async def _add_machines(job: Job, count: int) -> None:
     for _ in range(count):
-        await _add_machine(job.cluster, job.pool, job.pace.boot_s)
+        await _allocate(job)
     await _wait_for_boot(job)
+
+
+async def _allocate(job: Job) -> None:
+    """Create a machine; if there is none, the machines before it stay, and the operation fails after a while."""
+    lot = job.cluster.supply.take(job.cluster.location, job.pool)
+    if lot is None:
+        await job.clock.sleep(job.pace.shortage_s)
+        raise _Failed(job.cluster.supply.shortage(job.cluster.location, job.pool))
+    await _add_machine(job.cluster, job.pool, lot, job.pace.boot_s)
 
 
 async def _wait_for_boot(job: Job) -> None:
@@ -263,20 +275,25 @@ async def _wait_for_boot(job: Job) -> None:
 async def seed_pool(cluster: Cluster, pool: Pool) -> None:
     """Create the machines of a pool that exists from the start, already booted."""
     while len(pool.nodes) < _target_size(pool):
-        await _add_machine(cluster, pool, 0.0)
+        await _add_machine(cluster, pool, cluster.supply.add(cluster.location, pool), 0.0)
 
 
-async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> None:
-    """Create machines one after the other."""
+async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> Json | None:
+    """Create machines one after the other; return the error of the first that cannot be had."""
     for _ in range(count):
-        await _add_machine(cluster, pool, pace.boot_s)
+        lot = cluster.supply.take(cluster.location, pool)
+        if lot is None:
+            return cluster.supply.shortage(cluster.location, pool)
+        await _add_machine(cluster, pool, lot, pace.boot_s)
+    return None
 
 
-async def _add_machine(cluster: Cluster, pool: Pool, boot_s: float) -> None:
+async def _add_machine(cluster: Cluster, pool: Pool, lot: Lot, boot_s: float) -> None:
     index = pool.next_index
     pool.next_index += 1
     has_fabric = cluster.options.infiniband
-    place = Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location, has_fabric=has_fabric)
+    place = Place(cluster.id, cluster.subscription, cluster.node_group, cluster.location, has_fabric, lot.zone)
     shape = node_shape(place, pool.name, pool.properties, index, boot_s)
     pool.nodes.append(shape.name)
+    pool.lots[shape.name] = lot
     await cluster.kube.add_node(shape)

@@ -64,6 +64,19 @@ def node_name(cluster: str, pool: str, index: int) -> str:
     return f"aks-{pool}-{digest:08d}-vmss{text}"
 
 
+def machine_id(place: Place, pool: str, index: int) -> str:
+    """Return the ARM id of a scale set's member."""
+    return (
+        f"/subscriptions/{place.subscription}/resourceGroups/{place.node_group.lower()}/providers/Microsoft.Compute"
+        f"/virtualMachineScaleSets/{scale_set_name(place.cluster, pool)}/virtualMachines/{index}"
+    )
+
+
+def index_of(node: str) -> int:
+    """Return a member's index from its name."""
+    return int(node.rpartition("vmss")[2], len(_DIGITS))
+
+
 def scale_set_name(cluster: str, pool: str) -> str:
     """Return the name of the pool's scale set, which is the prefix of its members' names."""
     name = node_name(cluster, pool, 0)
@@ -111,12 +124,13 @@ def is_managed(pool: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Location of a cluster's machines.
+    """Location of a machine.
 
     Attributes:
         cluster: ARM id of the cluster.
         node_group: nodeResourceGroup, which contains the scale sets.
         has_fabric: Whether InfiniBand adapters work.
+        zone: Logical zone; "" for none.
     """
 
     cluster: str
@@ -124,6 +138,7 @@ class Place:
     node_group: str
     location: str
     has_fabric: bool = True
+    zone: str = ""
 
 
 def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: float) -> NodeShape:
@@ -133,17 +148,15 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
         place: Location of the machine.
         pool_name: Agent pool.
         pool: Its wire properties.
-        index: Index in the scale set; machines are spread over zones in turn.
+        index: Index in the scale set.
         boot_s: Sandbox seconds until it registers.
     """
     name = node_name(place.cluster, pool_name, index)
     size = _size_of(pool)
-    zones = pool.get("availabilityZones")
-    zone = f"{place.location}-{zones[index % len(zones)]}" if isinstance(zones, list) and zones else "0"
+    zone = f"{place.location}-{place.zone}" if place.zone else "0"
     labels = node_labels(pool_name, pool, place.node_group)
     labels["topology.disk.csi.azure.com/zone"] = zone if zone != "0" else ""
     labels |= {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": place.location}
-    scale_set = scale_set_name(place.cluster, pool_name)
     system, kernel, containerd = _SYSTEMS.get(effective_sku(pool), _AZURE_LINUX)
     return NodeShape(
         name=name,
@@ -155,11 +168,7 @@ def node_shape(place: Place, pool_name: str, pool: Json, index: int, boot_s: flo
         memory_gib=float(size.memory_gib),
         gpu=_gpu_shape(pool, size),
         boot_s=boot_s,
-        provider_id=(
-            f"azure:///subscriptions/{place.subscription}/resourceGroups/{place.node_group.lower()}"
-            "/providers/Microsoft.Compute"
-            f"/virtualMachineScaleSets/{scale_set}/virtualMachines/{index}"
-        ),
+        provider_id=f"azure://{machine_id(place, pool_name, index)}",
         os_image=system,
         kernel=kernel,
         runtime=f"containerd://{containerd}",

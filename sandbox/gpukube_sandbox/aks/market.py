@@ -11,12 +11,14 @@ import re
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.aks.answers import arm_error
+from gpukube_sandbox.aks.reservations import is_reservable
 from gpukube_sandbox.aks.sizes import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpukube_sandbox.aks.answers import Json
+    from gpukube_sandbox.aks.restrictions import Restrictions
     from gpukube_sandbox.aks.sizes import VmSize
 
 _LOCATION = re.compile(r"location eq '([a-z0-9]+)'")
@@ -33,8 +35,13 @@ _PAGE = 60
 """Prices per page; the real service returns 1,000."""
 
 
-def resource_skus(query: Mapping[str, str]) -> Json:
+def resource_skus(query: Mapping[str, str], subscription: str, restrictions: Restrictions) -> Json:
     """Return all SKUs of a location, including disks, as in the real response.
+
+    Args:
+        query: The request's query.
+        subscription: The subscription that asks.
+        restrictions: Sizes that it may not use.
 
     Raises:
         ArmError: 400 for any other filter.
@@ -45,16 +52,23 @@ def resource_skus(query: Mapping[str, str]) -> Json:
         raise arm_error(400, "InvalidFilterInQueryString", "The filter query specified in the request is not valid.")
     location = found[1] if found else "eastus"
     disk = {"resourceType": "disks", "name": "Premium_LRS", "locations": [location], "capabilities": []}
-    return {"value": [disk, *(_sku(size, location) for size in SIZES.values())]}
+    return {
+        "value": [
+            disk,
+            *(_sku(size, location, restrictions.wire(subscription, location, size.name)) for size in SIZES.values()),
+        ]
+    }
 
 
-def _sku(size: VmSize, location: str) -> Json:
+def _sku(size: VmSize, location: str, restrictions: list[Json]) -> Json:
     capabilities = {
         "vCPUs": str(size.vcpus),
         "MemoryGB": str(size.memory_gib),
         "CpuArchitectureType": "x64",
         "LowPriorityCapable": "True",
         "RdmaEnabled": str(size.infiniband > 0),
+        "CapacityReservationSupported": "True",
+        "SupportedCapacityReservationTypes": "Targeted" if is_reservable(size.name) else "Block",
         **({"GPUs": str(size.gpus)} if size.gpus else {}),
     }
     zones = list(size.zones)
@@ -80,8 +94,13 @@ def _sku(size: VmSize, location: str) -> Json:
         "locations": [location],
         "locationInfo": [place],
         "capabilities": [{"name": name, "value": value} for name, value in capabilities.items()],
-        "restrictions": [barred] if size.restricted else [partly] if len(zones) < 3 else [],  # noqa: PLR2004 - zones of a region
+        "restrictions": restrictions or ([barred] if size.restricted else [partly] if len(zones) < 3 else []),  # noqa: PLR2004 - zones of a region
     }
+
+
+def spot_usd(size: VmSize, region: str) -> float:
+    """Return the invented current Spot price in US dollars per hour."""
+    return round(price_of(size, region) * _SPOT, 4)
 
 
 def price_of(size: VmSize, region: str) -> float:

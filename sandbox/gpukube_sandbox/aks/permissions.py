@@ -4,7 +4,8 @@ In scope: the map from call to action, and the messages. Out of scope: which per
 
 Sources: docs: role-based-access-control/permissions/containers, permissions/compute and permissions/general (the
 operations of Microsoft.ContainerService, Microsoft.Compute, Microsoft.Resources); the built-in roles Azure Kubernetes
-Service Agent Pool Manager Role and Azure Kubernetes Service Contributor Role.
+Service Agent Pool Manager Role and Azure Kubernetes Service Contributor Role. The action of placement scores, which
+the Compute Recommendations Role contains, is unconfirmed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 _CONTAINERS, _COMPUTE = "Microsoft.ContainerService", "Microsoft.Compute"
+_RESERVATIONS = f"{_COMPUTE}/capacityReservationGroups/capacityReservations/read"
 _POOLS = f"{_CONTAINERS}/managedClusters/agentPools"
 
 _OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
@@ -33,6 +35,14 @@ _OF_SUBSCRIPTIONS: dict[tuple[str, str], str] = {
     ("GET", "resourcegroups/*"): "Microsoft.Resources/subscriptions/resourceGroups/read",
     ("GET", "providers/microsoft.compute/skus"): f"{_COMPUTE}/skus/read",
     ("GET", "providers/microsoft.compute/locations/*/usages"): f"{_COMPUTE}/locations/usages/read",
+    ("POST", "providers/microsoft.compute/locations/*/placementscores/*/generate"): (
+        f"{_COMPUTE}/locations/placementScores/generate/action"
+    ),
+    ("GET", "providers/microsoft.compute/capacityreservationgroups"): f"{_COMPUTE}/capacityReservationGroups/read",
+    ("GET", "resourcegroups/*/providers/*/capacityreservationgroups"): f"{_COMPUTE}/capacityReservationGroups/read",
+    ("GET", "resourcegroups/*/providers/*/capacityreservationgroups/*"): f"{_COMPUTE}/capacityReservationGroups/read",
+    ("GET", "resourcegroups/*/providers/*/capacityreservationgroups/*/capacityreservations"): _RESERVATIONS,
+    ("GET", "resourcegroups/*/providers/*/capacityreservationgroups/*/capacityreservations/*"): _RESERVATIONS,
     ("GET", "providers/microsoft.containerservice/locations/*/kubernetesversions"): (
         f"{_CONTAINERS}/locations/kubernetesVersions/read"
     ),
@@ -88,7 +98,8 @@ def needs(scope: Scope, body: bytes) -> list[Need]:
         return list(_on_cluster(scope["method"], parts, body))
     path = "/".join("*" if _is_name(below, at) else part for at, part in enumerate(below))
     action = _OF_SUBSCRIPTIONS.get((scope["method"], path))
-    return [Need(action, "/" + "/".join(parts[: 2 if "providers" in below else None]))] if action else []
+    of_subscription = below[:1] == ["providers"]
+    return [Need(action, "/" + "/".join(parts[: 2 if of_subscription else None]))] if action else []
 
 
 def _is_name(parts: list[str], at: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpukube_sandbox.aks.answers import Json, bad_parameter
 from gpukube_sandbox.aks.keys import add_spot_marks
@@ -45,6 +45,19 @@ _SIZE_WHEN_OMITTED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Where a machine came from.
+
+    Attributes:
+        zone: Logical zone; "" for none.
+        kind: "on-demand" or "spot", from the stock; or "reserved", from a capacity reservation group.
+    """
+
+    zone: str
+    kind: str
+
+
 @dataclass(slots=True)
 class Pool:
     """One agent pool.
@@ -55,6 +68,7 @@ class Pool:
         state: provisioningState.
         error: Last failure, shown as status.provisioningError.
         nodes: Names of its machines, oldest first.
+        lots: Name of a machine -> where it came from.
         outdated: Machines that an upgrade has yet to replace; a failed or canceled upgrade leaves some.
         next_index: Index of the next scale-set member.
         listed_from: Time from which lists contain it.
@@ -65,6 +79,7 @@ class Pool:
     state: str = "Creating"
     error: Json | None = None
     nodes: list[str] = field(default_factory=list)
+    lots: dict[str, Lot] = field(default_factory=dict)
     outdated: set[str] = field(default_factory=set)
     next_index: int = 0
     listed_from: float = 0.0
@@ -97,6 +112,26 @@ class Pool:
             "type": "Microsoft.ContainerService/managedClusters/agentPools",
             "properties": self.shown(),
         }
+
+
+class Source(Protocol):
+    """Where machines come from."""
+
+    def take(self, location: str, pool: Pool) -> Lot | None:
+        """Take a machine; None if there is none."""
+        ...
+
+    def add(self, location: str, pool: Pool) -> Lot:
+        """Count a machine that exists whatever the stock is."""
+        ...
+
+    def give_back(self, location: str, pool: Pool, lot: Lot) -> None:
+        """Return a machine that is gone."""
+        ...
+
+    def shortage(self, location: str, pool: Pool) -> Json:
+        """Return the error of an operation whose machines cannot be had."""
+        ...
 
 
 def with_defaults(sent: Json, cluster: ClusterFacts) -> Json:

@@ -119,6 +119,11 @@ class Quotas:
                 return quota_failure(name, cluster.location, limit, used, needed)
         return None
 
+    def has_spot(self, subscription: str, location: str, vcpus: int) -> bool:
+        """Return whether the quota of Spot machines has room for so many vCPUs."""
+        place = (subscription.lower(), location.lower())
+        return self._used(place, SPOT) + vcpus <= self._limit(place, SPOT)
+
     def _limit(self, place: tuple[str, str], name: str) -> int:
         return self.limits.get(place, {}).get(name, DEFAULT)
 

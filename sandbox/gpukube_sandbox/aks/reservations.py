@@ -1,7 +1,7 @@
 """Machines from a capacity reservation group: what Azure rejects in combination with one.
 
 In scope: rules over the properties of one pool, pure. Out of scope: other rules (`rules`), whether the group
-exists (`references`). The contents of groups are not emulated: every group has enough reservations.
+exists (`references`), its contents (`capacitygroups`).
 Source: docs: virtual-machines/capacity-reservation-overview (of 2026-02-17), limitations and restrictions. Codes and
 messages are unconfirmed.
 """
@@ -25,6 +25,11 @@ _UNRESERVABLE = ("standard_nd", "standard_nc40ads_h100", "standard_nc80adis_h100
 """ND-series and NCads H100 v5-series."""
 
 _EXCLUDED = ("proximityPlacementGroupID", "hostGroupID", "enableUltraSSD")
+
+
+def is_reservable(size: str) -> bool:
+    """Return whether machines of a size can be reserved on demand; others only in blocks."""
+    return not size.lower().startswith(_UNRESERVABLE)
 
 
 def check_reservation(pool: Json, identity: str) -> None:
@@ -52,6 +57,6 @@ def check_reservation(pool: Json, identity: str) -> None:
         if pool.get(key):
             raise aks_error("BadRequest", f"A capacity reservation group cannot be used with {key}.", target=_TARGET)
     size = str(pool["vmSize"])
-    if size.lower().startswith(_UNRESERVABLE):
+    if not is_reservable(size):
         message = f"The capacity reservation group has no reservation that matches the VM size '{size}'."
         raise aks_error("BadRequest", message, target=_TARGET)

@@ -20,6 +20,7 @@ from gpukube_sandbox.aks.identity import check_authorization
 from gpukube_sandbox.aks.market import resource_skus, retail_prices
 from gpukube_sandbox.aks.offers import locations, require_location, upgrade_profile, versions
 from gpukube_sandbox.aks.preconditions import Preconditions
+from gpukube_sandbox.aks.scores import VERSIONS
 from gpukube_sandbox.aks.service import Answer
 from gpukube_sandbox.aks.versions import require_api_version
 from gpukube_sandbox.pages import WrongToken
@@ -174,6 +175,10 @@ def _dispatch(service: AksService, call: Call) -> Answer:
             provider == _PROVIDER
         ):
             return _on_clusters(service, call, names[7:])
+        case [
+            "subscriptions", _, "resourcegroups", _, "providers", "microsoft.compute", "capacityreservationgroups", *_
+        ] if call.method == "GET":  # fmt: skip
+            return _on_groups(service, call, names[7:])
         case _:
             _require_any_version(call)
             raise _not_emulated(call)
@@ -184,7 +189,22 @@ def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer
     match rest, call.method:
         case ["microsoft.compute", "skus"], "GET":
             _require_any_version(call)
-            return Answer(200, resource_skus(call.query))
+            return Answer(200, resource_skus(call.query, subscription, service.restrictions))
+        case ["microsoft.compute", "locations", _, "placementscores", "spot", "generate"], "POST":
+            _require_score_version(call.api_version)
+            service.require_subscription(subscription)
+            return service.scores(subscription, call.body)
+        case ["microsoft.compute", "locations", _, "skumixplacementscores", *_], _:  # a preview that nobody here has
+            _require_any_version(call)
+            message = (
+                "The resource type 'locations/skuMixPlacementScores' could not be found in the namespace "
+                f"'Microsoft.Compute' for api version '{call.api_version}'."
+            )
+            raise arm_error(404, "InvalidResourceType", message)
+        case ["microsoft.compute", "capacityreservationgroups"], "GET":
+            _require_any_version(call)
+            service.require_subscription(subscription)
+            return Answer(200, service.groups.list_below(f"/subscriptions/{subscription}", call.api_version))
         case ["microsoft.compute", "locations", location, "usages"], "GET":
             _require_any_version(call)
             require_location(location, call.api_version, "locations/usages")
@@ -209,6 +229,25 @@ def _in_subscription(service: AksService, call: Call, rest: list[str]) -> Answer
             return service.get_operation_result(identity)
         case _:
             _require_any_version(call)
+            raise _not_emulated(call)
+
+
+def _on_groups(service: AksService, call: Call, rest: list[str]) -> Answer:
+    """Return capacity reservation groups, or reservations of one."""
+    _require_any_version(call)
+    _subscription_id(call.parts[1])
+    expand, groups, version = call.query.get("$expand", ""), service.groups, call.api_version
+    if not rest:
+        return Answer(200, groups.list_below(f"/{'/'.join(call.parts[:4])}", version))
+    group = groups.require(f"/{'/'.join(call.parts[:8])}")
+    match rest:
+        case [_]:
+            return Answer(200, groups.group(group, version, expand))
+        case [_, "capacityreservations"]:
+            return Answer(200, groups.reservations(group, version))
+        case [_, "capacityreservations", name]:
+            return Answer(200, groups.reservation(group, name, version, expand))
+        case _:
             raise _not_emulated(call)
 
 
@@ -283,6 +322,15 @@ def _subscription_id(subscription: str) -> str:
         message = f"The provided subscription identifier '{subscription}' is malformed or invalid."
         raise arm_error(400, "InvalidSubscriptionId", message) from None
     return subscription
+
+
+def _require_score_version(version: str) -> None:
+    if version.lower() not in VERSIONS:
+        message = (
+            f"No registered resource provider found for location '{_LOCATION}' and API version '{version}' for type "
+            f"'locations/placementScores'. The supported api-versions are '{', '.join(VERSIONS)}'."
+        )
+        raise arm_error(400, "NoRegisteredProviderFound", message)
 
 
 def _require_any_version(call: Call) -> None:

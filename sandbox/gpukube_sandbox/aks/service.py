@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpukube_sandbox.aks.answers import Json, aks_error, arm_error, wire_error
+from gpukube_sandbox.aks.capacitygroups import CapacityGroups
 from gpukube_sandbox.aks.lifecycle import Job, Pace, run_abort, run_change, run_delete
 from gpukube_sandbox.aks.machines import image_version
 from gpukube_sandbox.aks.operations import Operation
@@ -20,9 +21,12 @@ from gpukube_sandbox.aks.pools import Pool, finish_defaults, merge, with_default
 from gpukube_sandbox.aks.preconditions import Preconditions, check_preconditions
 from gpukube_sandbox.aks.quotas import Quotas
 from gpukube_sandbox.aks.references import check_references
+from gpukube_sandbox.aks.restrictions import Restrictions
 from gpukube_sandbox.aks.rules import check_changes, check_name, check_name_for, check_pool
 from gpukube_sandbox.aks.scalerprofile import requested_profile
 from gpukube_sandbox.aks.schema import check_shape
+from gpukube_sandbox.aks.scores import spot_scores
+from gpukube_sandbox.aks.supply import Supply
 from gpukube_sandbox.aks.upgrades import check_single_method, check_upgrade
 from gpukube_sandbox.faults import no_lag
 from gpukube_sandbox.pages import cut
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.aks.lifecycle import Failure
     from gpukube_sandbox.aks.throttle import Throttle
     from gpukube_sandbox.clock import Clock
+    from gpukube_sandbox.stock import Stock
 
 _POLL_EVERY_S = 10.0
 _LOG = logging.getLogger(__name__)
@@ -63,6 +68,7 @@ class AksService:
     Attributes:
         plan: Returns the planned failure of an operation from cluster, pool, kind, and size, called at its start; may
             raise a ArmError for failures that the service reports immediately.
+        stock: Machines that can be had.
         lag: Returns the seconds for which lists omit a pool, from cluster and pool, called at creation.
         empty_groups: Ids in lowercase of capacity reservation groups without a reservation.
         resources: Ids in lowercase of existing resources other than clusters.
@@ -72,6 +78,7 @@ class AksService:
     clock: Clock
     plan: Callable[[Cluster, str, str, str], Failure | None]
     throttle: Throttle
+    stock: Stock
     pace: Pace = field(default_factory=Pace)
     page_size: int = 0
     empty_groups: set[str] = field(default_factory=set)
@@ -79,11 +86,16 @@ class AksService:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
     lag: Callable[[str, str], float] = no_lag
+    restrictions: Restrictions = field(default_factory=Restrictions)
     quotas: Quotas = field(init=False)
+    groups: CapacityGroups = field(init=False)
+    supply: Supply = field(init=False)
 
     def __post_init__(self) -> None:
-        """Let the quotas count the machines of all clusters."""
+        """Let quotas and capacity reservation groups count the machines of all clusters."""
         self.quotas = Quotas(self.clusters)
+        self.groups = CapacityGroups(self.clusters)
+        self.supply = Supply(self.stock, self.groups)
 
     async def reset(self) -> None:
         """Cancel running operations and delete all state."""
@@ -99,6 +111,8 @@ class AksService:
         self.empty_groups.clear()
         self.resources.clear()
         self.quotas.limits.clear()
+        self.groups.groups.clear()
+        self.restrictions.known.clear()
 
     @property
     def poll_after_s(self) -> float:
@@ -110,6 +124,19 @@ class AksService:
         new = [given for given in resources if given.lower() not in self.resources]
         self.resources |= {given.lower() for given in new}
         return new
+
+    def declare_groups(self, entry: Json) -> list[str]:
+        """Declare capacity reservation groups with their reservations, as in `capacitygroups`; return new ids."""
+        new = self.groups.declare(entry)
+        self.declare(new)
+        return new
+
+    def scores(self, subscription: str, body: object) -> Answer:
+        """Return Spot placement scores."""
+        self.throttle.take("spot-scores", subscription.lower())
+        has_quota = functools.partial(self.quotas.has_spot, subscription)
+        free = functools.partial(self.stock.free, "aks")
+        return Answer(200, spot_scores(subscription, body, free, has_quota, self.restrictions))
 
     # Clusters
 
@@ -198,6 +225,7 @@ class AksService:
         properties = with_defaults(sent, cluster.facts)
         check_name_for(name, properties)
         check_pool(properties, cluster.facts, creating=True)
+        self.restrictions.check(cluster, properties)
         check_references(properties, self.resources | self.empty_groups)
         if str(properties.get("capacityReservationGroupID", "")).lower() in self.empty_groups:
             del properties["capacityReservationGroupID"]  # with a warning (docs: aks/use-capacity-reservation-groups)
@@ -224,20 +252,39 @@ class AksService:
         return Answer(200, pool.wire(cluster.id), operation)
 
     def delete_pool(self, cluster: Cluster, name: str, given: Preconditions) -> Answer:
-        """Delete a pool: 202, or 204 if it does not exist."""
+        """Delete a pool: 202, or 204 if it does not exist. It preempts the pool's running operation.
+
+        Source: docs: troubleshoot azure-kubernetes, aksoperationpreempted-error.
+        """
         pool = cluster.pools.get(name.lower())
         check_preconditions(given, pool.etag if pool else None)
         if pool is None:
             return Answer(204)
         self._require_system_pool(cluster, pool, stays=False)
+        self._preempt(cluster, pool)
         cluster.require_idle(self.clock.now())
         failure = self.plan(cluster, pool.name, "Deleting", str(pool.properties["vmSize"]))
         return Answer(202, None, self._start(cluster, pool, "Deleting", run_delete, failure))
 
+    def _preempt(self, cluster: Cluster, pool: Pool) -> None:
+        """End a running operation on a pool that is about to be deleted."""
+        victim = cluster.operation
+        if victim is None or not victim.is_running or victim.pool != pool.name:
+            return
+        if victim.task is not None and victim.kind not in {"Deleting", "Canceling"}:
+            victim.task.cancel()
+            message = f"Agent pool operation ({pool.name} - {victim.kind}) was preempted by a delete operation."
+            victim.end("Failed", self.clock.now(), wire_error("AKSOperationPreemptedByDelete", message))
+
     def abort_pool(self, cluster: Cluster, name: str) -> Answer:
-        """Cancel a pool's operation: 202, or 409 if none is running (docs: aks/manage-abort-operations)."""
+        """Cancel a pool's operation: 202; 204 while that is happening, or 409 if none is running.
+
+        Sources: docs: aks/manage-abort-operations; azure-mgmt-containerservice begin_abort_latest_operation (202, 204).
+        """
         pool, victim = self._require_pool(cluster, name), cluster.operation
-        if victim is None or not victim.is_running or victim.pool != pool.name or victim.kind == "Canceling":
+        if victim is not None and victim.is_running and victim.pool == pool.name and victim.kind == "Canceling":
+            return Answer(204)
+        if victim is None or not victim.is_running or victim.pool != pool.name:
             message = f"There is no operation in progress on agent pool {name} to be aborted."
             raise aks_error("OperationNotAllowed", message, status=409)
         if victim.task is not None:

@@ -23,6 +23,7 @@ LIMITS: dict[str, Limit] = {
     "list-clusters": Limit(500, 1.0),  # per subscription
     "list-clusters-in-group": Limit(60, 1.0),  # per resource group
     "get-operation": Limit(200, 2.0),  # per subscription
+    "spot-scores": Limit(30, 0.5),  # per subscription; the numbers are unconfirmed
     "other": Limit(60, 1.0),  # per subscription and API: "all other APIs"
 }
 

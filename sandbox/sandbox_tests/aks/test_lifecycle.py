@@ -262,7 +262,7 @@ def test_second_operation_when_one_runs_then_409_names_it(arm: Arm) -> None:
     assert caught.value.error is not None
     assert caught.value.error.code == "OperationNotAllowed"
     assert "Another agentpool operation (gpu1 - Creating) is in progress" in str(caught.value)
-    assert arm.request("DELETE", "/agentPools/gpu1").status_code == 409
+    assert arm.put("gpu1", T4).status_code == 409
     assert arm.request("GET", "/agentPools/gpu2").status_code == 404
 
 

@@ -11,6 +11,7 @@ from gpukube_sandbox.aks.service import AksService
 from gpukube_sandbox.aks.throttle import Throttle
 from gpukube_sandbox.clock import ManualClock
 from gpukube_sandbox.kube.cluster import KubeCluster
+from gpukube_sandbox.stock import Stock
 from sandbox_tests.aks.arm import API, GROUP, NAME, SUBSCRIPTION, T4, Json
 from sandbox_tests.aks.test_nodes import is_ready
 
@@ -26,9 +27,11 @@ class Bench:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.service = AksService(self.clock, lambda *_: None, Throttle(self.clock))
+        self.service = AksService(self.clock, lambda *_: None, Throttle(self.clock), Stock(self.clock))
         self.kube = KubeCluster(NAME, self.clock, "token")
-        self.cluster = Cluster(SUBSCRIPTION, GROUP, NAME, "eastus", "1.34.2", self.kube, "https://kube", b"", "token")
+        self.cluster = Cluster(
+            SUBSCRIPTION, GROUP, NAME, "eastus", "1.34.2", self.kube, "https://kube", b"", "token", self.service.supply
+        )
 
     @property
     def state(self) -> str:
