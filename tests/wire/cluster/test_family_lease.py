@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from gpukube.errors import AccessError, ClusterError, Conflict, WaitTimeout
 from sandbox_tests.waiting import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from gpukube.cluster.kube.client import Kube
@@ -75,12 +77,14 @@ def edit(kube: Kube, path: str, value: object) -> None:
 
 @dataclass
 class Broken:
-    """A client whose writes of Leases fail, or whose reads are as old as they were, from some time on."""
+    """A client whose writes of Leases fail, or are slow, from some time on."""
 
     kube: Kube
     fails: threading.Event = field(default_factory=threading.Event)
+    slow_s: float = 0.0
 
     def change_object(self, *words: Any) -> bool:  # noqa: ANN401 - handed on
+        time.sleep(self.slow_s)
         if self.fails.is_set():
             raise ClusterError("no answer in time", code="cluster-timeout")
         return self.kube.change_object(*words)
@@ -178,27 +182,27 @@ def test_record_when_written_while_renewals_and_others_write_then_nothing_is_los
 
 
 def test_lock_when_eight_runs_want_it_again_and_again_then_one_has_it_at_a_time(live: Live) -> None:
-    holders: list[int] = []
-    together: list[list[int]] = []
+    with closing(connect_kube(live.access(), PATIENCE_S)) as kube:
+        together = compete(lambda: held(kube, new_run(10 * PATIENCE_S), kind=FamilyLease))
+    assert together == [1] * THREADS * TURNS
 
-    def compete(number: int) -> int:
-        kube = connect_kube(live.access(), PATIENCE_S)
-        try:
-            for _ in range(TURNS):
-                with held(kube, new_run(10 * PATIENCE_S), kind=FamilyLease) as lease:
-                    holders.append(number)
-                    together.append(list(holders))
-                    lease.check()
-                    holders.remove(number)
-        finally:
-            kube.close()
-        return TURNS
+
+def compete(held: Callable[[], AbstractContextManager[FamilyLease]]) -> list[int]:
+    """Let threads take the lock in turns; return how many had it at each time."""
+    holders: set[int] = set()
+    together: list[int] = []
+
+    def take_turns(number: int) -> None:
+        for _ in range(TURNS):
+            with held() as lease:
+                holders.add(number)
+                together.append(len(holders))
+                lease.check()
+                holders.remove(number)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        turns = sum(pool.map(compete, range(THREADS)))
-
-    assert turns == THREADS * TURNS == len(together)
-    assert [some for some in together if len(some) != 1] == []
+        list(pool.map(take_turns, range(THREADS)))
+    return together
 
 
 def test_lock_when_another_run_has_it_then_that_is_said_once_and_waited_for(kube: LightKube) -> None:
@@ -361,6 +365,31 @@ def test_lock_when_it_cannot_be_renewed_then_lost_before_others_take_it_and_back
             lease.check()
         broken.fails.clear()
         lease.check()
+
+
+def test_lock_when_renewals_take_longer_than_they_count_then_lost(kube: LightKube) -> None:
+    slow = Broken(kube)
+    with held(slow) as lease:
+        slow.slow_s = Quick.timing.deadline_s + 0.1
+        wait_for(lambda: is_lost(lease), every_s=0.01)
+        with pytest.raises(ClusterError, match="the Kubernetes API answers too slowly to renew it"):
+            lease.check()
+
+
+def test_lock_when_its_machine_slept_then_checked_before_the_next_call(
+    kube: LightKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with held(kube, kind=FamilyLease) as lease:
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() + 3600.0)  # the monotonic clock stands still in suspend
+        before = text(stored(kube), "spec", "renewTime")
+        lease.check()
+        assert text(stored(kube), "spec", "renewTime") != before
+        edit(kube, "/spec/holderIdentity", "elsewhere_12_abc_34_56")
+        lease.check()
+        monkeypatch.setattr(time, "time", lambda: now() + 7200.0)
+        with pytest.raises(ClusterError, match=r"another run \(elsewhere_12_abc_34_56\) has taken it over"):
+            lease.check()
 
 
 def test_lease_when_it_is_somebody_elses_then_nothing_is_written(kube: LightKube) -> None:
