@@ -21,7 +21,8 @@ The tree::
     │   ├── Busy            1   another operation is running: wait, then retry
     │   └── Moved           1   changed since it was read: read it again
     ├── CloudError          1   any other error from a cloud's API
-    │   └── NoCluster       1   no such cluster, or it has no node pools
+    │   ├── NoCluster       1   no such cluster, or it has no node pools
+    │   └── Throttled       1   too many calls: the same one works later
     ├── ClusterError        1   the Kubernetes API of a cluster
     │   └── ClusterSlow     1   connected, but the answer came too late
     ├── HelmError           1   the chart or the release
@@ -77,6 +78,7 @@ __all__ = [
     "SpecError",
     "StalePlan",
     "StockOut",
+    "Throttled",
     "WaitTimeout",
     "Where",
     "WrongAccount",
@@ -413,6 +415,10 @@ class NoCluster(CloudError):
     """The cluster does not exist, or is of a kind without node pools."""
 
     default_code = "no-cluster"
+
+
+class Throttled(CloudError):
+    """The cloud rejected a call because there were too many; it had no effect and works later."""
 
 
 class ClusterError(GpukubeError):

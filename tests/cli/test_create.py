@@ -230,6 +230,19 @@ def test_create_when_the_cloud_hiccups_then_it_still_ends_well_with_one_pool(
     assert cluster.devices("t4custom") == [{"gpu": 1}]
 
 
+def test_create_when_its_operation_is_throttled_beyond_the_sdks_retries_then_still_waited_for(
+    gpukube: Gpukube, cluster: Cluster
+) -> None:
+    daemon.add_fault(
+        gpukube.info, "status", service="arm", method="GET", path="operations", status=429,
+        headers={"Retry-After": "0"}, times=12,
+    )  # fmt: skip
+    done = gpukube("pool", "create", "-f", CUSTOM)
+    assert done.code == 0, done.out + done.err
+    assert "waiting: Azure throttles these requests" in done.out + done.err
+    assert cluster.devices("t4custom") == [{"gpu": 1}]
+
+
 def test_create_when_the_cluster_is_busy_with_a_reconcile_then_waits_for_it(gpukube: Gpukube) -> None:
     daemon.add_fault(gpukube.info, "background", cluster="train", seconds=1000, state="Updating")
     done = gpukube("pool", "create", "-f", CUSTOM)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpukube.errors import Busy, WaitTimeout
+from gpukube.errors import Busy, Throttled, WaitTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,14 +45,24 @@ class Wait:
     def for_operation(self, cloud: Cloud, operation: Operation) -> None:
         """Poll an operation until it succeeds.
 
+        While the cloud throttles the reads, they become rarer, as the operation itself goes on.
+
         Raises:
             GpukubeError: The operation failed, as the provider's error class (CapacityError, QuotaError, ...).
             WaitTimeout: The deadline passed; the cloud keeps working.
             Stopped: The run was stopped.
         """
-        last = ""
+        last, throttled_s = "", 0.0
         while True:
-            progress = cloud.poll(operation)
+            try:
+                progress = cloud.poll(operation)
+            except Throttled as error:
+                if not throttled_s:
+                    self.notify(f"waiting: {error}")
+                throttled_s = min(2 * throttled_s or self.poll_s, self.ceiling_s)
+                self.pause(throttled_s, f"{operation.pool} cannot be read: {error}")
+                continue
+            throttled_s = 0.0
             if progress.error is not None:
                 raise progress.error
             if progress.done:

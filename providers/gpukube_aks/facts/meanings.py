@@ -31,6 +31,7 @@ from gpukube.errors import (
     QuotaError,
     RegionalQuota,
     StockOut,
+    Throttled,
     WrongAccount,
 )
 
@@ -68,7 +69,7 @@ _TABLE: tuple[Meaning, ...] = (
     ),
     Meaning(
         codes="Throttled|TooManyRequests|SubscriptionRequestsThrottled",
-        error=CloudError,
+        error=Throttled,
         seen="Azure throttles these requests",
         fix="wait a few minutes, then run the same command again",
         code="throttled",
@@ -291,7 +292,7 @@ _BY_STATUS: Mapping[int, Meaning] = {
         fix="run the same command again: it reads the live state first",
     ),
     429: Meaning(
-        error=CloudError,
+        error=Throttled,
         seen="Azure throttles these requests",
         fix="wait a few minutes, then try again",
         code="throttled",

@@ -31,6 +31,7 @@ from gpukube.errors import (
     QuotaError,
     ReservationFull,
     StockOut,
+    Throttled,
 )
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ _EARLY: Final[tuple[Meaning, ...]] = (
     ),
     Meaning(
         codes="ThrottlingException|Throttling|TooManyRequestsException|RequestLimitExceeded|RequestThrottled",
-        error=CloudError,
+        error=Throttled,
         seen="AWS throttles these requests",
         fix="wait a minute, then run the same command again",
         code="throttled",

@@ -30,6 +30,7 @@ from gpukube.errors import (
     RegionalQuota,
     ReservationFull,
     StockOut,
+    Throttled,
 )
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ _BY_CODE: Final[Mapping[str, Meaning]] = {
     "ABORTED": Meaning(error=Moved, seen="the pool changed since it was read", fix=_AGAIN),
     "CANCELLED": Meaning(error=Conflict, seen="the operation was canceled", fix=_AGAIN, code="aborted"),
     "RESOURCE_EXHAUSTED": Meaning(
-        error=CloudError,
+        error=Throttled,
         seen="Google Cloud throttles these requests",
         fix="wait a minute, then try again",
         code="throttled",

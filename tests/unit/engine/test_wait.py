@@ -10,7 +10,7 @@ import pytest
 from gpukube.core.values import Operation, Progress, Request
 from gpukube.engine.run.clock import Stopped, SystemClock
 from gpukube.engine.run.wait import SHORTEST_S, Wait
-from gpukube.errors import Busy, CapacityError, Conflict, WaitTimeout
+from gpukube.errors import Busy, CapacityError, CloudError, Conflict, Throttled, WaitTimeout
 from gpukube.testing.clock import ManualClock
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 OPERATION = Operation("a100mig", "create", "handle")
 REQUEST = Request("fake", "create", {})
 BUSY = Busy("another operation runs")
+THROTTLED = Throttled("the cloud throttles these requests")
 
 
 @dataclass
@@ -26,14 +27,17 @@ class Answers:
     """A cloud that gives these answers, one per call."""
 
     clock: ManualClock
-    polls: list[Progress] = field(default_factory=list)
+    polls: list[Progress | Exception] = field(default_factory=list)
     sends: list[Operation | Exception] = field(default_factory=list)
     asked_at: list[float] = field(default_factory=list)
 
     def poll(self, operation: Operation) -> Progress:
         assert operation is OPERATION
         self.asked_at.append(self.clock.now())
-        return self.polls.pop(0) if len(self.polls) > 1 else self.polls[0]
+        answer = self.polls.pop(0) if len(self.polls) > 1 else self.polls[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def send(self, request: Request) -> Operation:
         assert request is REQUEST
@@ -57,7 +61,9 @@ class Bench:
         return cast("Cloud", self.answers)
 
 
-def bench(*polls: Progress, sends: list[Operation | Exception] | None = None, stop_at: float = 1e9) -> Bench:
+def bench(
+    *polls: Progress | Exception, sends: list[Operation | Exception] | None = None, stop_at: float = 1e9
+) -> Bench:
     clock, said = ManualClock(stop_at), list[str]()
     wait = Wait(clock, 600.0, 10.0, said.append, "gpukube pool create -f pools.yaml")
     return Bench(Answers(clock, list(polls), sends or []), wait, said)
@@ -112,6 +118,26 @@ def test_wait_when_the_deadline_passes_then_times_out_and_says_how_to_resume() -
         made.wait.for_operation(made.cloud, OPERATION)
     assert made.answers.asked_at[-1] == 600.0  # the last look is at the deadline itself
     assert caught.value.diagnostics[0].fix.endswith("to resume: gpukube pool create -f pools.yaml")
+
+
+def test_wait_when_throttled_then_reads_become_rarer_until_one_is_answered() -> None:
+    made = bench(going(), *[THROTTLED] * 6, going(), THROTTLED, DONE)
+    made.wait.for_operation(made.cloud, OPERATION)
+    assert made.answers.asked_at == [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 280.0, 400.0, 410.0, 420.0]
+    assert made.said == ["Creating", *["waiting: the cloud throttles these requests"] * 2]
+
+
+def test_wait_when_throttled_until_the_deadline_then_times_out() -> None:
+    made = bench(THROTTLED)
+    with pytest.raises(WaitTimeout, match="a100mig cannot be read: the cloud throttles these requests"):
+        made.wait.for_operation(made.cloud, OPERATION)
+    assert made.answers.asked_at[-1] == 600.0
+
+
+def test_wait_when_the_cloud_fails_otherwise_then_raised_at_once() -> None:
+    made = bench(CloudError("no"))
+    with pytest.raises(CloudError, match="no"):
+        made.wait.for_operation(made.cloud, OPERATION)
 
 
 def test_wait_when_stopped_then_at_once() -> None:

@@ -31,6 +31,7 @@ from gpukube.errors import (
     QuotaError,
     RegionalQuota,
     StockOut,
+    Throttled,
     WrongAccount,
 )
 from gpukube_aks.codes import FAILURE_CODES
@@ -90,8 +91,8 @@ CASES = {
     "preempted": Case(
         200, late("AKSOperationPreempted", "AKSOperationPreempted", "a later one"), Conflict, "preempted"
     ),
-    "throttled": Case(429, flat("Throttled", "The request was throttled."), CloudError, "throttled"),
-    "429 without a word": Case(429, None, CloudError, "throttled"),
+    "throttled": Case(429, flat("Throttled", "The request was throttled."), Throttled, "throttled"),
+    "429 without a word": Case(429, None, Throttled, "throttled"),
     "early quota": Case(
         400,
         flat(

@@ -39,6 +39,7 @@ from gpukube.errors import (
     QuotaError,
     ReservationFull,
     StockOut,
+    Throttled,
 )
 from gpukube_eks.codes import FAILURE_CODES
 from gpukube_eks.facts.meanings import error_of, issue_error, update_error
@@ -61,8 +62,8 @@ EARLY = (
     Case("ResourceInUseException", "cannot be updated as it is currently not in Active State", Busy, "busy"),
     Case("InvalidRequestException", "Request limit exceeded.", Busy, "busy"),
     Case("ResourcePropagationDelayException", "", Busy, "busy"),
-    Case("ThrottlingException", "Rate exceeded", CloudError, "throttled"),
-    Case("RequestLimitExceeded", "", CloudError, "throttled"),
+    Case("ThrottlingException", "Rate exceeded", Throttled, "throttled"),
+    Case("RequestLimitExceeded", "", Throttled, "throttled"),
     Case("ResourceLimitExceededException", "Maximum number of node groups", QuotaError, "quota"),
     Case("UnsupportedAvailabilityZoneException", "", NotOffered, "zone-not-offered"),
     Case("InvalidParameterException", "[g6.xlarge] is not a valid instance type for requested amiType X", CloudError,

@@ -26,6 +26,7 @@ from gpukube.errors import (
     RegionalQuota,
     ReservationFull,
     StockOut,
+    Throttled,
 )
 from gpukube_gke.facts.meanings import error_of
 from gpukube_gke.live.failures import explain, explained, is_passing, is_throttled, problem_of
@@ -53,7 +54,7 @@ MEANINGS: list[tuple[Problem, type[GpukubeError], str, str]] = [
     (Problem("FAILED_PRECONDITION", BUSY), Busy, "busy", "wait until it has finished"),
     (Problem("FAILED_PRECONDITION", GOING), Busy, "busy", "wait until it has finished"),
     (Problem("FAILED_PRECONDITION", "Something else."), CloudError, "refused", "correct what the message names"),
-    (Problem("RESOURCE_EXHAUSTED", "Rate limit."), CloudError, "throttled", "wait a minute"),
+    (Problem("RESOURCE_EXHAUSTED", "Rate limit."), Throttled, "throttled", "wait a minute"),
     (Problem("RESOURCE_EXHAUSTED", STOCKOUT, is_late=True), StockOut, "capacity", "another zone"),
     (Problem("UNKNOWN", "x", "GCE_STOCKOUT", is_late=True), StockOut, "capacity", "another zone"),
     (Problem("", "ZONE_RESOURCE_POOL_EXHAUSTED", is_late=True), StockOut, "capacity", "another zone"),
