@@ -15,6 +15,7 @@ from google.cloud import container_v1 as wire
 from gpukube_sandbox.gke.addons import SYSTEM, apply_managed_plugin, apply_static_plugin
 from gpukube_sandbox.gke.autoscaling import GkeGroups
 from gpukube_sandbox.gke.clusters import Cluster, ClusterOptions
+from gpukube_sandbox.gke.computeclasses import apply_compute_classes
 from gpukube_sandbox.gke.lifecycle import seed_pool
 from gpukube_sandbox.gke.networks import apply_network_types
 from gpukube_sandbox.gke.pools import Pool, fill_defaults
@@ -85,6 +86,7 @@ async def make_cluster(
         service.quotas.set(request.project, request.location, name, limit)
     service.clusters[request.key] = cluster
     await apply_network_types(kube)
+    await apply_compute_classes(kube, version)
     await apply_managed_plugin(kube)
     await apply_system_pods(kube, SYSTEM)
     if request.options.foreign_plugin:

@@ -3,7 +3,7 @@
 In scope: minimum versions of features. Out of scope: the rules that use them.
 
 Sources: docs: kubernetes-engine/how-to/gpus (driver default, G4), how-to/nvidia-mps-gpus, concepts/dws,
-how-to/provisioningrequest.
+concepts/about-custom-compute-classes, how-to/provisioningrequest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _PATCH, _OLD_BUILD = 5, "gke.1080000"
 Version = tuple[int, int, int, int]
 
 FLOORS: dict[str, Version] = {
+    "compute-classes": (1, 30, 3, 1451000),
     "driver-default": (1, 30, 1, 1156000),  # an unset gpu_driver_version means DEFAULT
     "driver-field": (1, 27, 2, 1200),
     "mps": (1, 27, 7, 1088000),

@@ -154,6 +154,10 @@ class KubeCluster:
         """Admit critical-priority pods outside kube-system only if a quota names their class."""
         self.store.limits_critical_pods = True
 
+    def tolerate_compute_classes(self) -> None:
+        """Let pods that select a ComputeClass tolerate its taint, as on GKE; not with a real control plane."""
+        self.store.tolerates_compute_classes = True
+
     async def start(self) -> None:
         """Start the controllers; needs a running event loop."""
         if self._plane:

@@ -59,6 +59,7 @@ class Kind:
     nodes: list[str] = field(default_factory=list)
     target: int = 0
     expects_slices: bool = False
+    taints: tuple[Taint, ...] = ()
 
 
 class Cloud:
@@ -80,7 +81,8 @@ class Cloud:
     def shape(self, name: str, group: str) -> NodeShape:
         kind = self.kinds[group]
         marks = {"group": group, **kind.labels, **({"accelerator": "x"} if kind.gpu else {})}
-        return NodeShape(name, gpu=kind.gpu, labels=marks, taints=(TAINT,) if kind.gpu else (), boot_s=30)
+        taints = (*([TAINT] if kind.gpu else []), *kind.taints)
+        return NodeShape(name, gpu=kind.gpu, labels=marks, taints=taints, boot_s=30)
 
     def template_slices(self, name: str) -> list[JsonObject]:
         return expected_slices(self.shape(f"template-{name}", name)) if self.kinds[name].expects_slices else []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gpukube_sandbox.kube.autoscaler import expanding
 from gpukube_sandbox.kube.autoscaler.backoff import BackOff
+from gpukube_sandbox.kube.autoscaler.classes import class_of, ranked
 from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, Template, cleaned, fresh_node
 from gpukube_sandbox.kube.autoscaler.groups import MINUTE_S
 from gpukube_sandbox.kube.autoscaler.priorities import CONFIG_MAP, prefer
@@ -30,7 +31,7 @@ from gpukube_sandbox.kube.store.eviction import covers
 from gpukube_sandbox.kube.store.objects import annotations_of, labels, meta, name_of, namespace_of, spec, status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Groups, Profile
@@ -48,6 +49,7 @@ _DELETED = "ToBeDeletedByClusterAutoscaler"
 _STAYS = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _AT_MAXIMUM, _BACKS_OFF = "max node group size reached", "in backoff after failed scale-up"
+_OF_NO_RANK = "not in the pod's ComputeClass"
 
 
 class Autoscaler:
@@ -139,16 +141,36 @@ class Autoscaler:
         if not left:
             return []
         estimator = Estimator(snapshot, self.version, daemonsets)
-        offers = [
-            estimator.offer(group, self._template(group), left, self._room(group, groups)) for group in groups.values()
-        ]
-        useful = [offer for offer in offers if offer.pods]
-        if useful and (best := await self._choose(useful, profile)):
-            await self._take(best, groups)
-        for pod in left:
-            if not any(pod is other for offer in useful for other in offer.pods):
-                await self._explain(pod, groups, estimator)
-        return [self._clock.now() + SCAN_S] if useful else self._back_off.ends_after(self._clock.now())
+        taken = False
+        for wanted in sorted({class_of(pod) for pod in left}):
+            own = [pod for pod in left if class_of(pod) == wanted]
+            ranks = await self._ranks(wanted, groups)
+            useful = self._options(estimator, ranks, own, groups)
+            taken = taken or bool(useful)
+            if useful and (best := await self._choose(useful, profile)):
+                await self._take(best, groups)
+            allowed = {group.name for rank in ranks for group in rank}
+            for pod in own:
+                if not any(pod is other for offer in useful for other in offer.pods):
+                    await self._explain(pod, groups, estimator, allowed)
+        return [self._clock.now() + SCAN_S] if taken else self._back_off.ends_after(self._clock.now())
+
+    async def _ranks(self, wanted: str, groups: dict[str, Group]) -> list[list[Group]]:
+        """Return the groups that may grow for pods of a ComputeClass, in its order; without a class, all at once."""
+        if not wanted:
+            return [list(groups.values())]
+        known = {name: (group, self._template(group).node) for name, group in groups.items()}
+        return ranked(wanted, await self._api.get("computeclasses", wanted), known, self.version)
+
+    def _options(
+        self, estimator: Estimator, ranks: list[list[Group]], pods: list[JsonObject], groups: dict[str, Group]
+    ) -> list[Option]:
+        """Return the scale-ups of the first rank that would help any of the pods."""
+        for rank in ranks:
+            offers = [estimator.offer(group, self._template(group), pods, self._room(group, groups)) for group in rank]
+            if useful := [offer for offer in offers if offer.pods]:
+                return useful
+        return []
 
     def _upcoming_nodes(
         self, groups: Iterable[Group], registered: set[str], daemonsets: list[JsonObject]
@@ -253,11 +275,15 @@ class Autoscaler:
         reason, message = _failure_event(group.name, failure, profile)
         await self._events.record("configmaps", about, reason, message, warning=True)
 
-    async def _explain(self, pod: JsonObject, groups: dict[str, Group], estimator: Estimator) -> None:
+    async def _explain(
+        self, pod: JsonObject, groups: dict[str, Group], estimator: Estimator, allowed: Collection[str]
+    ) -> None:
         counted: Counter[str] = Counter()
         for group in groups.values():
             reasons = estimator.reasons(pod, self._template(group))
-            if not reasons:
+            if not reasons and group.name not in allowed:
+                reasons = (_OF_NO_RANK,)
+            elif not reasons:
                 reasons = (_BACKS_OFF,) if self._is_blocked(group) else (_AT_MAXIMUM,)
             counted.update(reasons)
         text = ", ".join(f"{count} {reason}" for reason, count in sorted(counted.items()))

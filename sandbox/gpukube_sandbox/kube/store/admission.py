@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 CRITICAL = ("system-node-critical", "system-cluster-critical")
 """Priority classes that GKE admits outside kube-system only if a quota names them (NVIDIA/cloud-native-docs,
 gpu-operator/google-gke)."""
+_CLASS = "cloud.google.com/compute-class"
 _COUNTED = frozenset({"pods", "count/pods"})
 
 
 def admit_pod(store: Holding, pod: JsonObject) -> None:
-    """Set a pod's priority and runtime overhead; reject the pod if an object it names is missing or a quota is used up.
+    """Set a pod's priority, overhead and tolerations; reject it if an object that it names is missing or a quota used.
 
     Raises:
         ApiProblem: 403.
@@ -40,6 +41,8 @@ def admit_pod(store: Holding, pod: JsonObject) -> None:
     _set_priority(store, pod)
     if store.limits_critical_pods:
         _limit_critical(store, pod)
+    if store.tolerates_compute_classes:
+        _tolerate_class(pod)
     account = pod["spec"]["serviceAccountName"]
     if store.find(kinds.CORE["serviceaccounts"], namespace_of(pod), account) is None:
         place = f"{namespace_of(pod)}/{account}"
@@ -104,6 +107,15 @@ def _set_runtime(store: Holding, pod: JsonObject) -> None:
     tolerated = pod_spec.get("tolerations") or []
     if added := [item for item in places.get("tolerations") or () if item not in tolerated]:
         pod_spec["tolerations"] = [*tolerated, *added]
+
+
+def _tolerate_class(pod: JsonObject) -> None:
+    """Let a pod that selects a ComputeClass tolerate the taint of its nodes (docs: about-custom-compute-classes)."""
+    if wanted := (pod["spec"].get("nodeSelector") or {}).get(_CLASS):
+        toleration = {"key": _CLASS, "operator": "Equal", "value": wanted, "effect": "NoSchedule"}
+        tolerated = pod["spec"].get("tolerations") or []
+        if toleration not in tolerated:
+            pod["spec"]["tolerations"] = [*tolerated, toleration]
 
 
 def _amounts(resources: Mapping[str, str] | None) -> dict[str, Decimal]:

@@ -17,9 +17,11 @@ class Holding(Protocol):
 
     Attributes:
         limits_critical_pods: Critical pods outside kube-system require a quota that names their class, as on GKE.
+        tolerates_compute_classes: Pods that select a ComputeClass tolerate its taint, as on GKE.
     """
 
     limits_critical_pods: bool
+    tolerates_compute_classes: bool
 
     def find(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
         """Return an object, if it exists."""

@@ -165,7 +165,12 @@ GKE_NETWORKS = tuple(
 )
 """Additional networks of GKE nodes; only clusters of GKE serve them."""
 
-_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY, *RAY, *GKE_NETWORKS)}
+COMPUTE_CLASS = Kind(
+    "cloud.google.com", "v1", "ComputeClass", "computeclasses", namespaced=False, subresources=_STATUS, custom=True
+)
+"""GKE's order of node pools; only clusters of GKE serve it."""
+
+_CUSTOM = {kind.plural: kind for kind in (NODE_FEATURE, CLUSTER_POLICY, *RAY, *GKE_NETWORKS, COMPUTE_CLASS)}
 
 
 def kind_named(plural: str) -> Kind:

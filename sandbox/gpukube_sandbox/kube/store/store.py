@@ -93,6 +93,7 @@ class Store:
         self.version = 0
         self.tolerates_extended_resources = False
         self.limits_critical_pods = False
+        self.tolerates_compute_classes = False
         for name in _NAMESPACES:
             self.create(kinds.CORE["namespaces"], {"metadata": {"name": name}})
         for name, value in _PRIORITIES.items():
@@ -111,6 +112,7 @@ class Store:
         twin._random.setstate(self._random.getstate())
         twin.tolerates_extended_resources = self.tolerates_extended_resources
         twin.limits_critical_pods = self.limits_critical_pods
+        twin.tolerates_compute_classes = self.tolerates_compute_classes
         return twin
 
     def serve_version(self, minor: tuple[int, int]) -> None:
