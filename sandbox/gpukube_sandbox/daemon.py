@@ -327,8 +327,9 @@ def add_eks_cluster(  # noqa: PLR0913 - the fields of a cluster
         name: Cluster name.
         kubernetes_version: Defaults to 1.34.2.
         options: nodeGroups (bodies of CreateNodegroup; only nodegroupName is required), subnets ({id, zone, public,
-            listed}), foreignPlugin, publicEndpoint, status, authenticationMode, autoMode, mapped, groupQuota,
-            nodeQuota, extendedTolerations, roles (names of further IAM roles), tags.
+            listed}), foreignPlugin, autoscaler (expanders of an installed Cluster Autoscaler), publicEndpoint, status,
+            authenticationMode, autoMode, mapped, groupQuota, nodeQuota, extendedTolerations, roles (names of further
+            IAM roles), tags.
 
     Returns:
         `{"id", "created", "kubeUrl"}`.

@@ -34,6 +34,40 @@ async def apply_static_plugin(kube: KubeCluster) -> None:
     await kube.api.create("daemonsets", _static_plugin())
 
 
+async def apply_autoscaler(kube: KubeCluster, cluster: str, expanders: str) -> None:
+    """Apply the Cluster Autoscaler's Deployment (kubernetes/autoscaler cloudprovider/aws/examples, autodiscover)."""
+    await kube.api.create("deployments", _autoscaler(cluster, expanders))
+
+
+def _autoscaler(cluster: str, expanders: str) -> JsonObject:
+    name = "cluster-autoscaler"
+    tags = f"k8s.io/{name}/enabled,k8s.io/{name}/{cluster}"
+    container = {
+        "name": name,
+        "image": f"registry.k8s.io/autoscaling/{name}:v1.34.0",
+        "command": [
+            f"./{name}",
+            "--v=4",
+            "--cloud-provider=aws",
+            f"--expander={expanders}",
+            f"--node-group-auto-discovery=asg:tag={tags}",
+        ],
+        "resources": {"requests": {"cpu": "100m", "memory": "600Mi"}, "limits": {"cpu": "100m", "memory": "600Mi"}},
+    }
+    labels = {"app": name}
+    pod = {"priorityClassName": "system-cluster-critical", "containers": [container]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
 def _static_plugin() -> JsonObject:
     container = {
         "name": "nvidia-device-plugin-ctr",

@@ -60,6 +60,7 @@ class ClusterOptions:
             CPU group called "system".
         subnets: Subnets as `{"id"?, "zone", "public"?, "listed"?}`; None for a private and a public one per zone.
         foreign_plugin: Whether the static device-plugin manifest is already applied, as by eksctl.
+        autoscaler: Expanders of an installed Cluster Autoscaler, such as "priority,least-waste"; "" for no autoscaler.
         public_endpoint: endpointPublicAccess.
         status: Cluster status.
         authentication_mode: accessConfig.authenticationMode.
@@ -77,6 +78,7 @@ class ClusterOptions:
     node_groups: list[Json] | None = None
     subnets: list[Json] | None = None
     foreign_plugin: bool = False
+    autoscaler: str = ""
     public_endpoint: bool = True
     status: str = "ACTIVE"
     authentication_mode: str = "API_AND_CONFIG_MAP"

@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.addons import SYSTEM, apply_static_plugin
+from gpukube_sandbox.eks.addons import SYSTEM, apply_autoscaler, apply_static_plugin
 from gpukube_sandbox.eks.clusters import ClusterOptions, EksCluster, default_subnets
 from gpukube_sandbox.eks.lifecycle import Job, seed
 from gpukube_sandbox.eks.reservations import read_reservations
@@ -95,6 +95,8 @@ async def make_cluster(
     await apply_system_pods(kube, SYSTEM)
     if request.options.foreign_plugin:
         await apply_static_plugin(kube)
+    if request.options.autoscaler:
+        await apply_autoscaler(kube, request.name, request.options.autoscaler)
     service.clusters[request.key] = cluster
     return cluster
 

@@ -35,6 +35,7 @@ _OPTIONS: dict[str, tuple[str, type]] = {
     "nodeGroups": ("node_groups", list),
     "subnets": ("subnets", list),
     "foreignPlugin": ("foreign_plugin", bool),
+    "autoscaler": ("autoscaler", str),
     "publicEndpoint": ("public_endpoint", bool),
     "status": ("status", str),
     "authenticationMode": ("authentication_mode", str),

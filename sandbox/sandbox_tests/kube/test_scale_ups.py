@@ -11,6 +11,8 @@ import pytest
 from gpukube_sandbox.aks.autoscaling import AksGroups
 from gpukube_sandbox.clock import ManualClock
 from gpukube_sandbox.eks.autoscaling import GPU_LABEL, EksGroups
+from gpukube_sandbox.eks.clusters import ClusterOptions as EksOptions
+from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.faults import parse_fault
 from gpukube_sandbox.gke.autoscaling import GkeGroups
 from gpukube_sandbox.gke.making import GkeRequest
@@ -18,7 +20,7 @@ from gpukube_sandbox.kube.autoscaler.groups import Failure, Profile
 from gpukube_sandbox.kube.autoscaler.priorities import CONFIG_MAP
 from gpukube_sandbox.kube.matching import is_ready
 from gpukube_sandbox.kube.store.kinds import CORE
-from gpukube_sandbox.kube.store.objects import spec
+from gpukube_sandbox.kube.store.objects import name_of, spec
 from gpukube_sandbox.world import ClusterRequest, World
 from sandbox_tests.kube.test_autoscaler import SPEED, T4, Cloud, Kind, aks_pool, eks, gke_pool, told, until, work
 from sandbox_tests.kube.test_life import Bench, life
@@ -192,6 +194,24 @@ def test_eks_when_the_autoscaler_is_installed_then_its_arguments_are_the_profile
         assert await EksGroups(cluster, clock, world.faults).profile() == profile
 
     on_clock(story)
+
+
+def test_eks_when_a_cluster_has_an_autoscaler_from_the_start_then_its_deployment_shows_the_expanders() -> None:
+    async def story(world: World, clock: ManualClock) -> None:
+        options = EksOptions(autoscaler="priority,least-waste")
+        cluster, _ = await world.ensure_eks_cluster(EksRequest("123456789012", "us-east-1", "e", options=options))
+        deployment = cluster.kube.store.get(CORE["deployments"], "kube-system", "cluster-autoscaler")
+        (container,) = spec(spec(deployment)["template"])["containers"]
+        assert "--expander=priority,least-waste" in container["command"]
+        await until(cluster.kube, lambda: runs(cluster.kube, "cluster-autoscaler"))
+        profile = await EksGroups(cluster, clock, world.faults).profile()
+        assert profile == Profile(GPU_LABEL, expanders=("priority", "least-waste"))
+
+    on_clock(story)
+
+
+def runs(kube: KubeCluster, name: str) -> bool:
+    return any(is_ready(pod) for pod in kube.store.all_of(CORE["pods"], "kube-system") if name in name_of(pod))
 
 
 def test_eks_when_a_launch_fails_then_the_next_scan_sees_it_and_the_desired_size_is_lowered() -> None:
