@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from gpukube.cluster.kube.api_types import LEASES
 from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
 from gpukube.core.jsontree import integer, text
-from gpukube.core.values import OWNER_LABEL
+from gpukube.core.values import FAMILY_LABEL, OWNER_LABEL
 from gpukube.engine.change.family_record import Record, lease_name, read_record, record_text
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.identity import has_ended, new_identity
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from gpukube.engine.change.family_record import Outcome, Trial, Win
     from gpukube.engine.run.context import Run
 
-_FAMILY: Final = "gpukube.io/family"
 _ATTEMPTS: Final = "gpukube.io/attempts"
 _TRIES: Final = 20
 """Most attempts at one write; each conflict means that another write of this Lease succeeded."""
@@ -71,7 +70,7 @@ class FamilyLease:
 
     def __init__(self, kube: Kube, owner: str, family: str, run: Run) -> None:
         self._kube = kube
-        self._marks = {OWNER_LABEL: owner, _FAMILY: family}
+        self._marks = {OWNER_LABEL: owner, FAMILY_LABEL: family}
         self._family = family
         self._name = lease_name(owner, family)
         self._run = run

@@ -215,6 +215,7 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
     holding |= {DRA} if DRA_DRIVER in served else set()
     holding |= {RELEASE} if holding & {PLUGIN, OPERATOR, DRA} else set()
     holding |= {CLAIMED_PROBE} if "probe" in scope.extras and DRA_DRIVER in served else set()
+    holding |= {EXTRAS["alternatives"]} if any(pool.target.family for pool in item.desired) else set()
     for row in TABLE:
         if row.when in holding and (scope.level == "apply" or row.level == "plan"):
             yield row

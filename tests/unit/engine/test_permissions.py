@@ -218,14 +218,17 @@ def test_policy_when_an_extra_is_asked_for_then_only_it_brings_its_rows(extra: E
     assert more <= {row.name for row in rows}
 
 
-@pytest.mark.parametrize("level", ["plan", "apply"])
-def test_policy_when_pools_have_alternatives_then_leases_of_gpukubes_namespace_are_added(level: PolicyLevel) -> None:
-    pools = EKS_POOL + "}"
-    more = granted(SPEC + pools, level, ("alternatives",)) - granted(SPEC + pools, level)
-    verbs = ("get",) if level == "plan" else ("get", "create, patch")
-    assert {name for name in more if "leases" in name} == {
-        f"{some} leases.coordination.k8s.io in gpukube-system" for some in verbs
-    }
+@pytest.mark.parametrize(
+    ("level", "verbs"), [("plan", {"get"}), ("apply", {"get", "create, patch"})], ids=["plan", "apply"]
+)
+def test_policy_when_pools_have_alternatives_then_leases_of_gpukubes_namespace_are_added(
+    level: PolicyLevel, verbs: set[str]
+) -> None:
+    family = GKE_POOL + ", alternatives: [{name: b, capacity: {type: spot}}]}"
+    expected = {f"{some} leases.coordination.k8s.io in gpukube-system" for some in verbs}
+    for names in (granted(SPEC + GKE_POOL + "}", level, ("alternatives",)), granted(SPEC + family, level)):
+        assert {name for name in names if "leases" in name} == expected
+    assert not {name for name in granted(SPEC + GKE_POOL + "}", level) if "leases" in name}
 
 
 @pytest.mark.parametrize("owner", ["auto", "dra"])
