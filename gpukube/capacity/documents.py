@@ -28,7 +28,7 @@ def capacity_document(
     Args:
         search: What was found.
         wanted: What was looked for.
-        live: Whether the clouds were asked.
+        live: Whether clouds were called.
         pool: Pool of the spec; "" without one.
         create: Command that creates it.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SPEC = Path(__file__).parent / "everything.yaml"
-EXTRAS = ("alternatives", "catalog", "live-prices", "probe", "upgrade")
+EXTRAS = ("alternatives", "capacity", "catalog", "live-prices", "probe", "upgrade")
 Json = dict[str, Any]  # any document of a policy
 
 

@@ -20,6 +20,7 @@ from gpukube.cli.rendering.view import View
 from gpukube.engine.documents.listing import list_document, pool_document
 from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.documents.report import report_document
+from tests.screens.capacity_scene import CAPACITY
 from tests.screens.scenes import LIVE, PLANS, REPORTS, SAME, USAGE, WARNINGS
 
 if TYPE_CHECKING:
@@ -35,13 +36,18 @@ DOCUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "list": list_document(LIVE, USAGE),
     "pool": pool_document(LIVE, "t4shared", USAGE),
     "report": report_document(REPORTS, kind="Apply"),
+    "capacity": CAPACITY,
 }
 """Name of the screen -> document."""
 
 SHOWN: Final = [
     *((name, f"{width}", View(width=width)) for name in DOCUMENTS for width in WIDTHS),
     *((name, "pipe", View()) for name in DOCUMENTS),
-    *((name, f"verbose-{width}", View(verbose=True, width=width)) for name in ("plan", "report") for width in WIDTHS),
+    *(
+        (name, f"verbose-{width}", View(verbose=True, width=width))
+        for name in ("plan", "report", "capacity")
+        for width in WIDTHS
+    ),
     *(("list", f"wide-{width}", View(width=width, wide=True)) for width in WIDTHS),
 ]
 TEXTS: Final = [
@@ -54,6 +60,7 @@ TEXTS: Final = [
     ("list", "name"),
     ("pool", "name"),
     ("report", "markdown"),
+    ("capacity", "markdown"),
 ]
 
 

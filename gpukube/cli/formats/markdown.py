@@ -521,7 +521,7 @@ def _finding(finding: AilmentPart) -> Iterator[str]:
 
 def _capacity(document: CapacityDocument) -> Iterator[Block]:
     yield Block((f"### gpukube capacity: {prose(asked_words(document))}", ""))
-    table = _table((*(title.capitalize() for title in TITLES), "Machine"))
+    table = _table((*TITLES, "Machine"))
     for rank, ways in enumerate(merged(document["ways"])):
         cells = [*capacity_cells(ways), way_words(ways[0], live=document["live"])]
         yield Block(_row([prose(cell) for cell in cells]), "way", min(rank, _LAST_WAY), table)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         CapacityWayPart,
     )
 
-TITLES: Final = ("KNOWN", "WAY", "WHERE", "USD/H", "PER GPU", "QUOTA")
+TITLES: Final = ("Known", "Way", "Where", "USD/h", "Per GPU", "Quota")
 _SHOWN: Final = 20
 _STYLES: Final = {"free": "green", "offered": "green", "likely": "green", "unlikely": "yellow", "none": "red"}
 
@@ -30,9 +30,10 @@ def render_capacity(document: CapacityDocument, view: View) -> Iterator[Line]:
     yield Text(asked_words(document), style="bold")
     rows = merged(document["ways"])
     shown = rows if view.verbose else rows[:_SHOWN]
-    cells = [TITLES, *(capacity_cells(ways) for ways in shown)]
+    titles = tuple(title.upper() for title in TITLES)
+    cells = [titles, *(capacity_cells(ways) for ways in shown)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    yield Text(_row(TITLES, widths))
+    yield Text(_row(titles, widths))
     for ways, row in zip(shown, cells[1:], strict=True):
         yield Text(_row(row, widths), style=_STYLES.get(ways[0]["known"], ""))
         yield Hung(Text("  "), Text(way_words(ways[0], live=document["live"]), style="dim"))
@@ -70,11 +71,10 @@ def capacity_cells(ways: Sequence[CapacityWayPart]) -> tuple[str, ...]:
     price = way["price"]
     mark = "~" if price["rough"] else ""
     known = f"free {way['free']}" if way["free"] is not None else way["known"]
-    where = f"{way['provider']} {_zones([way['zone'] for way in ways]) or way['region'] or way['cluster']}"
     return (
         known,
         way["kind"],
-        where,
+        _where(ways),
         _usd(price["usdPerHour"], mark),
         _usd(price["usdPerGpuHour"], mark),
         _quota(way),
@@ -110,6 +110,8 @@ def closing_lines(document: CapacityDocument) -> Iterator[str]:
         yield "~: price of another region"
     if any(way["quotas"] for way in document["ways"]):
         yield "quota: needed + used / limit"
+    if document["live"] and (reasons := {way["quotaNotAsked"] for way in document["ways"]} - {""}):
+        yield f"quotas are not asked: {', '.join(sorted(reasons))}"
     create = document["create"] or "gpukube pool create -f pools.yaml"
     yield f"nothing was bought; write `capacity` and `zones` of one way in the pool, then: {create}"
 
@@ -125,6 +127,12 @@ def _usd(amount: float | None, mark: str) -> str:
     if amount is None:
         return "?"
     return f"{mark}{usd(amount)}" if amount else "paid"
+
+
+def _where(ways: Sequence[CapacityWayPart]) -> str:
+    first, zones = ways[0], _zones([way["zone"] for way in ways])
+    region = "" if zones.startswith(first["region"]) and zones else first["region"] or first["cluster"]
+    return " ".join(filter(None, (first["provider"], region, zones)))
 
 
 def _zones(zones: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ demand. Nothing is bought.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -167,11 +168,8 @@ def _spot(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], reading
         reading.skip(_SCORES, "a score means something only for a pool of three or more instance types")
     for name, zones in sold.items():
         for zone in zones:
-            usd = prices.get((name, zone))
-            if scored and scores is None:
-                yield Way(kind="spot", machine=name, zone=zone, why=_UNREAD.format("scores"), usd=usd)
-            else:
-                yield spot_way(name, zone, usd, (scores or {}).get(zone), scored)
+            way = spot_way(name, zone, prices.get((name, zone)), (scores or {}).get(zone), scored)
+            yield replace(way, why=_UNREAD.format("scores")) if scored and scores is None else way
 
 
 def _scores(ec2: Ec2Capacity, ask: Ask, names: Sequence[str]) -> dict[str, int]:

@@ -130,7 +130,7 @@ class CapacityDocument(TypedDict):
     asked: CapacityAskedPart
     """The query."""
     live: bool
-    """Whether the clouds were asked; otherwise only the catalog's prices are known."""
+    """Whether clouds were called; otherwise only the catalog's prices are known."""
     ways: list[CapacityWayPart]
     """Ordered by what is known, then by price per GPU."""
     sources: list[CapacitySourcePart]
