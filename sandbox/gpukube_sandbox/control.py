@@ -215,7 +215,8 @@ class _Control:
         reservation).
 
         GKE: `gkePace`. EKS: `eksPace`, `eksDegradedBusy` (a DEGRADED node group rejects updates),
-        `eksCreatingBusy` (a CREATING one cannot be deleted; true), also `pageSize`.
+        `eksCreatingBusy` (a CREATING one cannot be deleted; true), `eksSellsBlocks` (PurchaseCapacityBlock is not
+        refused), also `pageSize`.
         """
         body, world = await _object(request), self._world
         _require_keys(
@@ -231,6 +232,7 @@ class _Control:
                 "eksPace",
                 "eksDegradedBusy",
                 "eksCreatingBusy",
+                "eksSellsBlocks",
             },
         )
         if "speed" in body:
@@ -261,6 +263,7 @@ class _Control:
         world.gke.set_pace({name: float(str(seconds)) for name, seconds in _items(body, "gkePace")})
         set_eks_pace(world.eks, {name: float(str(seconds)) for name, seconds in _items(body, "eksPace")})
         world.eks.is_degraded_busy = bool(body.get("eksDegradedBusy", world.eks.is_degraded_busy))
+        world.eks.sells_blocks = bool(body.get("eksSellsBlocks", world.eks.sells_blocks))
         world.eks.is_creating_busy = bool(body.get("eksCreatingBusy", world.eks.is_creating_busy))
         return {"speed": world.clock.speed, "throttling": world.aks.throttle.enabled}
 

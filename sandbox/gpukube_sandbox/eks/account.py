@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _SESSION_S = 3600
 _MAX_TAGS = 25
+_MAX_RECORDS = 100
 _ROLE_NAME = re.compile(r"[\w+=,.@-]+", re.ASCII)
 _NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy", "AmazonEC2ContainerRegistryPullOnly")
 _CLUSTER_POLICIES = ("AmazonEKSClusterPolicy",)
@@ -177,15 +178,24 @@ def _tag(group: NodeGroup, key: str, value: str) -> Json:
 
 
 def _describe_activities(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
-    name = params.get("AutoScalingGroupName", "")
+    """Return activities, newest first."""
+    name, ids = params.get("AutoScalingGroupName", ""), numbered(params, "ActivityIds.member")
+    entries = [(group, activity) for _, group in _groups(service, caller) for activity in group.activities]
     found: list[Json] = []
-    for _, group in _groups(service, caller):
-        if name in {"", group.asg}:
-            for activity in group.activities:
-                moment = when(float(str(activity["StartTime"])))
-                shown = {**activity, "StartTime": moment, "EndTime": moment, "AutoScalingGroupName": group.asg}
-                found.append({key: value for key, value in shown.items() if value != ""})
-    return {"Activities": {"member": found}}
+    for group, activity in sorted(entries, key=lambda entry: -float(str(entry[1]["StartTime"]))):
+        if name in {"", group.asg} and (not ids or activity["ActivityId"] in ids):
+            moment = when(float(str(activity["StartTime"])))
+            shown = {**activity, "StartTime": moment, "EndTime": moment, "AutoScalingGroupName": group.asg}
+            found.append({key: value for key, value in shown.items() if value != ""})
+    size = params.get("MaxRecords") or str(_MAX_RECORDS)
+    if not size.isdigit() or not 1 <= int(size) <= _MAX_RECORDS:
+        raise AwsError("ValidationError", f"MaxRecords {size} must be between 1 and {_MAX_RECORDS}")
+    try:
+        page, following = cut("DescribeScalingActivities", found, params.get("NextToken", ""), int(size))
+    except WrongToken as error:
+        raise AwsError("InvalidNextToken", "The NextToken value is not valid.") from error
+    more: Json = {"NextToken": following} if following else {}
+    return {"Activities": {"member": list(page)}, **more}
 
 
 def _put_tags(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:

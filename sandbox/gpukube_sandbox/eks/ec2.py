@@ -134,12 +134,16 @@ def _describe_keys(service: EksService, caller: Caller, params: Mapping[str, str
 def _describe_offerings(service: EksService, caller: Caller, params: Mapping[str, str]) -> Json:
     del service
     kind = params.get("LocationType", "region")
-    if kind not in {"region", "availability-zone"}:
+    if kind not in {"region", "availability-zone", "availability-zone-id"}:
         raise AwsError("InvalidParameterValue", f"Value ({kind}) for parameter locationType is invalid.")
     entries: list[Json] = []
     for entry in TYPES.values():
-        zones = [f"{caller.region}{letter}" for letter in entry.zones]
-        places = zones if kind == "availability-zone" else [caller.region]
+        by_kind = {
+            "region": [caller.region],
+            "availability-zone": [f"{caller.region}{letter}" for letter in entry.zones],
+            "availability-zone-id": [zone_id(caller.region, letter) for letter in entry.zones],
+        }
+        places = by_kind[kind]
         entries += [{"instanceType": entry.name, "locationType": kind, "location": place} for place in places]
     known = {"instance-type": "instanceType", "location": "location"}
     page, more = page_of(filtered(params, entries, known), params, 1000)
@@ -176,7 +180,11 @@ def _describe_zones(service: EksService, caller: Caller, params: Mapping[str, st
     named = numbered(params, "ZoneName")
     if unknown := [name for name in named if name not in {zone["zoneName"] for zone in zones}]:
         raise AwsError("InvalidParameterValue", f"Invalid availability zone: [{unknown[0]}]")  # message unconfirmed
+    ids = numbered(params, "ZoneId")
+    if unknown := [name for name in ids if name not in {zone["zoneId"] for zone in zones}]:
+        raise AwsError("InvalidParameterValue", f"Invalid availability zone-id: [{unknown[0]}]")
     zones = [zone for zone in zones if not named or zone["zoneName"] in named]
+    zones = [zone for zone in zones if not ids or zone["zoneId"] in ids]
     return {"availabilityZoneInfo": {"item": filtered(params, zones, _ZONE_FILTERS)}}
 
 
@@ -266,7 +274,8 @@ _ZONE_FILTERS = {
 _RESERVATION_FILTERS = {
     "instance-type": "instanceType", "state": "state", "availability-zone": "availabilityZone", "owner-id": "ownerId",
     "instance-platform": "instancePlatform", "tenancy": "tenancy", "end-date-type": "endDateType",
-    "instance-match-criteria": "instanceMatchCriteria",
+    "instance-match-criteria": "instanceMatchCriteria", "start-date": "startDate", "end-date": "endDate",
+    "placement-group-arn": "placementGroupArn",
 }  # fmt: skip
 _INSTANCE_FILTERS = {
     "instance-state-name": "instanceState.name", "instance-state-code": "instanceState.code", "vpc-id": "vpcId",

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gpukube_sandbox.eks.instances import TYPES, InstanceType
+from gpukube_sandbox.eks.filters import filtered
+from gpukube_sandbox.eks.instances import TYPES, InstanceType, zone_id
 from gpukube_sandbox.eks.prices import SPOT, price_of
 from gpukube_sandbox.eks.wire.answers import AwsError, Json, objects_in
 from gpukube_sandbox.eks.wire.query import numbered, when
@@ -100,6 +101,7 @@ def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]
             "spotPrice": f"{price_of(entry, caller.region) * SPOT.get(zone, 0.5):.6f}",
             "timestamp": when(service.clock.now()),
             "availabilityZone": f"{caller.region}{zone}",
+            "availabilityZoneId": zone_id(caller.region, zone),
         }
         for entry in (TYPES[name] for name in names or TYPES)
         if entry.gpu and "p6" not in entry.family
@@ -107,6 +109,9 @@ def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]
     ]
     if systems and "Linux/UNIX" not in systems:
         entries = []
+    for parameter, member in (("AvailabilityZone", "availabilityZone"), ("AvailabilityZoneId", "availabilityZoneId")):
+        entries = [entry for entry in entries if params.get(parameter, entry[member]) == entry[member]]
+    entries = filtered(params, entries, _SPOT_FILTERS)
     try:
         page, following = cut(
             "DescribeSpotPriceHistory", entries, params.get("NextToken", ""), _number(params.get("MaxResults"), 1000)
@@ -114,6 +119,13 @@ def _spot_history(service: EksService, caller: Caller, params: Mapping[str, str]
     except WrongToken as error:
         raise AwsError("InvalidNextToken", "The token is not valid.") from error
     return {"spotPriceHistorySet": {"item": list(page)}, "nextToken": following}
+
+
+_SPOT_FILTERS = {
+    "availability-zone": "availabilityZone", "availability-zone-id": "availabilityZoneId",
+    "instance-type": "instanceType", "product-description": "productDescription", "spot-price": "spotPrice",
+    "timestamp": "timestamp",
+}  # fmt: skip
 
 
 def _number(value: object, usual: int) -> int:

@@ -54,10 +54,13 @@ _NAMED: dict[str, tuple[str, ...]] = {
     "ec2": (
         "CreateLaunchTemplate", "CreateLaunchTemplateVersion", "CreatePlacementGroup", "DeleteLaunchTemplate",
         "DeleteLaunchTemplateVersions", "DeletePlacementGroup", "DeleteTags", "DescribeAvailabilityZones",
-        "DescribeCapacityReservations", "DescribeInstanceTypeOfferings", "DescribeInstanceTypes", "DescribeInstances",
+        "DescribeCapacityBlockOfferings", "DescribeCapacityReservations", "DescribeInstanceTypeOfferings",
+        "DescribeInstanceTypes", "DescribeInstances",
         "DescribeKeyPairs", "DescribeLaunchTemplateVersions", "DescribeLaunchTemplates", "DescribePlacementGroups",
         "DescribeRegions", "DescribeRouteTables", "DescribeSecurityGroupRules", "DescribeSecurityGroups",
-        "DescribeSpotPriceHistory", "DescribeSubnets", "ModifyLaunchTemplate",
+        "DescribeSpotPriceHistory", "DescribeSubnets", "GetCapacityManagerAttributes",
+        "GetCapacityManagerSupportabilityScores", "GetSpotPlacementScores", "ModifyLaunchTemplate",
+        "PurchaseCapacityBlock",
     ),
     "iam": ("GetRole", "ListAttachedRolePolicies", "ListRoles"),
     "sts": ("AssumeRole",),
@@ -199,7 +202,9 @@ def _of_query(caller: Caller, params: Mapping[str, str]) -> Iterator[Need]:
         resource = f"role {params.get('RoleName', '*')}"
     elif caller.service == "sts":
         resource = params.get("RoleArn", "")
-    elif caller.service == "ec2" and not action.startswith("Describe"):
+    elif action == "PurchaseCapacityBlock":
+        resource = f"arn:aws:ec2:{caller.region}:{caller.account}:capacity-reservation/*"
+    elif caller.service == "ec2" and not action.startswith(("Describe", "Get")):
         resource = where + (params.get("LaunchTemplateId") or params.get("GroupName") or "*")
     yield Need(f"{caller.service}:{action}", resource)
     creates = action in {"CreateLaunchTemplate", "CreatePlacementGroup"}

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gpukube_sandbox.eks import account, ec2, market, network, parameters, placementgroups, servicequotas
+from gpukube_sandbox.eks import account, capacity, ec2, market, network, parameters, placementgroups, servicequotas
 from gpukube_sandbox.eks.throttle import take_token
 from gpukube_sandbox.eks.wire.answers import AwsError, Json
 from gpukube_sandbox.eks.wire.identity import Caller, Signed, check_presigned, check_signed, read_caller
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.faults import Fault
 
 _QUERY = {
-    "ec2": {**ec2.ACTIONS, **network.ACTIONS, **placementgroups.ACTIONS, **market.ACTIONS},
+    "ec2": {**ec2.ACTIONS, **network.ACTIONS, **placementgroups.ACTIONS, **market.ACTIONS, **capacity.ACTIONS},
     "sts": account.STS,
     "iam": account.IAM,
     "autoscaling": account.AUTOSCALING,

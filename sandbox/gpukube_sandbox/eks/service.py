@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.clock import Clock
     from gpukube_sandbox.eks.clusters import EksCluster
     from gpukube_sandbox.eks.failures import Failure
-    from gpukube_sandbox.eks.things import Role
+    from gpukube_sandbox.eks.things import Reservation, Role
     from gpukube_sandbox.faults import Fault
     from gpukube_sandbox.stock import Stock
 
@@ -74,6 +74,9 @@ class EksService:
         page_size: Maximum of names per page; the real service's is 100.
         things: Existing resources by account and region; `known` adds entries.
         secret: Secret of all access keys.
+        sells_blocks: Whether PurchaseCapacityBlock buys; it is refused by a policy otherwise.
+        configurations: Account -> configuration of a Spot placement score -> when it was last used.
+        offered: Id of a Capacity Block offering -> the reservation that it would be.
         is_creating_busy: Whether a CREATING group cannot be deleted (unconfirmed).
         is_degraded_busy: Whether a DEGRADED group rejects updates; reports about the real service conflict
             (aws/containers-roadmap#2204, #2326).
@@ -86,6 +89,9 @@ class EksService:
     page_size: int = 100
     is_degraded_busy: bool = False
     is_creating_busy: bool = True
+    sells_blocks: bool = False
+    configurations: dict[str, dict[tuple[object, ...], float]] = field(default_factory=dict)
+    offered: dict[str, Reservation] = field(default_factory=dict)
     clusters: dict[str, EksCluster] = field(default_factory=dict)
     stores: dict[tuple[str, str], TemplateStore] = field(default_factory=dict)
     things: dict[tuple[str, str], Known] = field(default_factory=dict)
@@ -105,8 +111,11 @@ class EksService:
         self.clusters.clear()
         self.stores.clear()
         self.things.clear()
+        self.configurations.clear()
+        self.offered.clear()
         self.throttle.reset()
         self.pace, self.page_size, self.is_degraded_busy, self.is_creating_busy = Pace(), 100, False, True
+        self.sells_blocks = False
 
     def templates(self, account: str, region: str) -> TemplateStore:
         """Return the launch templates of an account in a region."""

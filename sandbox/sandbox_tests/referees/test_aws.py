@@ -72,6 +72,38 @@ LISTS: dict[str, list[Row]] = {
             "ami-",
         ),
     ],
+    "what capacity there is": [
+        (
+            (
+                "aws ec2 get-spot-placement-scores --region-names us-east-1 --single-availability-zone"
+                " --target-capacity 2 --instance-types g4dn.xlarge g5.xlarge g6.xlarge"
+                " --query SpotPlacementScores[].Score"
+            ),
+            "9 9 9",
+        ),
+        (
+            (
+                "aws ec2 describe-spot-price-history --instance-types g6.xlarge"
+                " --query SpotPriceHistory[].AvailabilityZoneId"
+            ),
+            "use1-az2 use1-az3 use1-az1",
+        ),
+        (
+            (
+                "aws ec2 describe-capacity-block-offerings --instance-type p5.48xlarge --instance-count 2"
+                " --capacity-duration-hours 24 --query CapacityBlockOfferings[].CurrencyCode"
+            ),
+            "USD USD USD USD USD USD",
+        ),
+        (
+            "aws ec2 purchase-capacity-block --capacity-block-offering-id cb-0 --instance-platform Linux/UNIX",
+            "(UnauthorizedOperation) ... explicit deny in a service control policy",
+            _FAILED,
+        ),
+        ("aws ec2 describe-capacity-reservations --query CapacityReservations", ""),
+        ("aws ec2 get-capacity-manager-attributes --query CapacityManagerStatus", "disabled"),
+        ("aws autoscaling describe-scaling-activities --query Activities", ""),
+    ],
     "launch templates": [
         (
             "aws ec2 create-launch-template $template --launch-template-data InstanceType=g4dn.xlarge --query $made",
