@@ -9,7 +9,6 @@ docs: kubernetes-engine/concepts/cluster-autoscaler (limits per zone and in tota
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING
 from google.cloud import container_v1 as wire
 
 from gpukube_sandbox.gke.failures import planned_failure
-from gpukube_sandbox.gke.lifecycle import Pace, add_machine
+from gpukube_sandbox.gke.lifecycle import Pace, add_machine, delete_machine
 from gpukube_sandbox.gke.nodes import group_name, node_shape
+from gpukube_sandbox.gke.supply import kind_of
 from gpukube_sandbox.gke.wire.answers import GoogleError
 from gpukube_sandbox.gke.wire.enums import PoolStatus
 from gpukube_sandbox.gke.wire.names import Place
@@ -42,6 +42,7 @@ _BY_DRA = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 """Label of pools whose GPUs the autoscaler counts in ResourceSlices (docs: set up dynamic resource allocation)."""
 _URL = "https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroups/{group}-grp"
 _ANY = wire.NodePoolAutoscaling.LocationPolicy.ANY
+_FLEX_TRY_S = 30.0
 _STOCKED_OUT = {"GCE_STOCKOUT": "GCE out of resources", "GCE_QUOTA_EXCEEDED": "GCE quota exceeded"}
 
 
@@ -123,7 +124,9 @@ class GkeGroups:
             await self.clock.sleep(pace.allocate_s + (failure.delay_s if failure else 0))
             failed = _STOCKED_OUT.get(failure.code, failure.code) if failure else ""
             for _ in range(min(count, failure.after_nodes) if failure and failed else count):
-                await add_machine(self.cluster, pool, self._place(pool), zone, pace.boot_s)
+                if not await self._launch(pool, zone, pace):
+                    failed = self._shortage(pool, zone)
+                    break
                 self.coming[name] -= 1
                 left -= 1
         finally:
@@ -136,8 +139,18 @@ class GkeGroups:
         pool, zone = self._find(name)
         if node in pool.nodes.get(zone, ()):
             pool.moved = True
-            pool.nodes[zone].remove(node)
-            await asyncio.shield(self.cluster.kube.remove_node(node))
+            await delete_machine(self.cluster, pool, zone, node)
+
+    async def _launch(self, pool: Pool, zone: str, pace: Pace) -> bool:
+        """Create an instance, and return whether there was a machine; flex start waits for one for a while."""
+        until = self.clock.now() + (pace.flex_s if kind_of(pool.wire) == "flex" else 0)
+        while not (came := await add_machine(self.cluster, pool, zone, pace.boot_s)) and self.clock.now() < until:
+            await self.clock.sleep(_FLEX_TRY_S)
+        return came
+
+    def _shortage(self, pool: Pool, zone: str) -> str:
+        failure = self.cluster.supply.shortage(self._place(pool), pool, zone)
+        return _STOCKED_OUT.get(failure.code, failure.message)
 
     def _place(self, pool: Pool) -> Place:
         place = self.cluster.place

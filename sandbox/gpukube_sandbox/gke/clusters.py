@@ -18,6 +18,7 @@ from gpukube_sandbox.gke.wire.names import is_zone, zones_of
 
 if TYPE_CHECKING:
     from gpukube_sandbox.gke.pools import Pool
+    from gpukube_sandbox.gke.sources import Source
     from gpukube_sandbox.gke.wire.names import Place
     from gpukube_sandbox.kube.cluster import KubeCluster
 
@@ -57,6 +58,7 @@ class Cluster:
         place: Its name.
         version: Version of the control plane.
         kube_url: URL of its Kubernetes API.
+        supply: Source of its machines.
         background: End, in sandbox time, of an operation by the service itself that blocks the cluster, and its name.
     """
 
@@ -66,6 +68,7 @@ class Cluster:
     kube_url: str
     ca_pem: bytes
     created: float
+    supply: Source
     options: ClusterOptions = field(default_factory=ClusterOptions)
     pools: dict[str, Pool] = field(default_factory=dict)
     background: tuple[float, str] = (0.0, "")

@@ -83,16 +83,23 @@ def planned_failure(fault: Fault | None, place: Place, pool: wire.NodePool) -> F
     return Failure(fault.code, message, fault.after_nodes, fault.seconds)
 
 
-def stockout(place: Place, pool: wire.NodePool, running: int) -> str:
+def stockout(place: Place, pool: wire.NodePool, running: int, zone: str = "") -> str:
     """Return the message of a stockout (tranquilitybase-io/tb-gcp#589, akka/akka-core#32992)."""
-    zone = pool.locations[0]
+    reason = (
+        f"The zone 'projects/{place.project}/zones/{zone or pool.locations[0]}' does not have enough resources "
+        "available to fulfill the request.  '(resource type:compute)'."
+    )
+    return no_instances(place, pool, running, "GCE_STOCKOUT", reason)
+
+
+def no_instances(place: Place, pool: wire.NodePool, running: int, code: str, reason: str) -> str:
+    """Return the message of machines that could not be created."""
     expected = sum(count_per_zone(pool))
     instance = f"gke-{place.cluster}-{place.pool}-0a1b2c3d-x7kw"
     return (
         f"Google Compute Engine: Not all instances running in IGM after 35m4.033429035s. Expected {expected}, running "
-        f"{running}, transitioning {max(expected - running, 0)}. Current errors: [GCE_STOCKOUT]: Instance '{instance}' "
-        f"creation failed: The zone 'projects/{place.project}/zones/{zone}' does not have enough resources available "
-        "to fulfill the request.  '(resource type:compute)'."
+        f"{running}, transitioning {max(expected - running, 0)}. Current errors: [{code}]: Instance '{instance}' "
+        f"creation failed: {reason}"
     )
 
 

@@ -79,6 +79,7 @@ async def make_cluster(
         kube_url=reached["server"],
         ca_pem=base64.b64decode(reached["certificate-authority-data"]),
         created=service.clock.now(),
+        supply=service.supply,
         options=request.options,
     )
     kube.autoscale(GkeGroups(cluster, service.clock, service.faults, service.quotas))
@@ -107,4 +108,4 @@ async def _seed_cpu_pool(cluster: Cluster) -> None:
     sent.status = PoolStatus.RUNNING
     pool = cluster.pools[CPU_POOL] = Pool(sent)
     pool.touch()
-    await seed_pool(cluster, pool, place)
+    await seed_pool(cluster, pool)

@@ -25,6 +25,19 @@ _LOGGING_SCOPES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """Where a machine came from.
+
+    Attributes:
+        machine: Its type, which a pool's upgrade can change.
+        kind: "on-demand", "spot" or "flex", from the stock of its zone; or "reserved", from a reservation.
+    """
+
+    machine: str
+    kind: str
+
+
 @dataclass(slots=True)
 class Pool:
     """A node pool.
@@ -32,6 +45,8 @@ class Pool:
     Attributes:
         wire: The resource as Get returns it.
         nodes: Zone -> names of its machines, oldest first.
+        lots: Name of a machine -> where it came from.
+        operation: Name of its newest operation that changes machines.
         made: Number of machines created so far, for their names.
         listed_from: Time from which lists contain it.
         moved: Whether the autoscaler changed its size since it was last set; then the current size stays.
@@ -39,6 +54,8 @@ class Pool:
 
     wire: wire.NodePool
     nodes: dict[str, list[str]] = field(default_factory=dict)
+    lots: dict[str, Lot] = field(default_factory=dict)
+    operation: str = ""
     made: int = 0
     listed_from: float = 0.0
     moved: bool = False

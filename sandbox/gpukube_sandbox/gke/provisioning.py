@@ -170,6 +170,7 @@ def check_reservation(
                 f'Google Compute Engine: reservation "{given}" not found for node pool "{pool.name}" at zone "{zone}".',
             )
         is_like = found.get("machineType", pool.config.machine_type) == pool.config.machine_type
+        taken += int(str(found.get("inUseByOthers", 0)))
         size = int(str(found.get("count", taken + count)))
         short = count - (max(0, size - taken) if is_like else 0)
         if short > 0:

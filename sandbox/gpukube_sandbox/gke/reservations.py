@@ -30,16 +30,28 @@ def reservations_of(
 
     One that was declared without a zone is in every zone; one without a count has more machines than any test needs.
     """
+    found: dict[str, list[Json]] = {}
+    for name, given in declared(project, things, clusters).items():
+        for zone in [str(given["zone"])] if "zone" in given else all_zones():
+            used = in_use(project, name, zone, given, clusters)
+            found.setdefault(zone, []).append(_resource(project, zone, name, given, used))
+    return found
+
+
+def declared(
+    project: str, things: Mapping[str, Known], clusters: Mapping[str, Cluster]
+) -> dict[str, dict[str, object]]:
+    """Return the reservations that a project has, and those that its clusters were created with, by name."""
     known = dict(things[project].reservations) if project in things else {}
     for cluster in clusters.values():
         if cluster.place.project == project:
             known |= cluster.options.reservations
-    found: dict[str, list[Json]] = {}
-    for name, given in known.items():
-        for zone in [str(given["zone"])] if "zone" in given else all_zones():
-            taken = sum(_taken(project, name, zone, clusters))
-            found.setdefault(zone, []).append(_resource(project, zone, name, given, taken))
-    return found
+    return known
+
+
+def in_use(project: str, name: str, zone: str, given: Mapping[str, object], clusters: Mapping[str, Cluster]) -> int:
+    """Return how many machines of a reservation exist: those of pools, and those that it was declared with."""
+    return sum(_taken(project, name, zone, clusters)) + int(str(given.get("inUseByOthers", 0)))
 
 
 def _taken(project: str, name: str, zone: str, clusters: Mapping[str, Cluster]) -> Iterator[int]:
@@ -50,7 +62,7 @@ def _taken(project: str, name: str, zone: str, clusters: Mapping[str, Cluster]) 
                 yield len(pool.nodes.get(zone, ()))
 
 
-def _resource(project: str, zone: str, name: str, given: Mapping[str, object], taken: int) -> Json:
+def _resource(project: str, zone: str, name: str, given: Mapping[str, object], used: int) -> Json:
     base = f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}"
     machine = {"machineType": given["machineType"]} if "machineType" in given else {}
     count = str(given.get("count", _PLENTY))
@@ -63,7 +75,7 @@ def _resource(project: str, zone: str, name: str, given: Mapping[str, object], t
         "specificReservation": {  # int64, therefore strings
             "count": count,
             "assuredCount": str(given.get("assuredCount", count)),
-            "inUseCount": str(taken + int(str(given.get("inUseByOthers", 0)))),
+            "inUseCount": str(used),
             "instanceProperties": machine,
         },
         **ends,

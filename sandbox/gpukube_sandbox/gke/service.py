@@ -25,6 +25,7 @@ from gpukube_sandbox.gke.provisioning import check_repair, check_reservation
 from gpukube_sandbox.gke.quotas import Quotas
 from gpukube_sandbox.gke.references import Known, check_account, check_resources, owner_of
 from gpukube_sandbox.gke.rules.pool import check_autoscaling, check_management, check_pool, check_size
+from gpukube_sandbox.gke.supply import Supply
 from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube_sandbox.gke.wire.answers import GoogleError, bad, blocked, missing
 from gpukube_sandbox.gke.wire.enums import BLUE_GREEN, Kind, OperationStatus, PoolStatus
@@ -69,10 +70,12 @@ class GkeService:
     things: dict[str, Known] = field(default_factory=dict)
     throttle: Buckets = field(init=False)
     quotas: Quotas = field(init=False)
+    supply: Supply = field(init=False)
 
     def __post_init__(self) -> None:
-        """Create the token buckets, and let the quotas count the machines of all clusters."""
+        """Create the token buckets, and let quotas and reservations count the machines of all clusters."""
         self.quotas = Quotas(self.clusters)
+        self.supply = Supply(self.stock, self.clusters, self.things)
         self.throttle = Buckets(self.clock, {"gke-requests": _REQUESTS})
 
     async def reset(self) -> None:
@@ -415,6 +418,7 @@ class GkeService:
     ) -> wire.Operation:
         place = pool_place(cluster, pool)
         operation = self._record(Operation.begin(place, kind, self.clock.now()))
+        pool.operation = operation.name
         job = Job(cluster, pool, place, operation, self.clock, self.pace, failure, before, rolls)
         operation.task = asyncio.create_task(work(job))
         operation.task.add_done_callback(functools.partial(_end_if_broken, job))

@@ -15,7 +15,7 @@ from google.cloud import container_v1 as wire
 from google.protobuf import json_format  # type: ignore[import-untyped] # ships no types
 
 from gpukube_sandbox.gke.clusters import ClusterOptions
-from gpukube_sandbox.gke.lifecycle import seed_pool
+from gpukube_sandbox.gke.lifecycle import delete_machine, seed_pool
 from gpukube_sandbox.gke.machines import all_machines, find_machine
 from gpukube_sandbox.gke.making import GkeRequest
 from gpukube_sandbox.gke.nodes import retouch_node
@@ -235,8 +235,9 @@ async def tamper_pool(
     if delete:
         await _stop_operations(service, cluster, pool)
         del cluster.pools[name]
-        for node in pool.all_nodes():
-            await cluster.kube.remove_node(node)
+        for zone, names in pool.nodes.items():
+            while names:
+                await delete_machine(cluster, pool, zone, names[-1])
         return
     before, after = pool.wire, clone(pool.wire)
     _merge(after, changes)
@@ -272,10 +273,10 @@ async def _fit(cluster: Cluster, pool: Pool, before: wire.NodePool) -> None:
     sizes = dict(zip(pool.wire.locations, count_per_zone(pool.wire), strict=True))
     for zone, names in pool.nodes.items():
         while len(names) > sizes.get(zone, 0):
-            await cluster.kube.remove_node(names.pop())
+            await delete_machine(cluster, pool, zone, names[-1])
     for node in pool.all_nodes():
         await retouch_node(cluster.kube, node, before, pool.wire)
-    await seed_pool(cluster, pool, pool_place(cluster, pool))
+    await seed_pool(cluster, pool)
 
 
 async def _stop_operations(service: GkeService, cluster: Cluster, pool: Pool) -> None:
