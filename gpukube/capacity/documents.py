@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpukube.capacity.finding import Found, Search, Source
     from gpukube.capacity.wanted import Wanted
+    from gpukube.capacity.ways import Found, Search, Source
     from gpukube.core.capacity_sources import Way
     from gpukube.core.quotas import QuotaUse
     from gpukube.engine.documents.shapes.capacity import (

@@ -13,9 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.capacity.wanted import distinct
+from gpukube.capacity.ways import Found, Search, Source, price_of, ranked, unasked
 from gpukube.catalog.live_prices import PoolToPrice, read_prices
-from gpukube.core.capacity_sources import KNOWN, Ask, Offers, SourceLine, Way
-from gpukube.core.prices import UNPRICED, NodePrice, Side, Usd
+from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
+from gpukube.core.prices import Side
 from gpukube.core.quotas import QuotaReading, QuotaUse
 from gpukube.core.values import Capacity, ClusterRef, Reservation
 from gpukube.engine.documents.prices import region_of
@@ -37,66 +38,9 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 AT_ONCE: Final = 8
-LIVE: Final = "add --live"
 NO_CLUSTER: Final = "name a cluster of the account: --cluster"
 _CLUSTER: Final = "the cluster"
 _ALL: Final = "the cloud's answers"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One way to get the machines, with its price and quotas.
-
-    Attributes:
-        place: Where.
-        way: What its cloud tells.
-        price: Price of one node.
-        quotas: What the nodes need of each quota that limits them.
-        no_quota: Why quotas are not known; "" if they were read, or none applies.
-    """
-
-    place: Place
-    way: Way
-    price: NodePrice = UNPRICED
-    quotas: tuple[QuotaUse, ...] = ()
-    no_quota: str = ""
-
-    @property
-    def usd_per_gpu(self) -> float | None:
-        """US dollars per hour of one GPU; None if unknown."""
-        machine = next((one for one in self.place.machines if one.name == self.way.machine), None)
-        usd = self.price.usd
-        return None if usd is None or machine is None else usd.least / machine.gpus
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What became of one source, in all places where it is the same.
-
-    Attributes:
-        provider: Cloud.
-        line: The source.
-        places: Clusters, or clouds with regions.
-    """
-
-    provider: str
-    line: SourceLine
-    places: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """The result of a search.
-
-    Attributes:
-        ways: All ways, the best first.
-        sources: What became of each source; empty without calls.
-        notes: What else must be known.
-    """
-
-    ways: tuple[Found, ...]
-    sources: tuple[Source, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +60,6 @@ class Line:
     sessions: Mapping[str, Session]
 
 
-def known_ways(places: Iterable[Place], book: PriceBook) -> Search:
-    """Return what is known without a call: prices of the catalog."""
-    found = [
-        Found(place, way, _price(place, way, book), no_quota=LIVE)
-        for place in distinct(places)
-        for way in _unasked(place, Way(kind="on-demand", machine="", known="not asked", why=LIVE))
-    ]
-    return Search(_ranked(found))
-
-
 def ask_clouds(places: Sequence[Place], wanted: Wanted, line: Line, book: PriceBook) -> Search:
     """Ask all places in parallel.
 
@@ -143,10 +77,10 @@ def ask_clouds(places: Sequence[Place], wanted: Wanted, line: Line, book: PriceB
     answers = _offers(located, facts, wanted, line)
     found = [Found(place, way) for place, offers in answers for way in offers.ways]
     book = read_prices(book, _to_price(found, wanted), line.settings, line.clock)
-    priced = [replace(one, price=_price(one.place, one.way, book)) for one in found]
+    priced = [replace(one, price=price_of(one.place, one.way, book)) for one in found]
     notes = [*(note for _, offers in answers for note in offers.notes), *book.notes]
     return Search(
-        _ranked(_with_quotas(priced, facts, wanted, line)), _sources(answers), tuple(dict.fromkeys(notes))
+        ranked(_with_quotas(priced, facts, wanted, line)), _sources(answers), tuple(dict.fromkeys(notes))
     )  # fmt: skip
 
 
@@ -184,7 +118,7 @@ def _fetch(place: Place, wanted: Wanted, line: Line) -> Offers:
     capacity = provider.extras.capacity
     if capacity is None:
         why = f"gpukube asks {provider.spec.title} for no capacity"
-        return Offers(_unasked(place, Way(kind="on-demand", machine="", known="not asked", why=why)), ())
+        return Offers(unasked(place, Way(kind="on-demand", machine="", known="not asked", why=why)), ())
     inquiry = replace(place.inquiry, settings=line.settings)
     ask = Ask(
         inquiry,
@@ -202,18 +136,8 @@ def _fetch(place: Place, wanted: Wanted, line: Line) -> Offers:
 
 def _lost(place: Place, source: str, error: GpukubeError) -> Offers:
     """Return the answer of a place that could not be asked."""
-    ways = _unasked(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
+    ways = unasked(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
     return Offers(ways, (SourceLine(source, "failed", error.diagnostics[0].code, str(error)),))
-
-
-def _unasked(place: Place, like: Way) -> tuple[Way, ...]:
-    """Return the ways that every cloud sells, for each machine and zone of a place."""
-    return tuple(
-        replace(like, kind=kind, machine=machine.name, zone=zone)
-        for machine in place.machines
-        for zone in place.zones or ("",)
-        for kind in ("on-demand", "spot")
-    )
 
 
 def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:
@@ -229,15 +153,6 @@ def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:
         key = (place.inquiry.provider, place.inquiry.region, way.machine, way.kind)
         pools.setdefault(key, PoolToPrice(cluster, place.inquiry.region, side))
     return list(pools.values())
-
-
-def _price(place: Place, way: Way, book: PriceBook) -> NodePrice:
-    if way.usd is not None:
-        return NodePrice(usd=Usd(way.usd, way.usd), spot=way.kind == "spot", source="live", place=way.zone)
-    if way.kind not in ("on-demand", "spot"):
-        return UNPRICED
-    machine = next(machine for machine in place.machines if machine.name == way.machine)
-    return book.price(machine, way.kind, place.inquiry.region, (way.zone,) if way.zone else ())
 
 
 def _with_quotas(
@@ -298,14 +213,3 @@ def _sources(answers: Iterable[tuple[Place, Offers]]) -> tuple[Source, ...]:
             key = (provider, line.source, line.state, line.code or line.text)
             found.setdefault(key, (provider, line, []))[2].append(place.where)
     return tuple(Source(provider, line, tuple(dict.fromkeys(places))) for provider, line, places in found.values())
-
-
-def _ranked(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Order by what is known, then by price, then by name."""
-
-    def key(one: Found) -> tuple[object, ...]:
-        usd = one.usd_per_gpu
-        way = one.way
-        return (KNOWN.index(way.known), usd is None, usd or 0, one.place.where, way.machine, way.kind, way.zone, way.id)
-
-    return tuple(sorted(found, key=key))

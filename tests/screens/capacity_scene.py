@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from gpukube.capacity.documents import capacity_document
-from gpukube.capacity.finding import NO_CLUSTER, Found, Search, Source
+from gpukube.capacity.finding import NO_CLUSTER
 from gpukube.capacity.wanted import Place, Wanted, machines_for
+from gpukube.capacity.ways import Found, Search, Source
 from gpukube.core.capacity_sources import SourceLine, Way
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.prices import NodePrice, Usd

@@ -27,9 +27,20 @@ def test_catalog_when_it_reads_no_cloud_then_loads_no_sdk_and_no_spec(words: tup
     assert tops(Loader(tmp_path)("catalog", *words)) & HEAVY == set()
 
 
-@pytest.mark.parametrize("words", [("--help",), ("catalog", "--help"), ("catalog", "refresh", "--help")])
+def test_capacity_when_it_reads_no_cloud_then_loads_no_sdk_no_spec_and_nothing_that_calls(tmp_path: Path) -> None:
+    loaded = Loader(tmp_path)("capacity", "find", "--gpu", "H100-80GB", "--count", "8")
+    assert tops(loaded) & HEAVY == set()
+    assert loaded & {"gpukube.capacity.finding", "gpukube.engine.run.session", "gpukube.cli.stage"} == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("catalog", "--help"), ("catalog", "refresh", "--help"), ("capacity", "find", "--help")],
+)
 def test_help_when_shown_then_the_catalog_is_not_loaded(words: tuple[str, ...], tmp_path: Path) -> None:
     loaded = Loader(tmp_path)(*words)
     assert not [
-        name for name in loaded if name.startswith(("gpukube.catalog", "gpukube.gpu", "platformdirs", "msgspec"))
+        name
+        for name in loaded
+        if name.startswith(("gpukube.catalog", "gpukube.capacity", "gpukube.gpu", "platformdirs", "msgspec"))
     ]

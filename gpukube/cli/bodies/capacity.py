@@ -9,30 +9,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gpukube.capacity.documents import capacity_document
-from gpukube.capacity.finding import Line, Search, ask_clouds, known_ways
 from gpukube.capacity.wanted import (
-    Place,
     Wanted,
     parse_duration,
     places_of_clusters,
     places_of_pools,
     places_of_regions,
 )
+from gpukube.capacity.ways import known_ways
 from gpukube.catalog.prices import known_prices
 from gpukube.catalog.refreshing import choose_inquiries
 from gpukube.cli import output as out
 from gpukube.cli.bodies.catalog import with_option_named
 from gpukube.cli.endpoints import emulated_secret, endpoints
-from gpukube.cli.stage import open_job, prepare_choices
 from gpukube.core.cloud_catalog import Account
 from gpukube.core.values import Settings
-from gpukube.engine.run.calls import Calls
-from gpukube.engine.run.clock import SystemClock
-from gpukube.engine.run.session import open_sessions
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.models import parse_model
 
 if TYPE_CHECKING:
+    from gpukube.capacity.wanted import Place
+    from gpukube.capacity.ways import Search
     from gpukube.cli.capacity_options import Query
     from gpukube.cli.options import Choices
     from gpukube.core.values import Target
@@ -81,6 +78,10 @@ def _in_regions(choices: Choices, query: Query) -> tuple[Search, Wanted]:
     book = known_prices(os.environ, sandbox=choices.sandbox)
     if not query.live:
         return _noting(known_ways(places, book), missing), wanted
+    from gpukube.capacity.finding import Line, ask_clouds  # only --live calls clouds
+    from gpukube.engine.run.calls import Calls
+    from gpukube.engine.run.clock import SystemClock
+
     clock = SystemClock()
     calls = Calls(clock, clock.now() + _MINUTES * 60, choices.command)
     return _noting(ask_clouds(places, wanted, Line(settings, clock, calls, {}), book), missing), wanted
@@ -88,11 +89,16 @@ def _in_regions(choices: Choices, query: Query) -> tuple[Search, Wanted]:
 
 def _in_clusters(choices: Choices, query: Query) -> tuple[Search, Wanted]:
     """Search the regions of clusters, with the credentials that reach them, and the regions that are named."""
+    from gpukube.cli.stage import open_job, prepare_choices  # imports sessions, progress, and the spec
+
     if not query.live:
         _, prepared = prepare_choices(choices)
         places, wanted, missing = _places(prepared, query, Settings())
         book = known_prices(os.environ, sandbox=choices.sandbox)
         return _noting(known_ways(places, book), missing), wanted
+    from gpukube.capacity.finding import Line, ask_clouds  # only --live calls clouds
+    from gpukube.engine.run.session import open_sessions
+
     with open_job(choices, "Capacity") as job:
         settings = replace(job.run.settings, request_timeout_s=min(job.run.settings.request_timeout_s, _EXCHANGE_S))
         places, wanted, missing = _places(job.prepared, query, settings)

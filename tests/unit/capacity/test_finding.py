@@ -10,8 +10,9 @@ import pytest
 
 from gpukube.capacity import finding
 from gpukube.capacity.documents import capacity_document
-from gpukube.capacity.finding import LIVE, NO_CLUSTER, Line, ask_clouds, known_ways
+from gpukube.capacity.finding import NO_CLUSTER, Line, ask_clouds
 from gpukube.capacity.wanted import Place, Wanted, machines_for
+from gpukube.capacity.ways import LIVE, known_ways
 from gpukube.core.capacity_sources import Ask, CloudCapacity, Offers, SourceLine, Way
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.prices import EMBEDDED

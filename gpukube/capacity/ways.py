@@ -1,0 +1,117 @@
+"""Ways to get machines, with prices and quotas, and what of them is known without a call. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from gpukube.capacity.wanted import distinct
+from gpukube.core.capacity_sources import KNOWN, Way
+from gpukube.core.prices import UNPRICED, NodePrice, Usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpukube.capacity.wanted import Place
+    from gpukube.core.capacity_sources import SourceLine
+    from gpukube.core.prices import PriceBook
+    from gpukube.core.quotas import QuotaUse
+
+LIVE: Final = "add --live"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One way to get the machines, with its price and quotas.
+
+    Attributes:
+        place: Where.
+        way: What its cloud tells.
+        price: Price of one node.
+        quotas: What the nodes need of each quota that limits them.
+        no_quota: Why quotas are not known; "" if they were read, or none applies.
+    """
+
+    place: Place
+    way: Way
+    price: NodePrice = UNPRICED
+    quotas: tuple[QuotaUse, ...] = ()
+    no_quota: str = ""
+
+    @property
+    def usd_per_gpu(self) -> float | None:
+        """US dollars per hour of one GPU; None if unknown."""
+        machine = next((one for one in self.place.machines if one.name == self.way.machine), None)
+        usd = self.price.usd
+        return None if usd is None or machine is None else usd.least / machine.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What became of one source, in all places where it is the same.
+
+    Attributes:
+        provider: Cloud.
+        line: The source.
+        places: Clusters, or clouds with regions.
+    """
+
+    provider: str
+    line: SourceLine
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The result of a search.
+
+    Attributes:
+        ways: All ways, the best first.
+        sources: What became of each source; empty without calls.
+        notes: What else must be known.
+    """
+
+    ways: tuple[Found, ...]
+    sources: tuple[Source, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def known_ways(places: Iterable[Place], book: PriceBook) -> Search:
+    """Return what is known without a call: prices of the catalog."""
+    found = [
+        Found(place, way, price_of(place, way, book), no_quota=LIVE)
+        for place in distinct(places)
+        for way in unasked(place, Way(kind="on-demand", machine="", known="not asked", why=LIVE))
+    ]
+    return Search(ranked(found))
+
+
+def unasked(place: Place, like: Way) -> tuple[Way, ...]:
+    """Return the ways that every cloud sells, for each machine and zone of a place."""
+    return tuple(
+        replace(like, kind=kind, machine=machine.name, zone=zone)
+        for machine in place.machines
+        for zone in place.zones or ("",)
+        for kind in ("on-demand", "spot")
+    )
+
+
+def price_of(place: Place, way: Way, book: PriceBook) -> NodePrice:
+    """Return the price of a way: its source's, else the known one."""
+    if way.usd is not None:
+        return NodePrice(usd=Usd(way.usd, way.usd), spot=way.kind == "spot", source="live", place=way.zone)
+    if way.kind not in ("on-demand", "spot"):
+        return UNPRICED
+    machine = next(machine for machine in place.machines if machine.name == way.machine)
+    return book.price(machine, way.kind, place.inquiry.region, (way.zone,) if way.zone else ())
+
+
+def ranked(found: Iterable[Found]) -> tuple[Found, ...]:
+    """Order by what is known, then by price, then by name."""
+
+    def key(one: Found) -> tuple[object, ...]:
+        usd = one.usd_per_gpu
+        way = one.way
+        return (KNOWN.index(way.known), usd is None, usd or 0, one.place.where, way.machine, way.kind, way.zone, way.id)
+
+    return tuple(sorted(found, key=key))
