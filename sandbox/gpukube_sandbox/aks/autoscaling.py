@@ -119,6 +119,9 @@ class AksGroups:
             return None
         return Failure(str(found.get("message", "")), missing, "refused" if is_quota else "time")
 
+    def release(self, name: str) -> None:
+        """Do nothing: only an operation requests machines besides the autoscaler, and that lists no group."""
+
     async def shrink(self, name: str, node: str) -> None:
         """Delete one member of a scale set."""
         pool = self._pool(name)

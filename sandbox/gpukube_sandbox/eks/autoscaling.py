@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 GPU_LABEL = "k8s.amazonaws.com/accelerator"
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 _PODS = 110
+_NO_LAUNCH = "AsgInstanceLaunchFailures"
 _VERSION = re.compile(r":v(\d+)\.(\d+)\.")
 _FALLS_BACK = (1, 26)
 """First version whose priority expander leaves the choice to others if its ConfigMap is missing or invalid."""
@@ -77,6 +78,7 @@ class EksGroups:
                 group.desired,
                 group.scaling["minSize"],
                 group.scaling["maxSize"],
+                error=next((str(one["message"]) for one in group.issues if one["code"] == _NO_LAUNCH), ""),
             )
             for group in self.cluster.groups.values()
             if group.status in {"ACTIVE", "DEGRADED"}
@@ -141,6 +143,11 @@ class EksGroups:
         if found is None:
             return None
         return Failure(found.message, missing, "time" if found.code == "NodeCreationFailure" else "machines")
+
+    def release(self, name: str) -> None:
+        """Lower the desired size, which ends Auto Scaling's attempts."""
+        group = self._group(name)
+        _resize(group, max(len(group.nodes), group.scaling["minSize"]) - group.desired)
 
     async def shrink(self, name: str, node: str) -> None:
         """Terminate one instance and lower the desired size by one."""

@@ -60,6 +60,7 @@ class Kind:
     target: int = 0
     expects_slices: bool = False
     taints: tuple[Taint, ...] = ()
+    error: str = ""
 
 
 class Cloud:
@@ -74,7 +75,16 @@ class Cloud:
 
     def listed(self) -> list[Group]:
         return [
-            Group(name, kind.pool or name, tuple(kind.nodes), kind.target, kind.low, kind.high, balanced=kind.balanced)
+            Group(
+                name,
+                kind.pool or name,
+                tuple(kind.nodes),
+                kind.target,
+                kind.low,
+                kind.high,
+                balanced=kind.balanced,
+                error=kind.error,
+            )
             for name, kind in self.kinds.items()
         ]
 
@@ -104,6 +114,10 @@ class Cloud:
             await self.bench.cluster.add_node(self.shape(kind.nodes[-1], name))
         await self.bench.cluster.joined(kind.nodes)
         return None
+
+    def release(self, name: str) -> None:
+        kind = self.kinds[name]
+        kind.target = max(len(kind.nodes), kind.low)
 
     async def shrink(self, name: str, node: str) -> None:
         self.kinds[name].nodes.remove(node)

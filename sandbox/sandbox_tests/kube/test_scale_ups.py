@@ -74,6 +74,25 @@ def test_priorities_when_the_first_is_sold_out_then_the_second_and_the_first_aga
     life(story)
 
 
+@pytest.mark.parametrize(("low", "target", "grown"), [(0, 0, {"second": 1}), (1, 1, {})])
+def test_group_when_machines_that_others_requested_do_not_come_then_they_are_given_up_but_for_the_minimum(
+    low: int, target: int, grown: dict[str, int]
+) -> None:
+    async def story(bench: Bench) -> None:
+        cloud = ranked(bench)
+        first = cloud.kinds["first"]
+        first.low, first.target, first.error = low, 2, SOLD_OUT
+        bench.put("pods", work("x"))
+        await bench.wait(120)
+        assert first.target == target
+        assert sizes(cloud) == grown, "a minimum without machines keeps the pod waiting for them"
+        assert [text.split(" due")[0] for text in told(bench.cluster, "ScaleUpFailed")] == [
+            f"Failed adding {2 - low} nodes to group first"
+        ]
+
+    life(story)
+
+
 def test_back_off_when_a_group_keeps_failing_then_its_pauses_grow_from_5_to_30_minutes() -> None:
     async def story(bench: Bench) -> None:
         cloud = Cloud(bench, only=Kind(T4, fails=SOLD_OUT))
@@ -228,6 +247,21 @@ def test_eks_when_a_launch_fails_then_the_next_scan_sees_it_and_the_desired_size
         assert failure is not None
         assert (failure.seen, failure.missing, SOLD_OUT in failure.message) == ("machines", 2, True)
         assert (group.desired, group.nodes) == (0, [])
+
+    on_clock(story)
+
+
+def test_eks_when_somebody_requests_machines_that_do_not_exist_then_the_group_shows_it_and_gives_them_up() -> None:
+    async def story(world: World, clock: ManualClock) -> None:
+        await eks(world)
+        (cluster,) = world.eks.clusters.values()
+        group, groups = cluster.groups["gpu"], EksGroups(cluster, clock, world.faults)
+        group.members["scalingConfig"] = {**group.scaling, "desiredSize": 3}
+        group.status = "DEGRADED"
+        group.issues = [{"code": "AsgInstanceLaunchFailures", "message": SOLD_OUT, "resourceIds": [group.asg]}]
+        assert [one.error for one in groups.listed() if one.name == group.asg] == [SOLD_OUT]
+        groups.release(group.asg)
+        assert group.desired == 0
 
     on_clock(story)
 

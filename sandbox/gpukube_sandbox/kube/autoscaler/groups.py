@@ -65,6 +65,7 @@ class Group:
         low: Minimum number of nodes.
         high: Maximum number of nodes.
         balanced: Add new nodes to the pool's smallest group.
+        error: Why the cloud cannot create missing machines that somebody else requested; "" if it still may.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Group:
     high: int
     zone: str = ""
     balanced: bool = False
+    error: str = ""
 
     @property
     def size(self) -> int:
@@ -119,6 +121,10 @@ class Groups(Protocol):
 
     async def grow(self, name: str, count: int) -> Failure | None:
         """Add machines and wait until they are nodes; return a failure once the autoscaler would see it."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Lower the target of a group whose machines cannot be created: to those that it has, or its minimum."""
         ...
 
     async def shrink(self, name: str, node: str) -> None:

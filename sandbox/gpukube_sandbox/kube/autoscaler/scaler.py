@@ -18,7 +18,7 @@ from gpukube_sandbox.kube.autoscaler import expanding
 from gpukube_sandbox.kube.autoscaler.backoff import BackOff
 from gpukube_sandbox.kube.autoscaler.classes import class_of, ranked
 from gpukube_sandbox.kube.autoscaler.estimating import GPU, Estimator, Option, Template, cleaned, fresh_node
-from gpukube_sandbox.kube.autoscaler.groups import MINUTE_S
+from gpukube_sandbox.kube.autoscaler.groups import MINUTE_S, Failure
 from gpukube_sandbox.kube.autoscaler.priorities import CONFIG_MAP, prefer
 from gpukube_sandbox.kube.controllers.deviceclaims import read_devices
 from gpukube_sandbox.kube.events import Recorder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 
     from gpukube_sandbox.clock import Clock
-    from gpukube_sandbox.kube.autoscaler.groups import Failure, Group, Groups, Profile
+    from gpukube_sandbox.kube.autoscaler.groups import Group, Groups, Profile
     from gpukube_sandbox.kube.scheduler.devices import DeviceState
     from gpukube_sandbox.kube.scheduler.snapshot import NodeView
     from gpukube_sandbox.kube.store.objectapi import ObjectApi
@@ -84,7 +84,7 @@ class Autoscaler:
         self._events = Recorder(api, clock, "cluster-autoscaler")
         self._scanned = self._added = -1e9
         self._growths = itertools.count(1)
-        self._growing = 0
+        self._growing: Counter[str] = Counter()
         self._seen: dict[str, Template] = {}
         self._back_off = BackOff()
         self._chance = random.Random(1)  # noqa: S311 -- no secret, and every sandbox makes the same choices
@@ -101,6 +101,8 @@ class Autoscaler:
         if now < self._scanned + SCAN_S:
             return self._scanned + SCAN_S
         self._scanned = now
+        await self._release_failed(groups.values(), profile)
+        groups = {group.name: group for group in self._groups.listed()}
         nodes = {name_of(node): node for node in await self._api.list("nodes")}
         pods = await self._api.list("pods")
         devices = await read_devices(self._api)
@@ -111,11 +113,20 @@ class Autoscaler:
                 self._seen[group.name] = Template(cleaned(seen), devices.slices_on(name_of(seen)))
         since = now - profile.provision_s
         unready = {name for name, node in nodes.items() if name not in ready and _created(node) < since}
-        due = [now + SCAN_S] if self._growing else []
+        due = [now + SCAN_S] if self._growing.total() else []
         if len(unready) <= max(_MAX_UNREADY, len(nodes) * _MAX_UNREADY_SHARE):
             due += await self._scale_up(groups, ready, unready, pods, devices, profile)
         due += await self._scale_down(groups, nodes, pods, profile, devices)
         return min(due, default=None)
+
+    async def _release_failed(self, groups: Iterable[Group], profile: Profile) -> None:
+        """Give up machines that the cloud cannot create, whoever requested them, down to a group's minimum."""
+        for group in groups:
+            missing = group.target - max(len(group.nodes), group.low)
+            if group.error and missing > 0 and not self._growing[group.name]:
+                self._groups.release(group.name)
+                self._back_off.begin(group.name, self._clock.now())
+                await self._record_failure(group, Failure(group.error, missing, "machines"), [], profile)
 
     # up
 
@@ -248,21 +259,19 @@ class Autoscaler:
             self._begin(f"boot/{name} {next(self._growths)}", self._grow(groups[name], count, offer.pods))
 
     async def _grow(self, group: Group, count: int, pods: list[JsonObject]) -> None:
-        self._growing += 1
+        self._growing[group.name] += 1
         try:
             failure = await self._groups.grow(group.name, count)
         finally:
-            self._growing -= 1
+            self._growing[group.name] -= 1
         if not failure:
             self._back_off.end(group.name)
             return
         self._back_off.begin(group.name, self._clock.now())
-        await self._record_failure(group, failure, pods)
+        if profile := await self._groups.profile():
+            await self._record_failure(group, failure, pods, profile)
 
-    async def _record_failure(self, group: Group, failure: Failure, pods: list[JsonObject]) -> None:
-        profile = await self._groups.profile()
-        if profile is None:
-            return
+    async def _record_failure(self, group: Group, failure: Failure, pods: list[JsonObject], profile: Profile) -> None:
         if profile.notifies_pods:
             message = (
                 f"Node scale up in zones {group.zone} associated with this pod failed: {failure.message}. "
