@@ -125,6 +125,15 @@ class Choices:
         help="Take over a manually installed device-plugin release; keeps its values.",
     )  # fmt: skip
     ignore_quota: bool = option("--ignore-quota", default=False, help="Request nodes even beyond the cloud's quotas.")
+    capacity_wait: float = option(
+        "--capacity-wait", default=0.0, envvar="GPUKUBE_CAPACITY_WAIT", metavar="MINUTES", min=0,
+        help="How long an alternative may wait for its machines before the next is tried (default: 15 to 45, by "
+        "cloud).",
+    )  # fmt: skip
+    rebalance: bool = option(
+        "--rebalance", default=False,
+        help="Move pools with alternatives to a better one than they have, if it gets machines now.",
+    )  # fmt: skip
     yes: bool = option("--yes", "-y", default=False, envvar="GPUKUBE_YES", help="Do not ask for confirmation.")
 
     no_wait: bool = option(

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -169,7 +169,7 @@ def _run(choices: Choices, prepared: Prepared, listen: Listener, saved: SavedPla
         resume=rest_of(saved, choices) if saved else choices.command,
         follow=_following(choices),
         spec_options=_spec_options(choices),
-        pace=pace.with_timeout(_minutes(choices) * 60),
+        pace=replace(pace.with_timeout(_minutes(choices) * 60), capacity_s=choices.capacity_wait * 60 or None),
         parallelism=choices.parallelism,
         no_wait=choices.no_wait,
         fail_fast=choices.fail_fast,

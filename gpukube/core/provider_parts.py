@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.upgrades import NodeMarks, NodeOffer, NodeSystem, UpgradeTerms
-    from gpukube.core.values import Change, ClusterFacts, ClusterRef, Desired, Nodes, Observed, Request
+    from gpukube.core.values import Change, ClusterFacts, ClusterRef, Desired, Nodes, Observed, Request, Target
     from gpukube.errors import Finding
 
 
@@ -133,6 +133,8 @@ class Extras:
     """The same for an autoscaled pool."""
     outcome_ttl_s: float = 180.0
     """How long a refusal for lack of machines counts before the same place is tried again."""
+    queues: Callable[[Target], bool] = staticmethod(lambda _: False)
+    """Returns whether the cloud queues a pool's request for machines until there are some, for up to days."""
     tolerates_resources: bool = False
     """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration, which lets a pod tolerate
     NoSchedule taints whose key is the name of a resource that the pod requests."""

@@ -375,6 +375,7 @@ def _target(loaded: LoadedSpec, index: int, cluster: ClusterRef, machine: Machin
         family=rank.family,
         rank=rank.number,
         place=pool.place,
+        turn=pool.clusters.index(cluster.key),
         max_hourly_price=pool.max_hourly_price,
     )
 

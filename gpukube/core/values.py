@@ -38,7 +38,9 @@ MARKS = (OWNER_LABEL, POOL_LABEL, PROTECT_LABEL, FAMILY_LABEL)
 """The labels that make a pool gpukube's."""
 
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
+Action = Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict", "standby"]
+"""standby: an alternative of a pool that is not needed now, because another one has the nodes or is tried first."""
+FamilyRole = Literal["holder", "next", "standby", "leftover", "second"]
 Advertiser = Literal["chart", "operator", "cloud", "dra", "none"]
 Obstacle = Literal["foreign", "foreign-copy", "managed", "marks-lost", "not-ready"]
 ReplaceHow = Literal["", "recreate", "surge"]
@@ -224,6 +226,7 @@ class Target:
         family: Name of the first pool of its family, a pool and its alternatives; "" for a pool of no family.
         rank: Its place among the pools of its family, in the order in which they are tried; 0 for the first.
         place: Whether the family is on each of its clusters or on one of them.
+        turn: Place of its cluster among those of the pool, in the order of the spec; 0 for the first.
         max_hourly_price: Maximum price of all its nodes, USD per hour; None for any.
     """
 
@@ -264,6 +267,7 @@ class Target:
     family: str = ""
     rank: int = 0
     place: Literal["all", "any"] = "all"
+    turn: int = 0
     max_hourly_price: float | None = None
 
     @property
@@ -591,6 +595,25 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyPlace:
+    """A declared pool of a family with a fixed size, of which one pool has all nodes.
+
+    Attributes:
+        name: Name of the family.
+        turn: Its place in the order in which the pools are tried, over all clusters of a family with place: any.
+        role: holder: it has the nodes; next: no pool has nodes, and it is tried first; standby: it is tried only if the
+            ones before it get no machines; leftover: an attempt left it without nodes, and it is deleted; second: it
+            has nodes, and another one has them too.
+        differs: How it differs from the first pool of the family, for people.
+    """
+
+    name: str
+    turn: int
+    role: FamilyRole
+    differs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PoolPlan:
     """The plan of one pool, and the reason for it.
 
@@ -617,6 +640,7 @@ class PoolPlan:
         resumes: For a failed pool that its cloud repairs: the evidence that its nodes are partly upgraded and that the
             cloud would continue; "" if it would not.
         lost: For a replacement: the chosen members of the live pool that the new one would not have, accepted or not.
+        family: Its place in its family; None for a pool of no family, or of an autoscaled one.
     """
 
     cluster: ClusterRef
@@ -637,6 +661,7 @@ class PoolPlan:
     leaving: DrainForecast | None = None
     resumes: str = ""
     lost: tuple[Chosen, ...] = ()
+    family: FamilyPlace | None = None
 
     @property
     def where(self) -> Where:

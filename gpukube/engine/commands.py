@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpukube.core.prices import EMBEDDED
 from gpukube.engine.change.apply import Consent, apply_pools, require_consent
 from gpukube.engine.change.clusters import none_attempted
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
+from gpukube.engine.change.families import Trying
 from gpukube.engine.change.holding import GROWING, NOTHING_HELD, STARTING, QuotaReads
 from gpukube.engine.change.pool_drain import drain_pools, plan_drain, undo_drains
 from gpukube.engine.change.proving import verify_pools
@@ -22,13 +24,16 @@ from gpukube.engine.change.scale import plan_scaling, scale_pools
 from gpukube.engine.change.waiting import wait_for_pools
 from gpukube.engine.looking import nothing_to_read, plan_clusters
 from gpukube.engine.plan.planning import Scope
+from gpukube.engine.plan.price_limits import PriceLimits, has_limits
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.session import open_sessions
 from gpukube.engine.saved import provenance, require_fresh, require_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
 
+    from gpukube.core.prices import PriceBook
     from gpukube.engine.change.delete import Deletion
     from gpukube.engine.change.draining import DrainConsent
     from gpukube.engine.change.holding import Held
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
     from gpukube.engine.saved import SavedPlan
 
+    Prices: TypeAlias = Callable[[Sequence[ClusterPlan]], PriceBook]
+
 
 def create(  # noqa: PLR0913 - the options of a creation
     prepared: Prepared,
@@ -53,6 +60,7 @@ def create(  # noqa: PLR0913 - the options of a creation
     adopt_from: Sequence[str] = (),
     adopt_managed: bool = False,
     ignore_quota: bool = False,
+    prices: Prices = lambda _plans: EMBEDDED,
     note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[ClusterReport, ...]:
     """Create what is missing, install the device plugin, verify the devices.
@@ -64,6 +72,7 @@ def create(  # noqa: PLR0913 - the options of a creation
         adopt_from: See Scope.
         adopt_managed: See Scope.
         ignore_quota: See Scope.
+        prices: Returns the prices of plans; called if a pool has a maximum price.
         note: Called with a line on what could not be checked.
     """
     prepared = prepared.narrowed()
@@ -72,7 +81,8 @@ def create(  # noqa: PLR0913 - the options of a creation
     reads = None if ignore_quota else QuotaReads(STARTING)
 
     def work(plans: tuple[ClusterPlan, ...], sessions: Mapping[str, Session]) -> tuple[ClusterReport, ...]:
-        return create_pools(plans, sessions, run, _held(reads, plans, sessions, note))
+        trying = _trying(plans, run, _held(reads, plans, sessions, note), prices)
+        return create_pools(plans, sessions, run, trying)
 
     return _carry_out(prepared, run, scope, work, reads)
 
@@ -87,6 +97,19 @@ def _held(
     if unread:
         note(unread)
     return held
+
+
+def _trying(plans: Sequence[ClusterPlan], run: Run, held: Held, prices: Prices, *, rebalance: bool = False) -> Trying:
+    """Return how the run gets nodes.
+
+    Raises:
+        SpecError: A pool has a maximum price, and its price is unknown or too old.
+    """
+    if not has_limits(plans):
+        return Trying(held, rebalance=rebalance)
+    limits = PriceLimits(prices(plans), run.clock.now())
+    limits.require_known(plans)
+    return Trying({**limits.refused(plans), **held}, limits, rebalance=rebalance)
 
 
 def _carry_out(
@@ -113,6 +136,8 @@ def apply(  # noqa: PLR0913 - the options of an apply
     consent: Consent = Consent(),
     *,
     saved: SavedPlan | None = None,
+    rebalance: bool = False,
+    prices: Prices = lambda _plans: EMBEDDED,
     confirm: Callable[[Sequence[ClusterPlan]], None] = lambda _plans: None,
     note: Callable[[str], None] = lambda _line: None,
 ) -> tuple[ClusterReport, ...]:
@@ -124,6 +149,8 @@ def apply(  # noqa: PLR0913 - the options of an apply
         scope: Scope of the plan.
         consent: What is allowed in addition to creates and harmless updates.
         saved: The saved plan that the new plan must match.
+        rebalance: Move families to a better alternative than the one that has their nodes.
+        prices: Returns the prices of plans; called if a pool has a maximum price.
         confirm: Called with the plans before anything changes; raises to stop.
         note: Called with a line on what could not be checked.
 
@@ -142,9 +169,9 @@ def apply(  # noqa: PLR0913 - the options of an apply
         if saved is not None:
             require_fresh(saved, plans, provenance(run))
         require_consent(plans, consent)
-        held = _held(reads, plans, sessions, note)
+        trying = _trying(plans, run, _held(reads, plans, sessions, note), prices, rebalance=rebalance)
         confirm(plans)
-        return apply_pools(plans, sessions, run, consent, held)
+        return apply_pools(plans, sessions, run, consent, trying)
 
     return _carry_out(prepared, run, scope, work, reads)
 

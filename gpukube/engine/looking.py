@@ -128,6 +128,10 @@ def plan_clusters(
         else plan
         for key, plan in found.items()
     )
+    if any(pool.target.family for pools in prepared.desired.values() for pool in pools):
+        from gpukube.engine.plan.families import with_families  # noqa: PLC0415 - only for pools with alternatives
+
+        plans = with_families(plans, sessions)
     if scope.accept_loss:
         from gpukube.engine.plan.lost_members import require_lost  # noqa: PLC0415 - only with --accept-loss
 

@@ -96,6 +96,7 @@ def create(choices: Choices) -> None:
             adopt_from=choices.adopt_from,
             adopt_managed=choices.adopt_managed,
             ignore_quota=choices.ignore_quota,
+            prices=partial(plan_prices, choices, job),
             note=partial(_note, job),
         )
 
@@ -123,6 +124,8 @@ def apply(choices: Choices) -> None:
             _scope(choices),
             consent,
             saved=saved,
+            rebalance=choices.rebalance,
+            prices=partial(plan_prices, choices, job),
             confirm=lambda plans: ask(job, plans),
             note=partial(_note, job),
         )

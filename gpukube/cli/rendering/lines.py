@@ -37,6 +37,7 @@ ACTION_STYLES: Final = {
     "unknown": ("?", "yellow"),
     "extra": ("?", "yellow"),
     "no-op": ("=", "dim"),
+    "standby": (".", "dim"),
     "none": ("=", "dim"),
 }
 _SEVERITY_STYLES: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}

@@ -19,11 +19,11 @@ from gpukube.cluster.release.plugin_refresh import refresh_plugin
 from gpukube.core.fields import label
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.plan import plan_pool
-from gpukube.engine.change.clusters import prepare_cluster, report_all
+from gpukube.engine.change.clusters import prepare_cluster
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
 from gpukube.engine.change.draining import DrainConsent, Drained, consent_finding, counted, listed
-from gpukube.engine.change.holding import NOTHING_HELD, unless_held
+from gpukube.engine.change.families import Trying, with_families
 from gpukube.engine.change.live_pool import (
     attempt_all,
     create_pool,
@@ -42,12 +42,12 @@ from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, Finding, GpukubeError, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.core.values import PoolPlan, ReplaceHow
-    from gpukube.engine.change.holding import Held
-    from gpukube.engine.change.live_pool import Proof
+    from gpukube.engine.change.families import OnCluster
+    from gpukube.engine.change.live_pool import Proof, Work
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -153,24 +153,32 @@ def apply_pools(
     sessions: Mapping[str, Session],
     run: Run,
     consent: Consent = Consent(),
-    held: Held = NOTHING_HELD,
+    trying: Trying | None = None,
 ) -> tuple[ClusterReport, ...]:
     """Apply the plans of all clusters in parallel; the caller has called `require_consent`.
 
-    Nothing is sent for the pools in `held`.
+    Raises:
+        SpecError: See create_pools.
     """
-    return report_all(plans, sessions, run, partial(_apply_on_cluster, consent, held))
+
+    def work_on(plan: ClusterPlan) -> Work:
+        return partial(_apply_pool, plan, consent)
+
+    how = replace(trying or Trying(), consent=_drain_consent(consent))
+    return with_families(plans, sessions, run, partial(_apply_on_cluster, work_on), work_on, how)
 
 
-def _apply_on_cluster(consent: Consent, held: Held, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+def _apply_on_cluster(
+    work_on: Callable[[ClusterPlan], Work], families: OnCluster, plan: ClusterPlan, session: Session, run: Run
+) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
     if plan.repairs:
         run.report("update", f"restoring {len(plan.repairs)} node labels and taints", plan.cluster.key)
         repair_nodes(session.kube(), plan.repairs)
-    deleted = [pool for pool in plan.pools if pool.action == "delete"]
-    others = [pool for pool in plan.pools if pool.action != "delete"]
-    work = unless_held(partial(_apply_pool, plan, consent), held)
-    reports = [*attempt_all(others, session, run, work), *attempt_all(deleted, session, run, delete_pool)]
+    deleted = [pool for pool in plan.pools if pool.action == "delete" and pool.family is None]
+    others = [pool for pool in plan.pools if pool not in deleted]
+    done = families.attempt_all(others, session, run, work_on(plan))
+    reports = [*done, *attempt_all(deleted, session, run, delete_pool)]
     if not all(report.is_settled for report in reports):
         return ClusterReport(plan.cluster, tuple(reports), release)
     try:

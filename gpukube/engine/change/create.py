@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.plan import adopting_changes, plan_pool
 from gpukube.core.tolerations import pod_tolerations
-from gpukube.engine.change.clusters import prepare_cluster, report_all
-from gpukube.engine.change.holding import NOTHING_HELD, unless_held
+from gpukube.engine.change.clusters import prepare_cluster
+from gpukube.engine.change.families import Trying, with_families
 from gpukube.engine.change.live_pool import (
-    attempt_all,
     create_pool,
     observe,
     require_adoptable,
@@ -34,15 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.values import Desired, PoolPlan
-    from gpukube.engine.change.holding import Held
-    from gpukube.engine.change.live_pool import Proof
+    from gpukube.engine.change.families import OnCluster
+    from gpukube.engine.change.live_pool import Proof, Work
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
 
 def create_pools(
-    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, held: Held = NOTHING_HELD
+    plans: Sequence[ClusterPlan], sessions: Mapping[str, Session], run: Run, trying: Trying | None = None
 ) -> tuple[ClusterReport, ...]:
     """Create the missing pools of all clusters in parallel; adopt those that the plan adopts.
 
@@ -50,19 +49,23 @@ def create_pools(
         plans: Plans of the clusters.
         sessions: Sessions of these clusters, by key.
         run: The run.
-        held: Pools for which nothing is sent.
+        trying: Pools for which nothing is sent, and how nodes of families are got.
 
     Raises:
         Conflict: A pool to adopt cannot be adopted; nothing was changed.
+        SpecError: A family is to get nodes, and the run does not wait, or has no limit for a queue.
     """
     require_adoptable(plans)
-    return report_all(plans, sessions, run, partial(_create_on_cluster, held))
+    return with_families(plans, sessions, run, _create_on_cluster, _work_on, trying or Trying())
 
 
-def _create_on_cluster(held: Held, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
+def _create_on_cluster(families: OnCluster, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
-    work = unless_held(partial(_create_or_report, plan), held)
-    return ClusterReport(plan.cluster, attempt_all(plan.pools, session, run, work), release)
+    return ClusterReport(plan.cluster, families.attempt_all(plan.pools, session, run, _work_on(plan)), release)
+
+
+def _work_on(plan: ClusterPlan) -> Work:
+    return partial(_create_or_report, plan)
 
 
 def _create_or_report(cluster: ClusterPlan, plan: PoolPlan, session: Session, run: Run) -> PoolReport | Proof:

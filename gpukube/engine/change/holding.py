@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
-Held: TypeAlias = Mapping[tuple[str, str], QuotaError]
+Held: TypeAlias = Mapping[tuple[str, str], GpukubeError]
 """Cluster and pool -> why the pool is held back."""
 NOTHING_HELD: Final[Held] = MappingProxyType({})
 _Answer: TypeAlias = Mapping["CloudQuota", QuotaReading]
@@ -120,7 +120,7 @@ def unless_held(work: Work, held: Held) -> Work:
         if error is None:
             return work(plan, session, run)
         run.note_failure()
-        message = "not sent: not enough quota"
+        message = "not sent: not enough quota" if isinstance(error, QuotaError) else "not sent: it costs too much"
         return PoolReport(plan.pool, plan.name, "failed", message, error=error, resume=run.resume)
 
     return done

@@ -121,7 +121,7 @@ class ClusterPlan:
     @property
     def differs(self) -> bool:
         """Whether declared and live state differ, including the state inside the cluster if known."""
-        pools = any(pool.action != "no-op" for pool in self.pools)
+        pools = any(pool.action not in ("no-op", "standby") for pool in self.pools)
         releases = any(plan.action in ("install", "upgrade", "conflict") for plan in self.releases)
         return pools or releases or bool(self.repairs) or bool(self.undeclared)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,12 +38,18 @@ class Pace:
         settle_s: How long a new pool may stay broken before that counts: pods crash while a node reboots for its MIG
             configuration, and recover.
         verify_s: How long nodes may take to advertise their GPUs once the cloud has reported the pool.
+        quiet_s: How long a cloud may go on failing to launch machines, without launching one, before it has none.
+        capacity_s: How long a pool with alternatives may wait for its machines; None for what its cloud needs.
+        speed: By how much the clouds' time is accelerated.
     """
 
     timeout_s: float = 3600.0
     poll_s: float = 10.0
     settle_s: float = 120.0
     verify_s: float = 1500.0
+    quiet_s: float = 180.0
+    capacity_s: float | None = None
+    speed: float = 1.0
 
     def with_timeout(self, seconds: float) -> Pace:
         """Return a copy with another limit for the whole command."""
@@ -51,7 +58,7 @@ class Pace:
 
 OVERTIME_S = 5.0
 """Seconds beyond the timeout, which ends waits: the last read, and a change in flight, still get a response."""
-QUICK = Pace(poll_s=0.1, settle_s=6.0, verify_s=90.0)
+QUICK = Pace(poll_s=0.1, settle_s=6.0, verify_s=90.0, quiet_s=3.0, speed=60.0)
 """Pace for clouds with accelerated time."""
 
 
@@ -99,6 +106,13 @@ class Run:
     def end(self) -> float:
         """Time of the run's clock at which the command times out."""
         return self.began + self.pace.timeout_s
+
+    def limited(self, seconds: float) -> Run:
+        """Return this run with less time for its waits; it shares everything else, such as the state of its calls."""
+        shorter = copy(self)
+        left = min(self.pace.timeout_s, self.clock.now() - self.began + seconds)
+        object.__setattr__(shorter, "pace", self.pace.with_timeout(left))
+        return shorter
 
     @property
     def calls(self) -> Calls:

@@ -93,7 +93,7 @@ class PoolRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     pool: Annotated[str, Meta(description="Name in the spec.")]
     owner: str
     name: Annotated[str, Meta(description="The cloud's name.")]
-    action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
+    action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict", "standby"]
     changes: tuple[ChangeRecord, ...]
     requests: tuple[RequestRecord, ...]
     seen: Annotated[SightRecord | None, Meta(description="null if no pool was live.")]

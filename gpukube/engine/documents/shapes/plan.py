@@ -121,7 +121,7 @@ class PoolPart(TypedDict):
     """Name in the spec, or according to the live label of a pool that is deleted."""
     name: str
     """The cloud's name."""
-    action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict"]
+    action: Literal["create", "update", "replace", "delete", "no-op", "adopt", "conflict", "standby"]
     """What would happen; conflict: gpukube does not touch what is in the way."""
     why: str
     """One line, also for no-op."""

@@ -1,0 +1,128 @@
+"""Compares what pools cost with the maximum of their spec (maxHourlyPrice).
+
+In scope: the verdict on a pool, and which prices are good enough for one. Out of scope: prices (core.prices), reading
+current ones (gpukube.catalog).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
+
+from gpukube.core.prices import target_side
+from gpukube.engine.documents.prices import region_of
+from gpukube.errors import Finding, GpukubeError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from gpukube.core.prices import NodePrice, PriceBook
+    from gpukube.core.values import Action, Desired
+    from gpukube.engine.plan.planning import ClusterPlan
+
+_OLDEST_DAYS: Final = 30
+"""Age at which a stored price is too old to decide about money."""
+_PAYING: Final[tuple[Action, ...]] = ("create", "update", "replace", "standby")
+
+
+@dataclass(frozen=True, slots=True)
+class PriceLimits:
+    """Maximum prices of pools, judged with one set of prices.
+
+    Attributes:
+        book: The prices.
+        now: Seconds since the epoch.
+    """
+
+    book: PriceBook
+    now: float
+
+    def hourly(self, cluster: ClusterPlan, desired: Desired) -> float:
+        """Return the price of all nodes of a pool, USD per hour; 0 if it is unknown, or paid already."""
+        if _is_paid(desired):
+            return 0.0
+        total = target_side(desired).total(self._node(cluster, desired))
+        return total.most if total else 0.0
+
+    def over(self, cluster: ClusterPlan, desired: Desired, beside: float = 0.0) -> str:
+        """Return why a pool costs more than its maximum, next to others that cost this much; "" if it does not."""
+        most = desired.target.max_hourly_price
+        if most is None:
+            return ""
+        cost = self.hourly(cluster, desired) + beside
+        both = " while both pools run" if beside else ""
+        return f"{cost:.2f} USD/h{both}, more than maxHourlyPrice: {most:g}" if cost > most else ""
+
+    def refused(self, plans: Iterable[ClusterPlan]) -> Mapping[tuple[str, str], GpukubeError]:
+        """Return the pools of no family that cost more than their maximum: cluster and pool -> why."""
+        fix = "raise maxHourlyPrice, or choose other machines"
+        return {
+            (cluster.cluster.key, pool.pool): GpukubeError(reason, where=pool.where, fix=fix, code="price-limit")
+            for cluster in plans
+            for pool in cluster.pools
+            if pool.desired and pool.family is None and pool.action in _PAYING
+            if (reason := self.over(cluster, pool.desired))
+        }
+
+    def require_known(self, plans: Iterable[ClusterPlan]) -> None:
+        """Refuse to decide about money with unknown or old prices.
+
+        Raises:
+            SpecError: One diagnostic per pool with a maximum and without a good price.
+        """
+        found = [
+            Finding(
+                "price-unknown",
+                pool.desired.target.locator.at("maxHourlyPrice"),
+                f"{pool.where}: {reason}, so maxHourlyPrice cannot be checked",
+                fix="add --live-prices, or refresh the prices: gpukube catalog refresh",
+                why="an unknown price is not a low one",
+            )
+            for cluster in plans
+            for pool in cluster.pools
+            if pool.desired and pool.action in _PAYING
+            if (reason := self._doubt(cluster, pool.desired))
+        ]
+        if found:
+            raise SpecError.of(found)
+
+    def _doubt(self, cluster: ClusterPlan, desired: Desired) -> str:
+        if desired.target.max_hourly_price is None or _is_paid(desired):
+            return ""
+        node = self._node(cluster, desired)
+        if node.usd is None:
+            return node.unknown or f"the price of {desired.target.machine.name} is unknown"
+        if node.rough:
+            return f"the only known price of {desired.target.machine.name} is that of {node.place}"
+        if node.source == "live":
+            return ""
+        return (
+            f"the price of {desired.target.machine.name} is of {node.as_of or 'an unknown day'}"
+            if self._is_old(node)
+            else ""
+        )
+
+    def _is_old(self, node: NodePrice) -> bool:
+        try:
+            day = date.fromisoformat(node.as_of)
+        except ValueError:
+            return True
+        return (datetime.fromtimestamp(self.now, UTC).date() - day).days > _OLDEST_DAYS
+
+    def _node(self, cluster: ClusterPlan, desired: Desired) -> NodePrice:
+        region = region_of(cluster.cluster, cluster.facts.location if cluster.facts else "")
+        return target_side(desired).node(self.book, region)
+
+
+def has_limits(plans: Sequence[ClusterPlan]) -> bool:
+    """Return whether a planned pool has a maximum price."""
+    return any(
+        pool.desired and pool.desired.target.max_hourly_price is not None for plan in plans for pool in plan.pools
+    )
+
+
+def _is_paid(desired: Desired) -> bool:
+    """Return whether the machines are paid whether they run or not: those of a reservation or a block."""
+    reservation = desired.target.capacity.reservation
+    return reservation is not None and bool(reservation.id)
