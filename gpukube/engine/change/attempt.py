@@ -18,8 +18,15 @@ from gpukube.cluster.kube.views import node_view
 from gpukube.core.fields import COUNT
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.values import Change, ClassifiedChange
-from gpukube.engine.change.live_pool import create_pool, remove_pool, scale_pool, settle, update_pool
-from gpukube.engine.plan.families import EMPTY, emptied, live_size
+from gpukube.engine.change.live_pool import (
+    create_pool,
+    empty_pool_size,
+    remove_pool,
+    scale_pool,
+    settle,
+    update_pool,
+)
+from gpukube.engine.plan.families import emptied, live_size
 from gpukube.errors import (
     CloudError,
     Conflict,
@@ -154,7 +161,7 @@ def fence(attempt: Attempt, *, nodes: int = 0) -> bool:
         attempt.report("giving up this attempt: deleting the pool before the next one is tried")
         if attempt.session.provider.extras.starts_empty and _size(attempt, live):
             attempt.check()
-            _try_to_empty(attempt)
+            empty_pool_size(attempt.plan, attempt.session, attempt.run)
             live = attempt.observe()
             if live is None:
                 return True
@@ -231,14 +238,6 @@ def _scale(attempt: Attempt, nodes: Nodes) -> None:
     attempt.check()
     scaled = replace(attempt.plan, action="update", observed=live, changes=(ClassifiedChange(change, row),))
     scale_pool(scaled, nodes, attempt.session, attempt.run)
-
-
-def _try_to_empty(attempt: Attempt) -> None:
-    """Scale to zero, so that no machine is launched during the deletion; a cloud that refuses it deletes anyway."""
-    try:
-        _scale(attempt, EMPTY)
-    except (CloudError, *MOVABLE):
-        return
 
 
 def _judge(attempt: Attempt) -> None:

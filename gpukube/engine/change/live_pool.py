@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gpukube.core.marks import has_lost_marks
 from gpukube.core.plan import adopting_changes, find_changes, plan_pool
-from gpukube.core.values import Operation
+from gpukube.core.values import Nodes, Operation
 from gpukube.engine.change.proving import summarise
 from gpukube.engine.run.calls import reading_responses
 from gpukube.engine.run.clock import Stopped
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from gpukube.core.fields import FieldPath
-    from gpukube.core.values import Change, ClassifiedChange, ClusterRef, Desired, Nodes, Observed, PoolPlan, Request
+    from gpukube.core.values import Change, ClassifiedChange, ClusterRef, Desired, Observed, PoolPlan, Request
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.events import Phase
@@ -448,6 +448,20 @@ def freeze_pool(plan: PoolPlan, session: Session, run: Run) -> None:
         GpukubeError, WaitTimeout, Stopped: See _converge.
     """
     _change_if_live(plan, session, run, session.provider.requests.freeze, "turning its autoscaler off")
+
+
+def empty_pool_size(plan: PoolPlan, session: Session, run: Run) -> None:
+    """Scale the planned pool to zero before it is deleted, so that no machine is launched meanwhile.
+
+    Raises:
+        GpukubeError, WaitTimeout, Stopped: See _converge.
+    """
+    nothing = Nodes(0, 0, 0, autoscaled=False)
+
+    def request(cluster: ClusterRef, live: Observed) -> Request | None:
+        return None if live.nodes == 0 else session.provider.requests.scale(cluster, live, nothing)
+
+    _change_if_live(plan, session, run, request, "scaling it to zero")
 
 
 def copy_marks(plan: PoolPlan, session: Session, run: Run) -> None:
