@@ -19,8 +19,8 @@ from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
 from gpukube.core.prices import Side
 from gpukube.core.quotas import QuotaReading, QuotaUse
 from gpukube.core.values import Capacity, ClusterRef, Reservation
-from gpukube.engine.documents.prices import region_of
 from gpukube.engine.plan.quotas import as_read, by_place
+from gpukube.engine.plan.regions import region_of
 from gpukube.engine.run.calls import reading_responses
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError

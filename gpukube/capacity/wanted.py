@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.cloud_catalog import Account, Inquiry
-from gpukube.engine.documents.prices import region_of
+from gpukube.engine.plan.regions import region_of
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.machines import machines

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.cloud_catalog import Account, Inquiry, PriceInquiry
 from gpukube.core.prices import PriceBook, after, before
-from gpukube.engine.documents.prices import region_of
+from gpukube.engine.plan.regions import region_of
 from gpukube.engine.run.calls import Calls
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.core.prices import target_side
-from gpukube.engine.documents.prices import region_of
+from gpukube.engine.plan.regions import region_of
 from gpukube.engine.workloads import read_manifest_files
 from gpukube.errors import Finding, SpecError, Where
 from gpukube.provider import load_provider

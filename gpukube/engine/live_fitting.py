@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, NODES, PODS, RESOURCE_CLAIMS, ApiType
 from gpukube.core.jsontree import text, texts, tree, trees
-from gpukube.engine.documents.prices import region_of
+from gpukube.engine.plan.regions import region_of
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.session import open_sessions
 from gpukube.errors import GpukubeError

@@ -34,8 +34,9 @@ from gpukube.engine.documents.plan_parts import (
     replacement_part,
     upgrades_part,
 )
-from gpukube.engine.documents.prices import price_part, price_sum, region_of
+from gpukube.engine.documents.prices import price_part, price_sum
 from gpukube.engine.plan.fidelity import abilities_for, inexact
+from gpukube.engine.plan.regions import region_of
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.core.prices import HOURS_PER_MONTH, NOTHING, Usd, after, before
-from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpukube.core.prices import NodePrice, PriceBook, Side
-    from gpukube.core.values import ClusterRef, Desired, PoolPlan
+    from gpukube.core.values import Desired, PoolPlan
     from gpukube.engine.documents.shapes.prices import FitPricePart, PoolPricePart, PriceSum, UsdPart
     from gpukube.workload.offers import PoolOffer
 
@@ -25,20 +24,6 @@ class Prices(NamedTuple):
     before: Usd | None
     after: Usd | None
     rough: bool
-
-
-def region_of(cluster: ClusterRef, location: str = "") -> str:
-    """Return the region whose prices apply to a cluster; "" if neither the cloud nor the spec names one.
-
-    Args:
-        cluster: Cluster of the spec.
-        location: Location that the cloud reports; "" if it was not read.
-    """
-    catalog = load_provider(cluster.provider).extras.catalog
-    if catalog is None:
-        return location
-    found = location or (cluster.identity.get(catalog.location, "") if catalog.location else "")
-    return catalog.region_of(found)
 
 
 def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | None:

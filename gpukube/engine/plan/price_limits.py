@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.prices import target_side
-from gpukube.engine.documents.prices import region_of
+from gpukube.engine.plan.regions import region_of
 from gpukube.errors import Finding, GpukubeError, SpecError
 
 if TYPE_CHECKING:

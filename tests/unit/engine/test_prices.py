@@ -13,8 +13,9 @@ from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.values import Capacity, ClusterFacts, Nodes, Promise, Replacement
 from gpukube.engine.documents.plan import plan_document
-from gpukube.engine.documents.prices import price_part, region_of
+from gpukube.engine.documents.prices import price_part
 from gpukube.engine.plan.planning import ClusterPlan
+from gpukube.engine.plan.regions import region_of
 from gpukube.errors import CloudError, Finding, Where
 from gpukube.gpu.machines import require_machine
 from gpukube.testing.fakes import FakeProvider
