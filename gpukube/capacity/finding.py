@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.capacity.wanted import distinct
 from gpukube.capacity.ways import Found, Search, Source, price_of, ranked, unasked
 from gpukube.catalog.live_prices import PoolToPrice, read_prices
-from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
+from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way, failed_line
 from gpukube.core.prices import Side
 from gpukube.core.quotas import QuotaReading, QuotaUse
 from gpukube.core.values import Capacity, ClusterRef, Reservation
@@ -137,7 +137,7 @@ def _fetch(place: Place, wanted: Wanted, line: Line) -> Offers:
 def _lost(place: Place, source: str, error: GpukubeError) -> Offers:
     """Return the answer of a place that could not be asked."""
     ways = unasked(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
-    return Offers(ways, (SourceLine(source, "failed", error.diagnostics[0].code, str(error)),))
+    return Offers(ways, (failed_line(source, error),))
 
 
 def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:

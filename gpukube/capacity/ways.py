@@ -110,8 +110,8 @@ def ranked(found: Iterable[Found]) -> tuple[Found, ...]:
     """Order by what is known, then by price, then by name."""
 
     def key(one: Found) -> tuple[object, ...]:
-        usd = one.usd_per_gpu
-        way = one.way
-        return (KNOWN.index(way.known), usd is None, usd or 0, one.place.where, way.machine, way.kind, way.zone, way.id)
+        way, usd = one.way, one.usd_per_gpu
+        name = (one.place.where, way.machine, way.kind, way.zone, way.start, way.id)
+        return (KNOWN.index(way.known), usd is None, usd or 0, *name)
 
     return tuple(sorted(found, key=key))

@@ -108,7 +108,7 @@ class SourceLine:
         source: Public name of the call: "EC2 GetSpotPlacementScores".
         state: Whether it answered.
         code: Code of the failure, as for errors; "" without one.
-        text: Why it was not asked, or what the failure said.
+        text: Why it was not asked; or what failed, and what to do.
     """
 
     source: str
@@ -144,7 +144,7 @@ class Reading:
         try:
             found = call()
         except GpukubeError as error:
-            self.lines.append(SourceLine(source, "failed", error.diagnostics[0].code, str(error)))
+            self.lines.append(failed_line(source, error))
             return None
         self.lines.append(SourceLine(source))
         return found
@@ -165,6 +165,12 @@ class CloudCapacity:
 
     kinds: tuple[Kind, ...]
     fetch: Callable[[Ask], Offers]
+
+
+def failed_line(source: str, error: GpukubeError) -> SourceLine:
+    """Return the line of a source that failed: what is wrong, and what to do."""
+    found = error.diagnostics[0]
+    return SourceLine(source, "failed", found.code, "; ".join(filter(None, (found.seen, found.fix))))
 
 
 def band(score: float, likely: float, possible: float) -> Known:

@@ -26,14 +26,14 @@ def test_legal_step_when_between_two_then_the_longer_one(seconds: int, step: int
 
 def test_reading_when_a_source_fails_then_it_is_a_line_and_the_others_are_read() -> None:
     def refuse() -> int:
-        raise NotAllowed("not authorized to ask", code="forbidden")
+        raise NotAllowed("not authorized to ask", fix="allow it", code="forbidden")
 
     reading = Reading()
     assert reading.read("scores", refuse) is None
     assert reading.read("prices", lambda: 7) == 7
     reading.skip("mix", "it is a preview")
     assert reading.lines == [
-        SourceLine("scores", "failed", "forbidden", "not authorized to ask"),
+        SourceLine("scores", "failed", "forbidden", "not authorized to ask; allow it"),
         SourceLine("prices"),
         SourceLine("mix", "not asked", text="it is a preview"),
     ]

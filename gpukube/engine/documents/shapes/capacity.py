@@ -102,7 +102,7 @@ class CapacitySourcePart(TypedDict):
     code: str
     """Code of the failure; empty otherwise."""
     text: str
-    """Why it was not asked, or what the failure said."""
+    """Why it was not asked; or what failed, and what to do."""
     places: list[str]
     """Clusters, or clouds with regions, for which this holds."""
 
