@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gpukube_sandbox.aks.answers import Json
     from gpukube_sandbox.aks.clusters import Cluster
+    from gpukube_sandbox.stock import Stock
 
 TYPE = "Microsoft.Compute/capacityReservationGroups"
 _ID = re.compile(
@@ -90,10 +91,12 @@ class CapacityGroups:
 
     Attributes:
         clusters: The service's clusters, whose machines are allocated to groups.
+        stock: Limits the machines of reservations.
         groups: Id in lowercase -> group.
     """
 
     clusters: dict[str, Cluster]
+    stock: Stock
     groups: dict[str, Group] = field(default_factory=dict)
 
     def declare(self, entry: Json) -> list[str]:
@@ -229,7 +232,10 @@ class CapacityGroups:
         other = f"{group.id.rpartition('/')[0].replace('capacityReservationGroups', 'virtualMachines')}/other"
         machines = [*self.allocated(group, one.size, one.zone), *(f"{other}{at}" for at in range(one.others))]
         status = {"code": "ProvisioningState/succeeded", "level": "Info", "displayStatus": "Provisioning succeeded"}
-        used = {"currentCapacity": one.count, "virtualMachinesAllocated": [{"id": each} for each in machines]}
+        place = f"{group.location}-{one.zone}" if one.zone else group.location
+        free = self.stock.free("aks", place, one.size, "reserved")
+        capacity = one.count if free is None else min(one.count, len(machines) + free)
+        used = {"currentCapacity": capacity, "virtualMachinesAllocated": [{"id": each} for each in machines]}
         return {"utilizationInfo": used, "statuses": [status]}
 
 

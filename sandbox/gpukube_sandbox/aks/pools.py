@@ -51,7 +51,7 @@ class Lot:
 
     Attributes:
         zone: Logical zone; "" for none.
-        kind: "on-demand" or "spot", from the stock; or "reserved", from a capacity reservation group.
+        kind: Kind of stock; "reserved" if it is a reserved machine of a capacity reservation group.
     """
 
     zone: str

@@ -94,7 +94,7 @@ class AksService:
     def __post_init__(self) -> None:
         """Let quotas and capacity reservation groups count the machines of all clusters."""
         self.quotas = Quotas(self.clusters)
-        self.groups = CapacityGroups(self.clusters)
+        self.groups = CapacityGroups(self.clusters, self.stock)
         self.supply = Supply(self.stock, self.groups)
 
     async def reset(self) -> None:

@@ -19,7 +19,7 @@ from gpukube_sandbox.aks.pools import Lot
 from gpukube_sandbox.aks.sizes import find_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gpukube_sandbox.aks.answers import Json
     from gpukube_sandbox.aks.capacitygroups import CapacityGroups
@@ -46,17 +46,17 @@ class Supply:
         identity = str(pool.properties.get("capacityReservationGroupID") or "").lower()
         if identity:
             group = self.groups.groups.get(identity)
-            if group is None:
-                return Lot(zones[0], "reserved")
-            zone = next((zone for zone in zones if self.groups.has_room(group, size, zone)), None)
-            if zone is not None:
-                return Lot(zone, "reserved")
-            if group.kind == "Block":
+            reserved = [zone for zone in zones if group is None or self.groups.has_room(group, size, zone)]
+            if found := self._take_one(location, reserved, size, "reserved"):
+                return found
+            if group is not None and group.kind == "Block":
                 return None
-        for zone in zones:
-            if self.stock.take("aks", _place(location, zone), size, kind, 1):
-                return Lot(zone, kind)
-        return None
+        return self._take_one(location, zones, size, kind)
+
+    def _take_one(self, location: str, zones: Iterable[str], size: str, kind: str) -> Lot | None:
+        taken = (zone for zone in zones if self.stock.take("aks", _place(location, zone), size, kind, 1))
+        zone = next(taken, None)
+        return None if zone is None else Lot(zone, kind)
 
     def add(self, location: str, pool: Pool) -> Lot:
         """Count a machine that exists whatever the stock is."""
@@ -65,9 +65,8 @@ class Supply:
         return lot
 
     def give_back(self, location: str, pool: Pool, lot: Lot) -> None:
-        """Return a machine that is gone; one of a reservation is free as soon as the pool does not have it."""
-        if lot.kind != "reserved":
-            self.stock.give_back("aks", _place(location, lot.zone), str(pool.properties["vmSize"]), lot.kind)
+        """Return a machine that is gone; its reservation has it back as soon as the pool does not have it."""
+        self.stock.give_back("aks", _place(location, lot.zone), str(pool.properties["vmSize"]), lot.kind)
 
     def shortage(self, location: str, pool: Pool) -> Json:
         """Return the error of an operation whose machines cannot be had."""

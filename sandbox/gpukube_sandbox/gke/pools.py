@@ -31,7 +31,7 @@ class Lot:
 
     Attributes:
         machine: Its type, which a pool's upgrade can change.
-        kind: "on-demand", "spot" or "flex", from the stock of its zone; or "reserved", from a reservation.
+        kind: Kind of stock.
     """
 
     machine: str

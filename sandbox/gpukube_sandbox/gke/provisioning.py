@@ -21,7 +21,7 @@ from gpukube_sandbox.gke.versions import FLOORS, is_at_least
 from gpukube_sandbox.gke.wire.answers import GoogleError, bad
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _AFFINITY = wire.ReservationAffinity.Type
 _STRATEGY = wire.NodePoolUpdateStrategy
@@ -144,7 +144,10 @@ def _check_compact(pool: wire.NodePool) -> None:
 
 
 def check_reservation(
-    pool: wire.NodePool, others: Iterable[wire.NodePool], reservations: dict[str, dict[str, object]]
+    pool: wire.NodePool,
+    others: Iterable[wire.NodePool],
+    reservations: dict[str, dict[str, object]],
+    room: Callable[[str], int | None] = lambda _: None,
 ) -> None:
     """Check that a pool's reservation is in its zones, and has enough machines left.
 
@@ -153,6 +156,7 @@ def check_reservation(
         others: The other pools of the cluster.
         reservations: Name -> zone, machineType, and count of existing reservations; a missing value matches any
             request.
+        room: Zone -> machines that the pool can have there by the stock; None without limit.
 
     Raises:
         GoogleError: 404 or 429, as seen at creation.
@@ -172,7 +176,8 @@ def check_reservation(
         is_like = found.get("machineType", pool.config.machine_type) == pool.config.machine_type
         taken += int(str(found.get("inUseByOthers", 0)))
         size = int(str(found.get("count", taken + count)))
-        short = count - (max(0, size - taken) if is_like else 0)
+        free, limit = max(0, size - taken) if is_like else 0, room(zone)
+        short = count - (free if limit is None else min(free, limit))
         if short > 0:
             raise GoogleError(
                 "RESOURCE_EXHAUSTED",

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.clusters import Cluster
     from gpukube_sandbox.gke.references import Known
     from gpukube_sandbox.gke.wire.answers import Json
+    from gpukube_sandbox.stock import Stock
 
 
 _PLENTY = 1000
 
 
 def reservations_of(
-    project: str, things: Mapping[str, Known], clusters: Mapping[str, Cluster]
+    project: str, things: Mapping[str, Known], clusters: Mapping[str, Cluster], stock: Stock
 ) -> dict[str, list[Json]]:
-    """Return the reservations of a project by zone.
+    """Return the reservations of a project by zone; the stock limits the machines that are assured.
 
     One that was declared without a zone is in every zone; one without a count has more machines than any test needs.
     """
@@ -34,7 +35,10 @@ def reservations_of(
     for name, given in declared(project, things, clusters).items():
         for zone in [str(given["zone"])] if "zone" in given else all_zones():
             used = in_use(project, name, zone, given, clusters)
-            found.setdefault(zone, []).append(_resource(project, zone, name, given, used))
+            free = stock.free("gke", zone, str(given.get("machineType", "")), "reserved")
+            assured = int(str(given.get("assuredCount", given.get("count", _PLENTY))))
+            assured = assured if free is None else min(assured, used + free)
+            found.setdefault(zone, []).append(_resource(project, zone, name, given, (used, assured)))
     return found
 
 
@@ -62,7 +66,7 @@ def _taken(project: str, name: str, zone: str, clusters: Mapping[str, Cluster]) 
                 yield len(pool.nodes.get(zone, ()))
 
 
-def _resource(project: str, zone: str, name: str, given: Mapping[str, object], used: int) -> Json:
+def _resource(project: str, zone: str, name: str, given: Mapping[str, object], counts: tuple[int, int]) -> Json:
     base = f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}"
     machine = {"machineType": given["machineType"]} if "machineType" in given else {}
     count = str(given.get("count", _PLENTY))
@@ -74,8 +78,8 @@ def _resource(project: str, zone: str, name: str, given: Mapping[str, object], u
         "specificReservationRequired": True,
         "specificReservation": {  # int64, therefore strings
             "count": count,
-            "assuredCount": str(given.get("assuredCount", count)),
-            "inUseCount": str(used),
+            "assuredCount": str(counts[1]),
+            "inUseCount": str(counts[0]),
             "instanceProperties": machine,
         },
         **ends,

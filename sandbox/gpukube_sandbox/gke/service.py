@@ -25,7 +25,7 @@ from gpukube_sandbox.gke.provisioning import check_repair, check_reservation
 from gpukube_sandbox.gke.quotas import Quotas
 from gpukube_sandbox.gke.references import Known, check_account, check_resources, owner_of
 from gpukube_sandbox.gke.rules.pool import check_autoscaling, check_management, check_pool, check_size
-from gpukube_sandbox.gke.supply import Supply
+from gpukube_sandbox.gke.supply import RESERVED, Supply
 from gpukube_sandbox.gke.updates import ROLLING, apply_update, changed_group
 from gpukube_sandbox.gke.wire.answers import GoogleError, bad, blocked, missing
 from gpukube_sandbox.gke.wire.enums import BLUE_GREEN, Kind, OperationStatus, PoolStatus
@@ -242,7 +242,13 @@ class GkeService:
     def _check_supply(self, cluster: Cluster, place: Place, pool: wire.NodePool) -> None:
         others = [other.wire for other in cluster.pools.values() if other.name != pool.name]
         declared = self.known(owner_of(pool, place.project)).reservations
-        check_reservation(pool, others, declared | cluster.options.reservations)
+        own = cluster.pools.get(pool.name)
+
+        def room(zone: str) -> int | None:
+            free = self.stock.free("gke", zone, pool.config.machine_type, RESERVED)
+            return None if free is None else free + len(own.nodes.get(zone, ()) if own else ())
+
+        check_reservation(pool, others, declared | cluster.options.reservations, room)
         self.quotas.check(place, cluster.pools.get(pool.name), pool)
 
     def update_node_pool(self, request: wire.UpdateNodePoolRequest) -> wire.Operation:

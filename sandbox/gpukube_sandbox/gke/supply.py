@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.wire.names import Place
     from gpukube_sandbox.stock import Stock
 
-_RESERVED = "reserved"
+RESERVED = "reserved"
 
 
 @dataclass(slots=True)
@@ -42,10 +42,9 @@ class Supply:
 
     def take(self, place: Place, pool: Pool, zone: str) -> Lot | None:
         """Take a machine for a pool; None if there is none."""
-        machine = pool.wire.config.machine_type
-        if reservation_of(pool.wire):
-            return None if self._refusal(place, pool.wire, zone) else Lot(machine, _RESERVED)
-        kind = kind_of(pool.wire)
+        machine, kind = pool.wire.config.machine_type, kind_of(pool.wire)
+        if kind == RESERVED and self._refusal(place, pool.wire, zone):
+            return None
         return Lot(machine, kind) if self.stock.take("gke", zone, machine, kind, 1) else None
 
     def add(self, pool: Pool, zone: str) -> Lot:
@@ -55,15 +54,14 @@ class Supply:
         return lot
 
     def give_back(self, zone: str, lot: Lot) -> None:
-        """Return a machine that is gone; one of a reservation is free as soon as the pool does not have it."""
-        if lot.kind != _RESERVED:
-            self.stock.give_back("gke", zone, lot.machine, lot.kind)
+        """Return a machine that is gone; its reservation has it back as soon as the pool does not have it."""
+        self.stock.give_back("gke", zone, lot.machine, lot.kind)
 
     def shortage(self, place: Place, pool: Pool, zone: str) -> Failure:
         """Return the failure of an operation whose machines cannot be had."""
         running = len(pool.all_nodes())
         if reservation_of(pool.wire):
-            reason = self._refusal(place, pool.wire, zone)
+            reason = self._refusal(place, pool.wire, zone) or _full(reservation_of(pool.wire))
             return Failure("CONDITION_NOT_MET", no_instances(place, pool.wire, running, "CONDITION_NOT_MET", reason))
         return Failure("GCE_STOCKOUT", stockout(place, pool.wire, running, zone))
 
@@ -79,12 +77,18 @@ class Supply:
             )
         used = in_use(owner, name, zone, given, self.clusters)
         if used >= int(str(given.get("count", used + 1))):
-            return f"Specified reservation '{name}' does not have available resources for the request."
+            return _full(name)
         return ""
 
 
+def _full(name: str) -> str:
+    return f"Specified reservation '{name}' does not have available resources for the request."
+
+
 def kind_of(pool: wire.NodePool) -> str:
-    """Return the kind of stock of a pool without a reservation."""
+    """Return the kind of stock that a pool's machines come from."""
+    if reservation_of(pool):
+        return RESERVED
     if pool.config.spot or pool.config.preemptible:
         return "spot"
     return "flex" if pool.config.flex_start or pool.queued_provisioning.enabled else "on-demand"

@@ -9,6 +9,7 @@ import pytest
 from gpukube_sandbox import daemon
 from gpukube_sandbox.aks.throttle import LIMITS
 from sandbox_tests.aks.arm import GROUP, NAME, SUBSCRIPTION, T4
+from sandbox_tests.waiting import wait_for
 
 if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
@@ -188,7 +189,7 @@ IN_GROUP = {**T4, "availabilityZones": ["1"], "capacityReservationGroupID": RESE
 def test_group_when_a_pool_uses_it_then_its_machines_are_allocated(sandbox: SandboxInfo, arm: Arm) -> None:
     assert declare(sandbox, t4(usedByOthers=1)) == ["capacityReservationGroups/gpus"]
     assert usage(arm) == (2, 1)
-    daemon.set_stock(sandbox, "aks", 0, type=str(T4["vmSize"]))
+    daemon.set_stock(sandbox, "aks", 0, type=str(T4["vmSize"]), kind="on-demand")
     arm.create("gpu", IN_GROUP)  # a reserved machine does not need stock
     assert usage(arm) == (2, 2)
     _, group = get(arm, RESERVED)
@@ -202,11 +203,28 @@ def test_group_when_a_pool_uses_it_then_its_machines_are_allocated(sandbox: Sand
 
 def test_group_when_full_then_more_machines_come_from_the_stock(sandbox: SandboxInfo, arm: Arm) -> None:
     declare(sandbox, t4())
-    daemon.set_stock(sandbox, "aks", 1, type=str(T4["vmSize"]))
+    daemon.set_stock(sandbox, "aks", 1, type=str(T4["vmSize"]), kind="on-demand")
     arm.create("gpu", {**IN_GROUP, "count": 3})
     assert usage(arm) == (2, 3)
     (entry,) = daemon.list_stock(sandbox)
     assert entry["taken"] == 1
+
+
+def test_group_when_the_stock_limits_it_then_less_capacity(sandbox: SandboxInfo, arm: Arm) -> None:
+    declare(sandbox, t4())
+    daemon.set_stock(sandbox, "aks", 1, type=str(T4["vmSize"]), kind="reserved")
+    assert usage(arm) == (1, 0)
+    daemon.set_stock(sandbox, "aks", 0, type=str(T4["vmSize"]), kind="on-demand")
+    assert arm.put("gpu", {**IN_GROUP, "count": 2}).status_code == 201
+    wait_for(lambda: arm.get("gpu")["provisioningState"] == "Failed")
+    assert usage(arm) == (1, 1)
+
+
+def test_group_when_a_full_block_then_no_other_machines(sandbox: SandboxInfo, arm: Arm) -> None:
+    declare(sandbox, t4(count=1), type="Block")
+    assert arm.put("gpu", {**IN_GROUP, "count": 2}).status_code == 201
+    wait_for(lambda: arm.get("gpu")["provisioningState"] == "Failed")
+    assert usage(arm) == (1, 1)
 
 
 def test_reservations_when_read_then_size_zone_and_schedule(sandbox: SandboxInfo, arm: Arm) -> None:

@@ -106,7 +106,7 @@ class Bench:
         return growth.result(), self.clock.now() - began
 
     def in_use(self) -> str:
-        (found,) = reservations_of("ml-prod", self.service.things, self.service.clusters)[ZONE]
+        (found,) = reservations_of("ml-prod", self.service.things, self.service.clusters, self.stock)[ZONE]
         return str(found["specificReservation"]["inUseCount"])  # type: ignore[index]  # JSON
 
 
@@ -272,7 +272,7 @@ def reserve(bench: Bench, **fields: object) -> None:
 def test_reservation_when_used_then_no_stock_is_and_the_count_follows_the_machines() -> None:
     async def story(bench: Bench) -> None:
         reserve(bench, count=3, inUseByOthers=1)
-        bench.limit((0, 0))
+        bench.limit((0, 0), kind="on-demand")
         bench.create(2, reservation_affinity=RESERVED)
         assert bench.in_use() == "1"
         await bench.clock.advance(10 * MINUTE_S)
@@ -295,6 +295,27 @@ def test_reservation_when_full_then_refused_or_seen_by_the_autoscaler_with_its_o
         assert failure is not None
         assert "Specified reservation 'ours' does not have available resources for the request." in failure.message
         assert (failure.missing, bench.in_use()) == (1, "2")
+
+    play(story)
+
+
+def test_reservation_when_the_stock_limits_it_then_fewer_are_assured_and_more_refused() -> None:
+    async def story(bench: Bench) -> None:
+        reserve(bench, count=3)
+        bench.limit((0, 1), kind="reserved")
+        (found,) = reservations_of("ml-prod", bench.service.things, bench.service.clusters, bench.stock)[ZONE]
+        counts = found["specificReservation"]
+        assert isinstance(counts, dict)
+        assert (counts["count"], counts["assuredCount"]) == ("3", "1")
+        with pytest.raises(GoogleError, match="short of 1 VM count"):
+            bench.create(2, reservation_affinity=RESERVED)
+        bench.create(1, reservation_affinity=RESERVED)
+        await bench.clock.advance(5 * MINUTE_S)
+        assert (bench.state, bench.taken, bench.in_use()) == ("RUNNING", 1, "1")
+        bench.resize(1)  # needs no more than the pool has
+        await bench.clock.advance(5 * MINUTE_S)
+        with pytest.raises(GoogleError, match="short of 1 VM count"):
+            bench.resize(2)
 
     play(story)
 

@@ -207,7 +207,7 @@ class GkeDoor:
         if found and self._service is not None and "reservations" in path:
             from gpukube_sandbox.gke.reservations import reservations_of  # noqa: PLC0415 - loads google-cloud-container
 
-            reserved = reservations_of(found[1], self._service.things, self._service.clusters)
+            reserved = reservations_of(found[1], self._service.things, self._service.clusters, self._stock)
         return answer_market(request.method, path, request.query_params, reserved)
 
     async def _answer(
