@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 Part = Literal["clusters", "things", "stock"]
 PARTS: Final[tuple[Part, ...]] = ("clusters", "things", "stock")
 _SHAPE: Final = (
-    "write clusters: [{provider: eks, account: ..., region: ..., name: ...}] and things: [{provider: eks, ...}]"
+    "write clusters: [{provider: eks, account: ..., region: ..., name: ...}], things: [{provider: eks, ...}] and "
+    "stock: [{provider: eks, free: 0}]"
 )
 _ENTRY: Final = "see docs/sandbox.md, What exists, for the format"
 _MAX_BYTES: Final = 1 << 20

@@ -162,7 +162,8 @@ REFUSED = {
         '2:54: serviceAccounts[1] is 2; it must be text: write "2"'
     ),
     "things:\n  - provider: gke\n    project: p\n    reservations:\n      - {name: r, size: 2}\n": (
-        '5:19: there is no key "size"; there are count, machineType, name, zone'
+        '5:19: there is no key "size"; there are assuredCount, count, deleteAtTime, inUseByOthers, machineType, name, '
+        "status, zone"
     ),
 }
 

@@ -23,8 +23,10 @@ from gpukube.errors import (
     Conflict,
     GpukubeError,
     NotAllowed,
+    NotOffered,
     QuotaError,
     SpecError,
+    StockOut,
 )
 from gpukube.gpu.sharing import MigCut, Sharing, Slicing
 from gpukube_eks import EksProvider
@@ -244,8 +246,8 @@ def test_delete_when_its_end_was_not_seen_leaves_a_template_that_is_found(
 
 
 LATE = {
-    "InsufficientInstanceCapacity": (CapacityError, "capacity"),
-    "Unsupported": (CapacityError, "zone-not-offered"),
+    "InsufficientInstanceCapacity": (StockOut, "capacity"),
+    "Unsupported": (NotOffered, "zone-not-offered"),
     "VcpuLimitExceeded": (QuotaError, "quota"),
     "InstanceLimitExceeded": (QuotaError, "quota"),
     "NodeCreationFailure": (CloudError, "node-join"),
@@ -305,7 +307,7 @@ EARLY = {
     "ResourcePropagationDelayException": (Busy, "busy"),
     "ResourceLimitExceededException": (QuotaError, "quota"),
     "AccessDeniedException": (NotAllowed, "permission"),
-    "UnsupportedAvailabilityZoneException": (CapacityError, "zone-not-offered"),
+    "UnsupportedAvailabilityZoneException": (NotOffered, "zone-not-offered"),
 }
 
 
