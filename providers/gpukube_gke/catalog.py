@@ -1,7 +1,7 @@
-"""GKE's part of the catalog.
+"""GKE's part of the catalog, and of the search for machines.
 
-In scope: MIG partitions, drivers, and networks per machine. Out of scope: calls (`live.market`), and parsing their
-responses (`facts.listings`, `facts.prices`).
+In scope: MIG partitions, drivers, and networks per machine. Out of scope: calls (`live.market`, `live.capacity`), and
+parsing their responses (`facts.listings`, `facts.prices`, `facts.capacity`).
 
 Source: docs: kubernetes-engine/how-to/gpus.
 """
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.capacity_sources import CloudCapacity
 from gpukube.core.cloud_catalog import CloudCatalog, Fact, Network
 from gpukube.provider import importing_sdk
 from gpukube_gke.facts.fabric import fabric_of
 from gpukube_gke.facts.partitions import PARTITIONS
 
 if TYPE_CHECKING:
+    from gpukube.core.capacity_sources import Ask, Offers
     from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
@@ -54,6 +56,14 @@ def _prices(requested: PriceInquiry) -> LivePrices:
         from gpukube_gke.live.market import fetch_prices  # noqa: PLC0415 - only this call needs the SDK
     return fetch_prices(requested)
 
+
+def _capacity(ask: Ask) -> Offers:
+    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", ask.inquiry.where):
+        from gpukube_gke.live.capacity import fetch_capacity  # noqa: PLC0415 - only this needs the SDK
+    return fetch_capacity(ask)
+
+
+CAPACITY: Final = CloudCapacity(kinds=("reservation", "block", "spot", "flex-start", "on-demand"), fetch=_capacity)
 
 CATALOG: Final = CloudCatalog(
     home="us-central1",

@@ -72,6 +72,7 @@ class GkeExtras(Extras):
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")
     diagnosis = part(".diagnose:DIAGNOSIS")
     catalog = part(".catalog:CATALOG")
+    capacity = part(".catalog:CAPACITY")
     quotas = part(".rules.quotas:QUOTAS")
     durations = part(".facts.durations:DURATIONS")
     exporters = part(".export.targets:EXPORTERS")

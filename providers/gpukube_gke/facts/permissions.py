@@ -21,6 +21,8 @@ GLOBAL: Final = "for GPUs that count against GPUS_ALL_REGIONS"
 FAMILY: Final = "for GPUs with a quota in Cloud Quotas"
 OPEN_ZONES: Final = "for pools without zones in regional clusters"
 
+_NOT_TOLD: Final = "what it tells is shown as not told"
+
 WITHOUT_CALLS: Final = ("GET cloudbilling/v1/services/skus",)
 """Calls that need only credentials, no permission (docs: billing/docs/reference/rest/v1/services.skus/list)."""
 
@@ -50,6 +52,24 @@ PERMISSIONS: Final = (  # name, purpose, source
     _plan("compute.acceleratorTypes.list", "to refresh the catalog of GPUs",
         f"{_COMPUTE}/acceleratorTypes/aggregatedList", calls=("GET compute/v1/aggregated/acceleratorTypes",),
         when=EXTRAS["catalog"]),
+    _plan("compute.machineTypes.list", "to find the zones that have a machine type",
+        f"{_COMPUTE}/machineTypes/aggregatedList", calls=("GET compute/v1/aggregated/machineTypes",),
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("compute.acceleratorTypes.list", "to find the zones that have a GPU for N1 machines",
+        f"{_COMPUTE}/acceleratorTypes/aggregatedList", calls=("GET compute/v1/aggregated/acceleratorTypes",),
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("compute.reservations.list", "to find reservations with free machines",
+        f"{_COMPUTE}/reservations/aggregatedList", calls=("GET compute/v1/aggregated/reservations",),
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("compute.advice.capacity", "to ask how likely Spot and flex-start requests are to succeed",
+        f"{_COMPUTE}/advice/capacity", calls=("POST compute/v1/advice/capacity",), when=EXTRAS["capacity"],
+        without=_NOT_TOLD),
+    _plan("compute.advice.capacityHistory", "to show Spot prices", f"{_COMPUTE}/advice/capacityHistory",
+        calls=("POST compute/v1/advice/capacityHistory",), when=EXTRAS["capacity"],
+        without="the catalog's prices are shown"),
+    _plan("compute.advice.calendarMode", "to find reservations in calendar mode for sale",
+        f"{_COMPUTE}/advice/calendarMode", calls=("POST compute/v1/advice/calendarMode",), when=EXTRAS["capacity"],
+        without=_NOT_TOLD),
     _apply("container.clusters.update",
         "to create, change and delete node pools: Google has one permission for all three",
         f"{_POOLS}/create, update, setSize, setAutoscaling, setManagement and delete",

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
     from gpukube_gke.facts.endpoint import Endpoint
 
-_COMPUTE_URL: Final = "https://compute.googleapis.com"
+COMPUTE_URL: Final = "https://compute.googleapis.com"
 _BILLING_URL: Final = "https://cloudbilling.googleapis.com"
 _PROJECT: Final = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]|\d+")
-_EMULATED_PROJECT: Final = "gpukube-sandbox"
+EMULATED_PROJECT: Final = "gpukube-sandbox"
 _PAGE: Final = "500"
 _PRICE_PAGE: Final = "5000"
 _MAX_PAGES: Final = 500
@@ -64,21 +64,21 @@ def fetch(inquiry: Inquiry) -> Findings:
         return _fetch_emulated(inquiry, endpoint)
     with explained(inquiry.where):
         credentials, usual = google.auth.default(scopes=[SCOPE])
-    project = _require_project(inquiry.account.project or usual or "")
+    project = require_project(inquiry.account.project or usual or "")
     with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
-        _repeat(session)
-        return read_offers(session, project, inquiry, (_COMPUTE_URL, _BILLING_URL))
+        repeat_failures(session)
+        return read_offers(session, project, inquiry, (COMPUTE_URL, _BILLING_URL))
 
 
 def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
     """Read an emulated cloud's GPU machines and prices."""
-    project = _require_project(inquiry.account.project or _EMULATED_PROJECT)
-    with _emulated_session(inquiry, endpoint) as session:
+    project = require_project(inquiry.account.project or EMULATED_PROJECT)
+    with emulated_session(inquiry, endpoint) as session:
         return read_offers(session, project, inquiry, (endpoint.url, endpoint.url))
 
 
 @contextmanager
-def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.Session]:
+def emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.Session]:
     """Open a session of an emulated cloud with its secret; it ignores the environment's proxies."""
     if not endpoint.url:
         fix = "set GPUKUBE_GKE_ENDPOINT to its http:// address"
@@ -86,7 +86,7 @@ def _emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests
     with named(requests.Session()) as session:
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {endpoint.secret}"
-        _repeat(session)
+        repeat_failures(session)
         yield session
 
 
@@ -100,12 +100,12 @@ def fetch_prices(requested: PriceInquiry) -> LivePrices:
     inquiry = requested.inquiry
     endpoint = choose_endpoint(inquiry.settings, inquiry.where)
     if endpoint.is_emulated:
-        with _emulated_session(inquiry, endpoint) as session:
+        with emulated_session(inquiry, endpoint) as session:
             return read_prices(session, requested, endpoint.url)
     with explained(inquiry.where):
         credentials, _ = google.auth.default(scopes=[SCOPE])
     with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
-        _repeat(session)
+        repeat_failures(session)
         return read_prices(session, requested, _BILLING_URL)
 
 
@@ -138,7 +138,7 @@ def read_prices(session: Session, requested: PriceInquiry, base: str) -> LivePri
 
 def _sku_pages(session: Session, base: str, inquiry: Inquiry) -> Iterator[Mapping[str, object]]:
     url = f"{base}/v1/services/{COMPUTE_ENGINE}/skus"
-    return _pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
+    return all_pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
 
 
 def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
@@ -154,8 +154,8 @@ def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[s
     aggregated = f"{compute}/compute/v1/projects/{project}/aggregated"
     usual = {"maxResults": _PAGE, "returnPartialSuccess": "true"}
     with explained(inquiry.where):
-        pages = list(_pages(session, f"{aggregated}/machineTypes", {**usual, "filter": TYPE_FILTER}, inquiry))
-        parts = list(_pages(session, f"{aggregated}/acceleratorTypes", usual, inquiry))
+        pages = list(all_pages(session, f"{aggregated}/machineTypes", {**usual, "filter": TYPE_FILTER}, inquiry))
+        parts = list(all_pages(session, f"{aggregated}/acceleratorTypes", usual, inquiry))
     offers = (*read_machines(pages, inquiry.region), *read_accelerators(parts, inquiry.region))
     try:
         with explained(inquiry.where):
@@ -171,7 +171,9 @@ def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[s
     )
 
 
-def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inquiry) -> Iterator[Mapping[str, object]]:
+def all_pages(
+    session: Session, url: str, params: Mapping[str, str], inquiry: Inquiry
+) -> Iterator[Mapping[str, object]]:
     """Yield all pages; fail if a list does not end."""
     token = ""
     for _ in range(_MAX_PAGES):
@@ -187,14 +189,19 @@ def _pages(session: Session, url: str, params: Mapping[str, str], inquiry: Inqui
     raise CloudError(f"Google's response has more than {_MAX_PAGES} pages", code="bad-answer")
 
 
-def _repeat(session: requests.Session) -> None:
+def repeat_failures(session: requests.Session) -> None:
     """Make a session retry transient failures: throttling, and gateway errors of Google's front end."""
     retry = Retry(_RETRIES, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
     for scheme in ("https://", "http://"):
         session.mount(scheme, HTTPAdapter(max_retries=retry))
 
 
-def _require_project(project: str) -> str:
+def require_project(project: str) -> str:
+    """Return the project if it is named.
+
+    Raises:
+        SpecError: It is not, or has another form.
+    """
     if project and _PROJECT.fullmatch(project):
         return project
     raise SpecError(

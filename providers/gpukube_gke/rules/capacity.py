@@ -5,46 +5,39 @@ In scope: checks of `capacity` that GKE and Compute Engine add. Out of scope: re
 
 Sources: GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool, preconditions (flex-start is autoscaled,
 queued pools start at zero); docs: kubernetes-engine/concepts/dws (seven days), kubernetes-engine/how-to/gpus (zones
-of a reservation), compute/docs/accelerator-optimized-machines (purchase options); GKE cluster autoscaler,
-machinetypes (no DWS for a3-edgegpu).
+of a reservation).
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
+from gpukube_gke.facts.capacity import NOT_ON_DEMAND, RESERVED_ONLY, SHARED_ONLY, WITHOUT_DWS, is_sold
 from gpukube_gke.facts.places import is_zone
 from gpukube_gke.pool.purchase import LONGEST_RUN_S, is_flex_start, is_queued, is_short_lived, reservation_form
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
     from gpukube.core.values import Target
 
 _FLEX: Final = "capacity.reserved.gke.flexStart"
 _QUEUED: Final = "capacity.reserved.gke.queued"
-_BY_DWS: Final = ("flexStart", "queued", "flexStartQueued")
-_WITHOUT_DWS: Final = "a3-edgegpu-"
-_RESERVED_ONLY: Final = re.compile(r"a4x-.*")
-"""Machines of the reservation-bound provisioning model, the only way to get them (docs:
-ai-hypercomputer/docs/create/gke-ai-hypercompute; ai-hypercomputer/docs/create/create-mig-with-a4x)."""
-_SELDOM_SOLD: Final[tuple[tuple[str, frozenset[str], str, str], ...]] = (
+_SELDOM_SOLD: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
     (
-        r"a3-highgpu-[124]g(-nolssd)?",
-        frozenset({"spot", *_BY_DWS}),
+        SHARED_ONLY,
         "is available as Spot and with flex-start only",
         "write capacity.type: spot, or reserved with flexStart, or use a3-highgpu-8g",
     ),
     (
-        r"(a3-ultragpu|a4)-.*",
-        frozenset({"spot", "reservation", *_BY_DWS}),
+        NOT_ON_DEMAND,
         "is not available on demand",
         "write capacity.type: reserved with a reservation or flexStart, or spot",
     ),
 )
-"""Machine pattern, available purchase options, message for others, fix."""
+"""Machine pattern, message for a purchase option that it does not have, fix."""
 
 
 def check_reserved(target: Target) -> Iterator[Finding]:
@@ -85,7 +78,7 @@ def check_reserved(target: Target) -> Iterator[Finding]:
 
 def _short_lived(target: Target, path: str) -> Iterator[Finding]:
     found = target.capacity.reservation
-    if target.machine.name.startswith(_WITHOUT_DWS):
+    if target.machine.name.startswith(WITHOUT_DWS):
         yield Finding(
             "gke-flex-start",
             target.locator.at(path),
@@ -106,7 +99,7 @@ def _days(seconds: int) -> str:
 
 
 def _on_demand(target: Target, form: str) -> Iterator[Finding]:
-    if _RESERVED_ONLY.fullmatch(target.machine.name) and form != "reservation":
+    if RESERVED_ONLY.fullmatch(target.machine.name) and form != "reservation":
         yield Finding(
             "gke-reservation-only",
             target.locator.at("capacity.type"),
@@ -114,12 +107,13 @@ def _on_demand(target: Target, form: str) -> Iterator[Finding]:
             fix="write capacity: {type: reserved, reserved: {gke: {reservation: NAME}}}",
             why="other provisioning models are not supported (docs: ai-hypercomputer/docs/create/gke-ai-hypercompute)",
         )
-    for pattern, ways, message, fix in _SELDOM_SOLD:
-        if re.fullmatch(pattern, target.machine.name) and (form or target.capacity.type) not in ways:
+    for pattern, message, fix in _SELDOM_SOLD:
+        name = target.machine.name
+        if pattern.fullmatch(name) and not is_sold(name, form or target.capacity.type):
             yield Finding(
                 "gke-on-demand",
                 target.locator.at("capacity.type"),
-                f"{target.machine.name} {message}",
+                f"{name} {message}",
                 fix=fix,
                 severity="warning",
             )
