@@ -22,6 +22,8 @@ SUBSCRIPTION, PROJECT = "11111111-2222-3333-4444-555555555555", "ml-prod"
 DENIED, UNCLEAR, PARTLY, DONE = 5, 4, 3, 0
 REFRESH = "catalog refresh --provider"
 BIGGER = "pool apply -y --allow-disruption --set pools.shared.disk.sizeGiB=200"
+FIND = "capacity find --live --for 7d --pool shared"
+FIND_H100 = "capacity find --live --for 7d --gpu H100-80GB --count 8"
 RENEW = "pool apply -y --allow-disruption --upgrade --pool shared"
 AZURE, NETWORK = "Microsoft.ContainerService", "Microsoft.Network"
 
@@ -70,6 +72,8 @@ ROWS = (
     Row("eks:DeleteNodegroup ec2:DeleteLaunchTemplate", "pool delete shared -y", "eks", world="pools"),
     Row("ec2:DescribeInstanceTypes", f"{REFRESH} eks", ""),
     Row("pricing:GetProducts ec2:DescribeSpotPriceHistory", f"{REFRESH} eks", "", DONE),
+    Row("ec2:DescribeCapacityBlockOfferings", FIND_H100, "eks", DONE),
+    Row("ec2:GetSpotPlacementScores ec2:DescribeAvailabilityZones", "capacity find --live --pool claims", "eks", DONE),
     Row(f"{AZURE}/managedClusters/read {AZURE}/managedClusters/agentPools/read", "pool plan", "aks"),
     Row(f"{AZURE}/managedClusters/listClusterUserCredential/action", "pool plan", "aks"),
     Row("Microsoft.Compute/locations/usages/read", "pool plan", "aks", DONE),
@@ -85,6 +89,8 @@ ROWS = (
     Row("compute.regions.get compute.projects.get", "pool plan", "gke", DONE),
     Row("cloudquotas.quotas.get monitoring.timeSeries.list", "pool plan", "gke", DONE),
     Row("container.clusters.update container.operations.get iam.serviceAccounts.actAs", "pool create", "gke"),
+    Row("compute.machineTypes.list compute.advice.capacityHistory compute.advice.calendarMode", FIND_H100, "gke", DONE),
+    Row("compute.acceleratorTypes.list compute.reservations.list compute.advice.capacity", FIND, "gke", DONE),
     Row(
         "compute.machineTypes.list compute.acceleratorTypes.list",
         f"catalog refresh --provider gke --project {PROJECT}",
