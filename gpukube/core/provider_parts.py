@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpukube.core.members import Chosen
     from gpukube.core.permissions import CloudPolicy, PolicyScope
     from gpukube.core.quotas import CloudQuotas
+    from gpukube.core.scaling_order import ClassOrder, GroupOrder
     from gpukube.core.upgrades import NodeMarks, NodeOffer, NodeSystem, UpgradeTerms
     from gpukube.core.values import Change, ClusterFacts, ClusterRef, Desired, Nodes, Observed, Request, Target
     from gpukube.errors import Finding
@@ -148,6 +149,8 @@ class Extras:
     """This cloud's part of `gpukube catalog`, and how it is refreshed."""
     capacity: CloudCapacity | None = None
     """What it tells about the machines that are available now, for `gpukube capacity find`."""
+    order: GroupOrder | ClassOrder | None = None
+    """How its autoscaler is told in which order to try the pools of an autoscaled family; None if nothing tells it."""
     quotas: CloudQuotas | None = None
     """Quotas that its nodes count against; read by `Cloud.quotas`."""
     durations: CloudDurations | None = None

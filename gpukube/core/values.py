@@ -690,6 +690,7 @@ class ClusterFacts:
         status: The cloud's own status.
         endpoints: Service -> host that was called; empty for an emulated cloud, whose ports change.
         channel: The cloud's own name of the release or upgrade channel that upgrades nodes automatically; "" for none.
+        expander: How the cloud's own autoscaler chooses among pools on which a pod fits; "" if it has no such setting.
     """
 
     location: str
@@ -698,6 +699,7 @@ class ClusterFacts:
     status: str
     endpoints: Mapping[str, str] = field(default_factory=dict)
     channel: str = ""
+    expander: str = ""
 
 
 @dataclass(frozen=True, slots=True)

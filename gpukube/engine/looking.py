@@ -149,11 +149,15 @@ def _plan_cluster(
             from gpukube.engine.plan.lost_members import with_losses  # noqa: PLC0415 - only for replacements
 
             plan = with_losses(plan, session.provider, scope.accept_loss)
-        if not any(pool.replacement for pool in plan.pools):
-            return plan
-        from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - reads nodes and quotas
+        if any(pool.replacement for pool in plan.pools):
+            from gpukube.engine.plan.replacing import with_replacements  # noqa: PLC0415 - reads nodes and quotas
 
-        return with_replacements(plan, session, scope)
+            plan = with_replacements(plan, session, scope)
+        if any(one.target.family and one.target.nodes.autoscaled for one in plan.desired):
+            from gpukube.engine.plan.orders import with_orders  # noqa: PLC0415 - only for autoscaled families
+
+            plan = with_orders(plan, session)
+        return plan
 
 
 def _look_at_cluster(

@@ -67,6 +67,7 @@ class AksExtras(Extras):
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")
     diagnosis = part(".diagnose:DIAGNOSIS")
     catalog = part(".catalog:CATALOG")
+    order = part(".facts.scaling:ORDER")
     quotas = part(".rules.quotas:QUOTAS")
     durations = part(".facts.durations:DURATIONS")
     exporters = part(".export.targets:EXPORTERS")

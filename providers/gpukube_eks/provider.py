@@ -94,6 +94,7 @@ class EksExtras(Extras):
     diagnosis = part(".diagnose:DIAGNOSIS")
     catalog = part(".catalog:CATALOG")
     capacity = part(".catalog:CAPACITY")
+    order = part(".facts.scaling:ORDER")
     quotas = part(".rules.quotas:QUOTAS")
     durations = part(".facts.durations:DURATIONS")
     exporters = part(".export.targets:EXPORTERS")

@@ -73,6 +73,7 @@ class GkeExtras(Extras):
     diagnosis = part(".diagnose:DIAGNOSIS")
     catalog = part(".catalog:CATALOG")
     capacity = part(".catalog:CAPACITY")
+    order = part(".facts.compute_class:ORDER")
     quotas = part(".rules.quotas:QUOTAS")
     durations = part(".facts.durations:DURATIONS")
     exporters = part(".export.targets:EXPORTERS")

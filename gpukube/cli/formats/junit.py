@@ -17,7 +17,15 @@ from xml.etree import ElementTree as ET
 from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, unfit_words, workload_name
 from gpukube.cli.kinds import REPORTS
 from gpukube.cli.rendering.lines import difference_lines, plural
-from gpukube.cli.rendering.words import cost_words, drift_words, release_acts, releases_of, repair_words
+from gpukube.cli.rendering.words import (
+    cost_words,
+    drift_words,
+    order_words,
+    orders_of,
+    release_acts,
+    releases_of,
+    repair_words,
+)
 from gpukube.engine.documents.shards import part_line
 from gpukube.rule_ids import rule_label
 
@@ -108,6 +116,9 @@ def _planned_cluster(cluster: ClusterPart, *, diff: bool) -> Iterator[ET.Element
     for repair in cluster["nodeRepairs"]:
         case = _case(f"{name}.{repair['pool']}", f"{repair['node']}: {repair['field']}")
         yield _with(case, "failure", repair_words(repair), "node-repair") if diff else case
+    for order in orders_of(cluster):
+        case = _case(name, order["object"])
+        yield _with(case, "failure", f"{order['action']}: {order_words(order)}", "order") if diff else case
     for extra in cluster["undeclared"]:
         case, text = _case(name, extra["pool"]), f'belongs to "{extra["owner"]}", and the spec does not declare it'
         yield _with(case, "failure", text, "undeclared") if diff else case

@@ -34,6 +34,8 @@ from gpukube.cli.rendering.words import (
     drift_words,
     gpu_line,
     needs_line,
+    order_words,
+    orders_of,
     outcome_of_diff,
     release_acts,
     releases_of,
@@ -285,6 +287,8 @@ def _cluster(cluster: ClusterPart) -> Iterator[Block]:
         yield drifted((f"- {key}: {release['action']} release {name}: {prose(release['why'])}", *drifts))
     for repair in cluster["nodeRepairs"]:
         yield drifted((f"- {key}: node {code(repair['node'])}: {prose(repair_words(repair))}",))
+    for order in orders_of(cluster):
+        yield drifted((f"- {key}: {order['action']} {code(order['object'])}: {prose(order_words(order))}",))
     for extra in cluster["undeclared"]:
         whose = f"{code(extra['name'])} belongs to {code(extra['owner'])}"
         yield drifted((f"- {key}: {whose}, and the spec does not declare it",))

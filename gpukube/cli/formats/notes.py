@@ -16,6 +16,8 @@ from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.words import (
     cost_words,
     drift_words,
+    order_words,
+    orders_of,
     outcome_of_diff,
     release_acts,
     releases_of,
@@ -142,6 +144,9 @@ def _cluster(cluster: ClusterPart, levels: Mapping[str, Level]) -> Iterator[Note
         title = f"{key}/{repair['pool']}"
         text = f"node {repair['node']}: {repair_words(repair)}"
         yield Note(drifted, title, text, rule="node-repair", subject=f"{title} {text}")
+    for order in orders_of(cluster):
+        text = f"{order['action']} {order['object']}: {order_words(order)}"
+        yield Note(drifted, key, text, rule="order", subject=f"{key}/{order['object']}")
     for extra in cluster["undeclared"]:
         text = f'belongs to "{extra["owner"]}", and the spec does not declare it'
         yield Note("warning", f"{key}/{extra['pool']}", text, rule="undeclared", subject=f"{key}/{extra['pool']}")

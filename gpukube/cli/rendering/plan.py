@@ -34,6 +34,8 @@ from gpukube.cli.rendering.words import (
     drift_words,
     gpu_line,
     needs_line,
+    order_words,
+    orders_of,
     outcome_of_diff,
     release_acts,
     releases_of,
@@ -237,6 +239,10 @@ def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
     for repair in cluster["nodeRepairs"]:
         yield headline("repair", f"node {repair['node']}", f"of {repair['pool']}")
         yield Hung(Text(f"{INDENT}~ "), Text(repair_words(repair)))
+    for order in orders_of(cluster):
+        yield headline(order["action"], order["object"])
+        yield fact("why", order_words(order))
+        yield from (Hung(Text(f"{INDENT}    "), Text(line)) for line in order["content"].splitlines())
     yield from finding_lines(cluster["diagnostics"])
     for pool in cluster["undeclared"]:
         yield headline("extra", pool["name"])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Drift,
         Loss,
         NodeRepair,
+        Order,
         PlanDocument,
         PoolPart,
         Release,
@@ -44,6 +45,16 @@ def drift_words(drift: Drift) -> str:
     if not drift["field"]:
         return f"{drift['object']} is missing"
     return f"{drift['object']}: {drift['field']}: {value_words(drift['old'])} -> {value_words(drift['new'])}"
+
+
+def orders_of(cluster: ClusterPart) -> list[Order]:
+    """Return the orders of families that the plan writes."""
+    return [order for order in cluster.get("orders", ()) if order["action"] in ("create", "update")]
+
+
+def order_words(order: Order) -> str:
+    """Return for which families an order is written."""
+    return f"order of {', '.join(order['families'])}: {order['why']}"
 
 
 def repair_words(repair: NodeRepair) -> str:

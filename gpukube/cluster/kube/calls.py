@@ -205,13 +205,14 @@ class KubeCalls:
 
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
         """See Kube."""
-        self._find(
-            f"deleting {kind.kind} {name}",
-            lambda: self._client.delete(
-                namespaced_kind(kind), name, namespace=namespace, cascade=CascadeType.BACKGROUND
-            ),
-            changes=True,
-        )
+        doing, cascade = f"deleting {kind.kind} {name}", CascadeType.BACKGROUND
+        if kind.namespaced:
+            place = namespaced_kind(kind)
+            self._find(
+                doing, lambda: self._client.delete(place, name, namespace=namespace, cascade=cascade), changes=True
+            )
+        else:
+            self._find(doing, lambda: self._client.delete(global_kind(kind), name, cascade=cascade), changes=True)
 
     def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
         """See Kube."""

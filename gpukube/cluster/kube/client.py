@@ -119,7 +119,7 @@ class Kube(Protocol):
         """Create an object of the cluster in a dry run; return what the server would store."""
 
     def delete_object(self, kind: ApiType, name: str, namespace: str) -> None:
-        """Delete a namespaced object with its dependents; do nothing if it does not exist."""
+        """Delete an object with its dependents; do nothing if it does not exist."""
 
     def pod_log(self, namespace: str, name: str, lines: int, container: str = "") -> tuple[str, ...]:
         """Read the last log lines of a pod's container; the name is optional if there is only one."""

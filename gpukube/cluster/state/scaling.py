@@ -25,9 +25,15 @@ NOTHING_SCALES: Final = "nothing-scales"
 def missing_scaler(cluster: ClusterRef, seen: Snapshot) -> Scaler | None:
     """Return the autoscaler that a cluster lacks; None if it runs, or if the cloud itself scales the pools."""
     scaler = load_provider(cluster.provider).extras.in_cluster.scaler
-    if scaler is None or any(_runs(scaler.program, item) for item in seen.deployments):
+    return None if scaler is None or running_scaler(cluster, seen) else scaler
+
+
+def running_scaler(cluster: ClusterRef, seen: Snapshot) -> WorkloadView | None:
+    """Return the Deployment of the autoscaler; None if none runs, or if the cloud itself scales the pools."""
+    scaler = load_provider(cluster.provider).extras.in_cluster.scaler
+    if scaler is None:
         return None
-    return scaler
+    return next((item for item in seen.deployments if _runs(scaler.program, item)), None)
 
 
 def _runs(program: str, item: WorkloadView) -> bool:

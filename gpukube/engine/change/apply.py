@@ -19,7 +19,7 @@ from gpukube.cluster.release.plugin_refresh import refresh_plugin
 from gpukube.core.fields import label
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.plan import plan_pool
-from gpukube.engine.change.clusters import prepare_cluster
+from gpukube.engine.change.clusters import prepare_cluster, settle_orders
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
 from gpukube.engine.change.draining import DrainConsent, Drained, consent_finding, counted, listed
@@ -185,6 +185,7 @@ def _apply_on_cluster(
         # Entries that were already unused when the plan was made.
         left = set(plan.first.keys) - set(plan.release.keys) if plan.first and plan.release else set()
         release = retire_entries(plan, session, run, left=left) or release
+        release = "; ".join(filter(None, (release, settle_orders(plan, session, run))))
     except Stopped:
         return ClusterReport(plan.cluster, tuple(reports), STOPPED_CLEANUP)
     except GpukubeError as error:

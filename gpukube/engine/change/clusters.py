@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpukube.core.values import FAMILY_LABEL
 from gpukube.engine.change.release import ensure_releases
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
@@ -37,17 +38,22 @@ def report_all(
 
 
 def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Reject a cluster that cannot be changed now, then bring its releases to the plan.
+    """Reject a cluster that cannot be changed now, then bring its releases, and the order of families, to the plan.
 
     Returns:
         One line on the releases; "" if no pool of the cluster needs one.
 
     Raises:
-        GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_releases.
+        GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_releases
+            and write_orders.
         Stopped: The run was stopped.
     """
     _require_changeable(plan)
     release = ensure_releases(replace(plan, release=plan.first or plan.release).releases, plan, session, run)
+    if plan.orders:
+        from gpukube.engine.change.ordering import write_orders  # noqa: PLC0415 - only for autoscaled families
+
+        write_orders(plan, session, run)
     run.report("done", release or "nothing to install", plan.cluster.key)
     one_by_one = session.provider.extras.pools_at_once == 1
     for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
@@ -56,6 +62,15 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
         )
         run.report("wait", message, plan.cluster.key, pool.pool)
     return release
+
+
+def settle_orders(plan: ClusterPlan, session: Session, run: Run) -> str:
+    """Take the pools of families that are gone out of their order; see ordering.drop_gone."""
+    if not any(pool.observed and FAMILY_LABEL in pool.observed.labels for pool in plan.pools):
+        return ""
+    from gpukube.engine.change.ordering import drop_gone  # noqa: PLC0415 - only for families
+
+    return drop_gone(plan, session, run)
 
 
 def none_attempted(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:

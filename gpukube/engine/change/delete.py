@@ -11,7 +11,7 @@ from gpukube.cluster.names import ALL_KINDS
 from gpukube.cluster.release.entries import dropped_entries
 from gpukube.cluster.release.migration import is_there
 from gpukube.core.plan import plan_removal
-from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.clusters import report_all, settle_orders
 from gpukube.engine.change.live_pool import attempt_all, remove_pool, started
 from gpukube.engine.change.release import STOPPED_CLEANUP, entries_left, is_pending, retire_entries
 from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named
@@ -149,6 +149,7 @@ def _drop_leftovers(plan: ClusterPlan, absent: Sequence[str], session: Session, 
     half_done = "does not exist; its entry in the release was not dropped"
     try:
         release = retire_entries(replace(plan, desired=staying), session, run, left=left)
+        release = "; ".join(filter(None, (release, settle_orders(plan, session, run))))
     except Stopped:
         return STOPPED_CLEANUP, replace(gone, outcome="not-attempted", message=half_done, resume=run.resume)
     except GpukubeError as error:

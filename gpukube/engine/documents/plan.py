@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.order_plans import OrderPlan
     from gpukube.core.prices import PriceBook
     from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position, Toleration
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         GpuSum,
         Health,
         LiveState,
+        Order,
         PlanDocument,
         PoolPart,
         Release,
@@ -184,7 +186,7 @@ def _live_gpus(provider: str, observed: Observed) -> float | None:
 def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
     facts = plan.facts
     region = region_of(plan.cluster, facts.location if facts else "")
-    return {
+    part: ClusterPart = {
         "cluster": plan.cluster.key,
         "provider": plan.cluster.provider,
         "name": plan.cluster.name,
@@ -206,6 +208,19 @@ def _cluster(plan: ClusterPlan, prices: PriceBook) -> ClusterPart:
         "duration": None,
         "quotas": [quota_part(use) for use in plan.quotas],
         "diagnostics": [diagnostic_document(d) for d in plan.diagnostics],
+    }
+    if plan.orders:
+        part["orders"] = [_order(item) for item in plan.orders]
+    return part
+
+
+def _order(plan: OrderPlan) -> Order:
+    return {
+        "object": str(plan),
+        "action": plan.action,
+        "why": plan.why,
+        "families": [order.family for order in plan.orders],
+        "content": plan.content,
     }
 
 

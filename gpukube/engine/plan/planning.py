@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.release.plan import ReleasePlan
     from gpukube.cluster.state.node_drift import NodeRepair
     from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.order_plans import OrderPlan
     from gpukube.core.quotas import QuotaUse
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed, PoolPlan, ReplaceHow
     from gpukube.engine.plan.prepare import Prepared
@@ -94,6 +95,7 @@ class ClusterPlan:
         error: Why the cluster could not be planned at all.
         desired: The declared pools, even if nothing could be read.
         quotas: Quotas that its pools need more of, with usage and limit; empty if quotas were not read.
+        orders: Objects that tell the autoscaler in which order to try the pools of autoscaled families.
     """
 
     cluster: ClusterRef
@@ -112,6 +114,7 @@ class ClusterPlan:
     error: GpukubeError | None = None
     desired: tuple[Desired, ...] = ()
     quotas: tuple[QuotaUse, ...] = ()
+    orders: tuple[OrderPlan, ...] = ()
 
     @property
     def releases(self) -> tuple[ReleasePlan, ...]:
@@ -123,7 +126,8 @@ class ClusterPlan:
         """Whether declared and live state differ, including the state inside the cluster if known."""
         pools = any(pool.action not in ("no-op", "standby") for pool in self.pools)
         releases = any(plan.action in ("install", "upgrade", "conflict") for plan in self.releases)
-        return pools or releases or bool(self.repairs) or bool(self.undeclared)
+        orders = any(order.acts for order in self.orders)
+        return pools or releases or orders or bool(self.repairs) or bool(self.undeclared)
 
 
 def plan_outside(session: Session, prepared: Prepared, run: Run, scope: Scope) -> ClusterPlan:

@@ -61,6 +61,8 @@ _CONDITIONS: Final = {
     "if-missing": MatchConditions.IfMissing,
     "if-not-modified": MatchConditions.IfNotModified,
 }
+_EXPANDER: Final = "random"
+"""How AKS's autoscaler chooses by default (docs: aks/cluster-autoscaler, using the autoscaler profile)."""
 _CONNECT_TIMEOUT_S: Final = 10.0
 _RETRIES: Final = 6
 _RETRY_FACTOR_S: Final = 0.8
@@ -250,6 +252,7 @@ class AksCloud(CloudExtras):
             status=state if power == "Running" else power,
             endpoints={} if isinstance(self._credential, EmulatedIdentity) else {"arm": host_of(self._base)},
             channel=_channel(properties),
+            expander=str(at(properties, "autoScalerProfile", "expander") or _EXPANDER),
         )
 
     def pools(self) -> tuple[Observed, ...]:

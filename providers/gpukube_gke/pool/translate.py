@@ -19,7 +19,8 @@ from gpukube.core.binding import Draft, body, desired_fields
 from gpukube.core.fields import known
 from gpukube.core.jsontree import at, merged, tree
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import PROTECT_LABEL, Desired, Request
+from gpukube.core.values import PROTECT_LABEL, Desired, Request, Taint
+from gpukube_gke.facts.compute_class import CLASS_KEY
 from gpukube_gke.facts.network import fabric_of
 from gpukube_gke.facts.places import cluster_name, pool_name
 from gpukube_gke.pool.effects import UPDATE
@@ -62,10 +63,11 @@ _SCOPES_OF_ACCOUNT: Final = (f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email")
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
     """Translate a checked target; the create call carries gpukube's marks, and fails if the pool exists."""
-    labels = {**target.labels, **ownership.labels, **target.marks}
+    sent = _in_class(target)
+    labels = {**sent.labels, **ownership.labels, **target.marks}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
-    draft = Draft(target, labels)
+    draft = Draft(sent, labels)
     params = {"parent": cluster_name(target.cluster), "nodePool": _body(draft)}
     # Taints that GKE adds because of the kind of node, except the GPU taint.
     return Desired(
@@ -78,7 +80,7 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
             dict.fromkeys(
                 (
                     GPU_TAINT,
-                    *own_taints(target),
+                    *own_taints(sent),
                     *(
                         *((ARM_TAINT,) if target.machine.arch == "arm64" else ()),
                         *((QUEUED_TAINT,) if is_queued(target) else ()),
@@ -91,6 +93,15 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         copy_is_fixed=True,
         fabric=fabric_of(target),
     )
+
+
+def _in_class(target: Target) -> Target:
+    """Add label and taint of the ComputeClass of an autoscaled family: each pool of it is in the class from birth."""
+    if not (target.family and target.nodes.autoscaled):
+        return target
+    taint = Taint(CLASS_KEY, target.family, "NoSchedule")
+    labels = {**target.labels, CLASS_KEY: target.family}
+    return replace(target, labels=labels, taints=tuple(dict.fromkeys((*target.taints, taint))))
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:

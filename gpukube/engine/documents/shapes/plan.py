@@ -263,6 +263,21 @@ class NodeRepair(TypedDict):
     """Declared."""
 
 
+class Order(TypedDict):
+    """An object that tells the cluster's autoscaler in which order to try the pools of autoscaled families."""
+
+    object: str
+    """Kind, namespace and name."""
+    action: Literal["create", "update", "none", "foreign"]
+    """foreign: it is not gpukube's, and stays as it is."""
+    why: str
+    """One line, also for none."""
+    families: list[str]
+    """Names of the families."""
+    content: str
+    """Its text afterwards; for a foreign object the lines that it lacks."""
+
+
 class Undeclared(TypedDict):
     """A live pool of the same owner that the spec does not declare."""
 
@@ -301,6 +316,8 @@ class ClusterPart(TypedDict):
     """The Helm release of NVIDIA's DRA driver; null if the cluster neither needs nor has it, or it is unknown."""
     nodeRepairs: list[NodeRepair]
     """Labels and taints of nodes that drifted."""
+    orders: NotRequired[list[Order]]
+    """Order of the pools of autoscaled families, as the autoscaler is told it; absent without such families."""
     pools: list[PoolPart]
     """Declared pools, then those to delete."""
     unplanned: list[UnplannedPool]
