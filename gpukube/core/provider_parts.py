@@ -150,7 +150,7 @@ class Extras:
     capacity: CloudCapacity | None = None
     """What it tells about the machines that are available now, for `gpukube capacity find`."""
     order: GroupOrder | ClassOrder | None = None
-    """How its autoscaler is told in which order to try the pools of an autoscaled family; None if nothing tells it."""
+    """What gives its autoscaler the order of the pools of an autoscaled family; None if nothing does."""
     quotas: CloudQuotas | None = None
     """Quotas that its nodes count against; read by `Cloud.quotas`."""
     durations: CloudDurations | None = None

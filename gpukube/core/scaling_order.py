@@ -1,4 +1,4 @@
-"""How a cloud's autoscaler is told in which order to try the pools of a family.
+"""How a cloud's autoscaler learns in which order to try the pools of a family.
 
 In scope: the facts of a provider (`Extras.order`), and the order of one family as a value. Out of scope: reading and
 writing objects of a cluster (engine.plan.orders, engine.change.ordering).

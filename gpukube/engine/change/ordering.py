@@ -93,7 +93,7 @@ def _write_class(kube: Kube, item: OrderPlan, how: ClassOrder) -> None:
 
 
 def _settle(kube: Kube, kind: ApiType, item: OrderPlan, again: Callable[[Tree | None], OrderPlan]) -> None:
-    """Write an object; plan it again from what is there whenever somebody else wrote first."""
+    """Write an object; plan it again whenever somebody else wrote first."""
     for _ in range(_TRIES):
         if not item.acts:
             return

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.names import ALL_KINDS, DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMESPACE, NAMESPACE_LABELS
 from gpukube.core.permissions import EXTRAS, CloudPolicy, Permission
+from gpukube.core.scaling_order import ClassOrder
 from gpukube.engine.permissions.chart_roles import (
     DRA_EVERYWHERE,
     DRA_OURS,
@@ -25,6 +26,7 @@ from gpukube.engine.permissions.chart_roles import (
     PLUGIN_OURS,
     RoleRule,
 )
+from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +45,11 @@ _CHARTS: Final = (
 _EVICTION: Final = "docs: kubernetes.io/docs/concepts/scheduling-eviction/api-eviction"
 _ESCALATION: Final = "docs: kubernetes.io/docs/reference/access-authn-authz/rbac, privilege escalation prevention"
 
+_EXPANDER: Final = "kubernetes-sigs/cluster-autoscaler pkg/expander/priority/readme.md"
+_CLASSES: Final = "docs: kubernetes-engine/concepts/about-custom-compute-classes"
+SCALER_NAMESPACE: Final = "kube-system"
+"""Namespace of an autoscaler, as the cloud or the usual chart installs it."""
+
 _UNSAFE: Final = re.compile(r"[^\w.-]+")
 """Characters that file names should not contain: the key of a cluster given by address has some."""
 
@@ -52,6 +59,9 @@ DRA: Final = "for pools with the DRA driver"
 RELEASE: Final = "for pools with gpukube's Helm release"
 CLAIMED_PROBE: Final = "with --probe, for pools with NVIDIA's DRA driver"
 
+MAPPED: Final = "for autoscaled pools with alternatives, on EKS and AKS"
+CLASSED: Final = "for autoscaled pools with alternatives, on GKE"
+
 
 @dataclass(frozen=True, slots=True)
 class KubeRule:
@@ -60,6 +70,7 @@ class KubeRule:
     Attributes:
         rule: What it allows.
         ours: Whether it applies only to gpukube's namespace instead of the whole cluster.
+        place: The one namespace to which it applies instead; "" for none.
     """
 
     rule: RoleRule
@@ -67,6 +78,7 @@ class KubeRule:
     source: str = _API
     _: KW_ONLY
     ours: bool = False
+    place: str = ""
     level: PolicyLevel = "plan"
     when: str = ""
     without: str = ""
@@ -75,12 +87,15 @@ class KubeRule:
 _COMPARE: Final = "to compare the objects of gpukube's release with the installed ones"
 _INSTALL: Final = "to install, change, and remove the chart"
 _OWNERS: Final = "to name the workloads whose pods a drain moves, and to see that the pods are recreated"
+_FIRST: Final = "of an autoscaled pool with alternatives, only the first is created"
 _UNREAD: Final = "the plan lists what it could not read"
 
 _references = partial(KubeRule, purpose="to find references to a pool that is replaced", without=_UNREAD)
 _here = partial(KubeRule, ours=True)  # in gpukube's own namespace
 _release = partial(KubeRule, source=_CHARTS, level="apply", when=RELEASE)
 _release_here = partial(_release, ours=True)
+_map = partial(KubeRule, place=SCALER_NAMESPACE, source=_EXPANDER, when=MAPPED, without=_FIRST)
+_class = partial(KubeRule, source=_CLASSES, when=CLASSED, without=_FIRST)
 
 RULES: Final = (
     KubeRule(RoleRule("list", "nodes"), "to compare nodes with their pools"),
@@ -159,6 +174,12 @@ RULES: Final = (
         when=EXTRAS["alternatives"]),
     _here(RoleRule("create patch", "leases", _LEASES), "to let one run at a time get a pool's nodes, and to go on",
         level="apply", when=EXTRAS["alternatives"]),
+    _map(RoleRule("get", "configmaps"), "to read the order of alternatives that an autoscaler has; where it runs in "
+        "another namespace, the same there"),
+    _map(RoleRule("create patch", "configmaps"), "to tell an autoscaler the order of alternatives", level="apply"),
+    _class(RoleRule("get list", "computeclasses", "cloud.google.com"), "to read the order of alternatives on GKE"),
+    _class(RoleRule("create patch delete", "computeclasses", "cloud.google.com"),
+        "to tell GKE's autoscaler the order of alternatives", level="apply"),
 )  # fmt: skip
 
 
@@ -183,9 +204,11 @@ def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject)
     """Return the roles of one cluster, their bindings, and gpukube's namespace, which namespaced roles require."""
     rows = tuple(_chosen(item, scope))
     name, file = f"gpukube-{scope.level}", f"kubernetes-{_UNSAFE.sub('-', item.cluster.key)}-{scope.level}.yaml"
-    everywhere, ours = ([row.rule for row in rows if row.ours is ours] for ours in (False, True))
+    everywhere, ours = ([row.rule for row in rows if row.ours is ours and not row.place] for ours in (False, True))
+    placed = [row.rule for row in rows if row.place]
     words = {**item.cluster.identity, "name": item.cluster.name, "level": scope.level}
     who = {"kind": subject.kind, "name": subject.name.format_map(words), "apiGroup": _RBAC}
+    there = {"name": name, "namespace": SCALER_NAMESPACE}
     namespace: dict[str, object] = {"name": NAMESPACE, "labels": dict(NAMESPACE_LABELS)}
     documents = (
         {"apiVersion": "v1", "kind": "Namespace", "metadata": namespace},
@@ -193,6 +216,7 @@ def cluster_policy(item: ClusterPools, scope: PolicyScope, subject: KubeSubject)
         _binding("ClusterRole", {"name": name}, who),
         _role("Role", {"name": name, "namespace": NAMESPACE}, ours),
         _binding("Role", {"name": name, "namespace": NAMESPACE}, who),
+        *((_role("Role", there, placed), _binding("Role", there, who)) if placed else ()),
     )
     return CloudPolicy(
         title=f"Kubernetes RBAC of cluster {item.cluster.key}",
@@ -216,6 +240,8 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
     holding |= {RELEASE} if holding & {PLUGIN, OPERATOR, DRA} else set()
     holding |= {CLAIMED_PROBE} if "probe" in scope.extras and DRA_DRIVER in served else set()
     holding |= {EXTRAS["alternatives"]} if any(pool.target.family for pool in item.desired) else set()
+    if "alternatives" in scope.extras:
+        holding.add(CLASSED if isinstance(load_provider(item.cluster.provider).extras.order, ClassOrder) else MAPPED)
     for row in TABLE:
         if row.when in holding and (scope.level == "apply" or row.level == "plan"):
             yield row
@@ -223,7 +249,8 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
 
 def rule_permission(row: KubeRule) -> Permission:
     """Return a rule as a permission: verbs and resources, and each pair in the form of kubectl auth can-i."""
-    rule, where = row.rule, f" in {NAMESPACE}" if row.ours else ""
+    rule, place = row.rule, NAMESPACE if row.ours else row.place
+    where = f" in {place}" if place else ""
     kinds = [f"{resource}.{rule.group}" if rule.group else resource for resource in rule.resources.split()]
     return Permission(
         name=f"{', '.join(rule.verbs.split())} {', '.join(kinds)}{where}",

@@ -317,7 +317,7 @@ class ClusterPart(TypedDict):
     nodeRepairs: list[NodeRepair]
     """Labels and taints of nodes that drifted."""
     orders: NotRequired[list[Order]]
-    """Order of the pools of autoscaled families, as the autoscaler is told it; absent without such families."""
+    """Objects with the order of autoscaled families, for the autoscaler; absent without such families."""
     pools: list[PoolPart]
     """Declared pools, then those to delete."""
     unplanned: list[UnplannedPool]
