@@ -105,7 +105,7 @@ def plan_map(
         lacking = missing_lines(found, own)
         why = "it is not gpukube's, and " + ("lacks lines" if lacking else "has all lines")
         return planned("foreign" if lacking else "none", why, lacking)
-    after = (*kept, *orders)
+    after = sorted((*kept, *orders), key=lambda order: (order.owner, order.family))  # whoever writes last
     wanted, note = merge(found, before, after, how.group), record(after)
     same = live is not None and wanted == found and text(live, "metadata", "annotations", RECORD) == note
     action: OrderAction = "create" if live is None else "none" if same else "update"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpukube.core.fields import LEAST, MOST
 from gpukube.core.values import FAMILY_LABEL
 from gpukube.engine.change.release import ensure_releases
 from gpukube.engine.run.clock import Stopped
@@ -65,8 +66,9 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
 
 
 def settle_orders(plan: ClusterPlan, session: Session, run: Run) -> str:
-    """Take the pools of families that are gone out of their order; see ordering.drop_gone."""
-    if not any(pool.observed and FAMILY_LABEL in pool.observed.labels for pool in plan.pools):
+    """Take the pools of autoscaled families that are gone out of their order; see ordering.drop_gone."""
+    leaving = [pool.observed for pool in plan.pools if pool.action in ("delete", "replace") and pool.observed]
+    if not any(FAMILY_LABEL in one.labels and one.fields.get(LEAST) != one.fields.get(MOST) for one in leaving):
         return ""
     from gpukube.engine.change.ordering import drop_gone  # noqa: PLC0415 - only for families
 
