@@ -102,6 +102,10 @@ class Family:
         """Name of the family: that of its first pool."""
         return self.key[1]
 
+    def called(self, cluster: str, pool: str) -> str:
+        """Return what to call a pool: with its cluster, if the family is on any of several."""
+        return pool if self.key[2] else f"{cluster}/{pool}"
+
     @property
     def planned(self) -> Member:
         """The pool that the plan gives the nodes: the holder, else the one to try first."""
@@ -232,13 +236,19 @@ def lead_plan(family: Family) -> PoolPlan:
     return replace(family.planned.plan, pool=family.name)
 
 
-def family_work(family: Family, work: Callable[[ClusterPlan], Work], trying: Trying) -> Work:
+def family_work(
+    family: Family,
+    work: Callable[[ClusterPlan], Work],
+    trying: Trying,
+    found: Callable[[Member], None] = lambda _member: None,
+) -> Work:
     """Return the work on a family, in place of that on its pools.
 
     Args:
         family: The family.
         work: Returns the command's work on one pool of a cluster.
         trying: How the run gets nodes.
+        found: Called with the pool that has the nodes.
     """
 
     def done(_plan: PoolPlan, _session: Session, run: Run) -> PoolReport | Proof:
@@ -247,14 +257,15 @@ def family_work(family: Family, work: Callable[[ClusterPlan], Work], trying: Try
         settled = place is not None and place.role == "holder" and _has_all(holder)
         alone = all(one.plan.family and one.plan.family.role in ("holder", "standby") for one in family.members)
         if holder.plan.action == "conflict" or (settled and alone and not trying.rebalance):
-            return _named(family, work(holder.cluster)(holder.plan, holder.session, run))
+            found(holder)
+            return _as_family(family, holder, work(holder.cluster)(holder.plan, holder.session, run))
         if family.unread is not None and not settled:
             raise family.unread
         first = family.members[0]
         key = first.plan.cluster.key
         notify = partial(_notify, run, key, family.name)
         with FamilyLease.held(first.session.kube(), family.key[0], family.name, run, notify) as lease:
-            return _FamilyRun(family, work, trying, run, lease).carry_out()
+            return _FamilyRun(family, work, trying, run, lease, found).carry_out()
 
     return done
 
@@ -276,24 +287,28 @@ def on_any_cluster(
         trying: See family_work.
     """
     failed = {report.cluster.key: report.error for report in reports if report.error}
+    places: dict[FamilyKey, str] = {}
     tasks = {}
     for family in families:
         error = next((failed[key] for one in family.members if (key := one.plan.cluster.key) in failed), None)
         judged = replace(family, unread=family.unread or error)
-        tasks[family.key] = partial(_whole, judged, run, family_work(judged, work, trying))
-    done = {key: report for key, report in run_all(tasks, run.parallelism).items() if isinstance(report, tuple)}
+        places[family.key] = judged.planned.plan.cluster.key
+        found = partial(_place_at, places, family.key)
+        tasks[family.key] = partial(_whole, judged, run, family_work(judged, work, trying, found))
+    done = {key: report for key, report in run_all(tasks, run.parallelism).items() if isinstance(report, PoolReport)}
     return tuple(
-        replace(report, pools=(*report.pools, *(one for key, one in done.values() if key == report.cluster.key)))
+        replace(report, pools=(*report.pools, *(one for key, one in done.items() if places[key] == report.cluster.key)))
         for report in reports
     )
 
 
-def _whole(family: Family, run: Run, work: Work) -> tuple[str, PoolReport]:
-    lead = lead_plan(family)
-    report = attempt(lead, family.planned.session, run, work)
-    report = report if isinstance(report, PoolReport) else report()
-    winner = next((one for one in family.members if one.plan.name == report.name), family.planned)
-    return winner.plan.cluster.key, report
+def _place_at(places: dict[FamilyKey, str], family: FamilyKey, member: Member) -> None:
+    places[family] = member.plan.cluster.key
+
+
+def _whole(family: Family, run: Run, work: Work) -> PoolReport:
+    report = attempt(lead_plan(family), family.planned.session, run, work)
+    return report if isinstance(report, PoolReport) else report()
 
 
 def _notify(run: Run, cluster: str, family: str, message: str) -> None:
@@ -311,16 +326,17 @@ def _has_all(member: Member) -> bool:
     return ready >= plan.desired.target.nodes.count
 
 
-def _named(family: Family, report: PoolReport | Proof, note: str = "") -> PoolReport | Proof:
+def _as_family(family: Family, holder: Member, report: PoolReport | Proof, note: str = "") -> PoolReport | Proof:
     """Report a pool as its family: which of its pools has the nodes, and what the others said."""
     if not isinstance(report, PoolReport):
-        return lambda: _as_family(family, report(), note)
-    return _as_family(family, report, note)
+        return lambda: _family_report(family, holder, report(), note)
+    return _family_report(family, holder, report, note)
 
 
-def _as_family(family: Family, report: PoolReport, note: str) -> PoolReport:
-    place = next((number for number, one in enumerate(family.members, 1) if one.plan.pool == report.pool), 0)
-    which = f"{report.pool} has the nodes (alternative {place} of {len(family.members)})" if place > 1 else ""
+def _family_report(family: Family, holder: Member, report: PoolReport, note: str) -> PoolReport:
+    place = next(number for number, one in enumerate(family.members, 1) if one.where == holder.where)
+    name = family.called(*holder.where)
+    which = f"{name} has the nodes (alternative {place} of {len(family.members)})" if place > 1 else ""
     return replace(report, pool=family.name, message="; ".join(filter(None, (report.message, which, note))))
 
 
@@ -333,6 +349,7 @@ class _FamilyRun:
     trying: Trying
     run: Run
     lease: FamilyLease
+    found: Callable[[Member], None]
     said: list[Outcome] = field(default_factory=list)
 
     def carry_out(self) -> PoolReport | Proof:
@@ -342,6 +359,7 @@ class _FamilyRun:
         created = holder is None
         if holder is None:
             holder = self._try_in_turn(states, self._resumed(states))
+        self.found(holder.member)
         finish(holder.trying)
         left = self._clean_up(holder)
         if self.trying.rebalance and (moved := self._rebalance(holder)):
@@ -349,8 +367,9 @@ class _FamilyRun:
         note = "; ".join((*left, *self._heard()))
         member = holder.member
         if not created and member is self.family.planned and member.plan.action in ("update", "replace"):
-            return _named(self.family, self.work(member.cluster)(member.plan, member.session, self.run), note)
-        return _named(self.family, self._proof(member, "created" if created else ""), note)
+            done = self.work(member.cluster)(member.plan, member.session, self.run)
+            return _as_family(self.family, member, done, note)
+        return _as_family(self.family, member, self._proof(member, "created" if created else ""), note)
 
     def _read(self) -> list[_State]:
         return [self._state(member) for member in self.family.members]
@@ -491,7 +510,8 @@ class _FamilyRun:
             if state.member.where == holder.member.where or state.live is None:
                 continue
             if state.ready:
-                left.append(f"{state.member.plan.pool} has {state.ready} nodes too: --rebalance moves its pods")
+                name = self.family.called(*state.member.where)
+                left.append(f"{name} has {state.ready} nodes too: pool apply --rebalance moves its pods")
             else:
                 fence(state.trying)
         return left
@@ -519,7 +539,7 @@ class _FamilyRun:
             old, leaving.member.session, self.run, self.trying.consent, successor=holder.member.plan.name
         )
         remove_emptied(old, leaving.member.session, self.run, self.trying.consent)
-        return _as_family(self.family, report, "; ".join(drained.notes))
+        return _family_report(self.family, holder.member, report, "; ".join(drained.notes))
 
     def _proof(self, member: Member, done: str) -> Proof:
         desired = member.plan.desired
@@ -533,7 +553,7 @@ class _FamilyRun:
         return lambda: replace(unproven, proof=prove(desired, member.session, self.run))
 
     def _heard(self) -> list[str]:
-        return [f"{one.member}: {_KINDS[one.kind]}" for one in self.said]
+        return [f"{self.family.called(one.cluster, one.member)}: {_KINDS[one.kind]}" for one in self.said]
 
     def _exhausted(self) -> GpukubeError:
         """Return the error that lists what each place said, and when."""

@@ -179,7 +179,8 @@ def _by_role(plan: PoolPlan, holder: Member | None, session: Session, unread: st
 def _standby_why(plan: PoolPlan, holder: Member | None, unread: str) -> str:
     assert plan.family is not None  # noqa: S101 - the caller sets it
     if holder is not None:
-        return f"{holder.plan.pool} has the nodes of {plan.family.name}"
+        elsewhere = holder.plan.cluster.key != plan.cluster.key
+        return f"{holder.plan.where if elsewhere else holder.plan.pool} has the nodes of {plan.family.name}"
     if unread:
         return f"{unread} could not be read, and {plan.family.name} may have its nodes there"
     return f"tried if the pools of {plan.family.name} before it get no machines"
