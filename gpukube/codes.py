@@ -51,6 +51,7 @@ SPEC: Final[dict[str, tuple[str, str]]] = {
     "alternative-field": ("GPK152", "An alternative sets a field that it cannot change."),
     "alternative-minimum": ("GPK153", "A pool with alternatives must have nodes."),
     "place-autoscaled": ("GPK154", "place is any for an autoscaled pool."),
+    "place-divided": ("GPK155", "A filter selects only some clusters of a pool that is on any of them."),
     "disk-encryption": ("GPK150", "A pool names a key for a disk that is not encrypted."),
     "kubelet-range": ("GPK151", "The kubelet's thresholds for deleting images contradict each other."),
     "nodes-choice": ("GPK128", "A pool has both nodes.count and nodes.autoscaling, or neither."),

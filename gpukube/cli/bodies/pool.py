@@ -113,8 +113,9 @@ def apply(choices: Choices) -> None:
     _require_plan_options(choices)
 
     def ask(job: Job, plans: Sequence[ClusterPlan]) -> None:
-        if saved is None and any(plan.differs for plan in plans):
-            _confirm_apply(choices, job, plans)
+        moves = _moves(plans) if choices.rebalance else []
+        if saved is None and (moves or any(plan.differs for plan in plans)):
+            _confirm_apply(choices, job, plans, moves)
 
     def work(job: Job) -> Sequence[ClusterReport]:
         consent = Consent(choices.allow_disruption, _replace_how(choices), choices.drain_timeout * 60)
@@ -382,7 +383,17 @@ def _named(pool: PoolPlan) -> str:
     return f"{pool.cluster.key}/{pool.name} ({pool.observed.instance_type if pool.observed else ''}{nodes})"
 
 
-def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> None:
+def _moves(plans: Sequence[ClusterPlan]) -> list[str]:
+    """Describe the moves to better alternatives that --rebalance may make."""
+    places = [(pool, pool.family) for plan in plans for pool in plan.pools if pool.family]
+    return [
+        f"move {place.name} from {pool.pool} to a better alternative that gets machines, and delete {pool.name}"
+        for pool, place in places
+        if (place.role == "holder" and place.turn) or place.role == "second"
+    ]
+
+
+def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan], moves: Sequence[str]) -> None:
     """Show the plan and ask whether to apply it."""
     if choices.yes:
         return
@@ -392,4 +403,4 @@ def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> 
             for pool in cluster["pools"]:
                 pool["needs"] = []  # already checked: a missing flag is refused earlier
         out.show_on_stderr(document, verbose=choices.verbose)
-    confirm(choices, job, "apply", ["; ".join((plan_summary(document), *endless_drains(document)))])
+    confirm(choices, job, "apply", ["; ".join((plan_summary(document), *endless_drains(document), *moves))])

@@ -215,15 +215,17 @@ def prepare(specs: Sequence[LoadedSpec], filters: Filters = Filters(), *, strict
     clusters, desired = expected.clusters, expected.desired
     chosen = {key: _selected(pools, filters) for key, pools in desired.items() if filters.takes_cluster(key)}
     _require_matches(filters, clusters, chosen, {target.pool for target in expected.targets})
+    chosen, divided = _without_divided(chosen, desired)
     places, of = {}, len(chosen)
     if filters.shard:
-        places = {key: place for place, key in enumerate(chosen, 1) if filters.shard.takes(_address(clusters[key]))}
+        together = _together(clusters, desired)
+        places = {key: place for place, key in enumerate(chosen, 1) if filters.shard.takes(together[key])}
         chosen = {key: chosen[key] for key in places}
     return Prepared(
         owners=tuple(dict.fromkeys(spec.spec.metadata.name for spec in specs)),
         clusters={key: clusters[key] for key in chosen},
         desired=chosen,
-        warnings=tuple(found),
+        warnings=(*found, *divided),
         filters=filters,
         choices={key: choice for key, choice in expected.choices.items() if key in chosen},
         silenced=judged.silenced,
@@ -238,6 +240,44 @@ def _selected(pools: Sequence[Desired], filters: Filters) -> tuple[Desired, ...]
     chosen = {(one.target.owner, one.target.family or one.target.pool) for one in pools
               if filters.takes_pool(one.target.pool)}  # fmt: skip
     return tuple(one for one in pools if (one.target.owner, one.target.family or one.target.pool) in chosen)
+
+
+def _any_places(desired: Mapping[str, Sequence[Desired]]) -> dict[tuple[str, str], dict[str, Desired]]:
+    """Return the clusters of each family that is on any one of them: (owner, family) -> cluster -> one of its pools."""
+    found: dict[tuple[str, str], dict[str, Desired]] = {}
+    for key, pools in desired.items():
+        for pool in pools:
+            if pool.target.place == "any":
+                found.setdefault((pool.target.owner, pool.target.family), {}).setdefault(key, pool)
+    return found
+
+
+def _without_divided(
+    chosen: Mapping[str, tuple[Desired, ...]], desired: Mapping[str, Sequence[Desired]]
+) -> tuple[dict[str, tuple[Desired, ...]], list[Finding]]:
+    """Leave out families of which a filter selects only some clusters: one of the others may have the nodes."""
+    divided: dict[tuple[str, str], Finding] = {}
+    for family, places in _any_places(desired).items():
+        missing = [key for key in places if key not in chosen]
+        if selected := [pool for key, pool in places.items() if key in chosen and pool in chosen[key] and missing]:
+            where = selected[0].target.locator.at("place")
+            message = f"{family[1]} is left out: it is on any of its clusters, and the filter leaves out {missing[0]}"
+            fix = "select all of its clusters, or none"
+            divided[family] = Finding("place-divided", where, message, fix=fix, severity="warning")
+    kept = {
+        key: tuple(pool for pool in pools if (pool.target.owner, pool.target.family) not in divided)
+        for key, pools in chosen.items()
+    }
+    return kept, list(divided.values())
+
+
+def _together(clusters: Mapping[str, ClusterRef], desired: Mapping[str, Sequence[Desired]]) -> dict[str, str]:
+    """Return by cluster the address that chooses its shard: one for all clusters that a pool may be on."""
+    found = {key: _address(cluster) for key, cluster in clusters.items()}
+    for places in _any_places(desired).values():
+        old = {found[key] for key in places}
+        found = {key: min(old) if address in old else address for key, address in found.items()}
+    return found
 
 
 def _address(cluster: ClusterRef) -> str:
