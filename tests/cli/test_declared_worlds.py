@@ -89,7 +89,8 @@ WRONG = {
         "Microsoft.Network/virtualNetworks"
     ),
     "things:\n  - provider: gke\n    project: p\n    reservations:\n      - {name: r, size: 2}\n": (
-        '5:19: there is no key "size"; there are count, machineType, name, zone'
+        '5:19: there is no key "size"; there are assuredCount, count, deleteAtTime, inUseByOthers, machineType, name, '
+        "status, zone"
     ),
 }
 

@@ -279,7 +279,7 @@ async def seed_pool(cluster: Cluster, pool: Pool) -> None:
 
 
 async def add_machines(cluster: Cluster, pool: Pool, count: int, pace: Pace) -> Json | None:
-    """Create machines one after the other; return the error of the first that cannot be had."""
+    """Create machines one after the other; return the error of the first that is not available."""
     for _ in range(count):
         lot = cluster.supply.take(cluster.location, pool)
         if lot is None:

@@ -130,7 +130,7 @@ class Source(Protocol):
         ...
 
     def shortage(self, location: str, pool: Pool) -> Json:
-        """Return the error of an operation whose machines cannot be had."""
+        """Return the error of an operation whose machines are not available."""
         ...
 
 

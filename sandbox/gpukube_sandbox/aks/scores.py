@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.aks.sizes import VmSize
 
     Free = Callable[[str, str, str], int | None]
-    """Zone ("eastus-1") or location, size, kind of stock -> machines that can be had now; None without limit."""
+    """Zone ("eastus-1") or location, size, kind of stock -> machines that are available now; None without limit."""
     HasQuota = Callable[[str, int], bool]
     """Location, vCPUs -> whether the Spot quota has room for them."""
 

@@ -68,7 +68,7 @@ class AksService:
     Attributes:
         plan: Returns the planned failure of an operation from cluster, pool, kind, and size, called at its start; may
             raise a ArmError for failures that the service reports immediately.
-        stock: Machines that can be had.
+        stock: Available machines.
         lag: Returns the seconds for which lists omit a pool, from cluster and pool, called at creation.
         empty_groups: Ids in lowercase of capacity reservation groups without a reservation.
         resources: Ids in lowercase of existing resources other than clusters.

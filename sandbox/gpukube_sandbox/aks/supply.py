@@ -69,7 +69,7 @@ class Supply:
         self.stock.give_back("aks", _place(location, lot.zone), str(pool.properties["vmSize"]), lot.kind)
 
     def shortage(self, location: str, pool: Pool) -> Json:
-        """Return the error of an operation whose machines cannot be had."""
+        """Return the error of an operation whose machines are not available."""
         properties, zones = pool.properties, list(zones_in_turn(pool))
         size = str(properties["vmSize"])
         if self._is_priced_out(location, pool):

@@ -1,4 +1,4 @@
-"""Advice of Compute Engine: whether Spot and flex-start machines can be had, their past, and future reservations.
+"""Advice of Compute Engine: whether Spot and flex-start machines are available, their past, and future reservations.
 
 In scope: the three methods of `advice`. Out of scope: HTTP (`transports.door`), counting machines (`stock`). Needs no
 Google library.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.gke.machines import Machine
 
     Free = Callable[[str, str, str], int | None]
-    """Zone, machine type, kind of stock -> machines that can be had now; None without limit."""
+    """Zone, machine type, kind of stock -> machines that are available now; None without limit."""
 
 ADVICE = re.compile(r"/compute/v1/projects/([^/]+)/regions/([^/]+)/advice/(capacity|capacityHistory|calendarMode)")
 """Project, region, method."""

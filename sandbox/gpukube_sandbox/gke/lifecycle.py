@@ -246,7 +246,7 @@ def _missing(pool: Pool) -> list[str]:
 
 
 async def _insert(job: Job, zones: list[str]) -> None:
-    """Try again and again to create machines that could not be had; fail at the limit of the instance group."""
+    """Try again and again to create machines that were not available; fail at the limit of the instance group."""
     is_new = job.operation.kind == Kind.CREATE_NODE_POOL
     left, until = list(zones), job.clock.now() + (job.pace.stockout_s if is_new else job.pace.resize_stockout_s)
     while left:

@@ -55,7 +55,7 @@ class GkeService:
 
     Attributes:
         faults: Planned failures of operations.
-        stock: Machines that can be had.
+        stock: Available machines.
         secret: The access token, for the Kubernetes APIs too.
         things: Declared resources by project.
     """

@@ -29,5 +29,5 @@ class Source(Protocol):
         ...
 
     def shortage(self, place: Place, pool: Pool, zone: str) -> Failure:
-        """Return the failure of an operation whose machines cannot be had."""
+        """Return the failure of an operation whose machines are not available."""
         ...

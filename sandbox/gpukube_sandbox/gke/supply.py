@@ -58,7 +58,7 @@ class Supply:
         self.stock.give_back("gke", zone, lot.machine, lot.kind)
 
     def shortage(self, place: Place, pool: Pool, zone: str) -> Failure:
-        """Return the failure of an operation whose machines cannot be had."""
+        """Return the failure of an operation whose machines are not available."""
         running = len(pool.all_nodes())
         if reservation_of(pool.wire):
             reason = self._refusal(place, pool.wire, zone) or _full(reservation_of(pool.wire))

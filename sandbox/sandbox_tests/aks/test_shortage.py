@@ -1,4 +1,4 @@
-"""Pools of AKS whose machines cannot be had: late errors, what stays, and how it goes on."""
+"""Pools of AKS whose machines are not available: late errors, what stays, and how it goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools of GKE whose machines cannot be had: half an hour of attempts, ERROR, and machines that come later."""
+"""Pools of GKE whose machines are not available: half an hour of attempts, ERROR, and machines that come later."""
 
 from __future__ import annotations
 

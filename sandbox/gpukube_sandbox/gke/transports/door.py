@@ -50,7 +50,7 @@ class GkeDoor:
     Args:
         clock: The sandbox's time.
         faults: Injected faults.
-        stock: Machines that can be had.
+        stock: Available machines.
         log: Log of requests.
         permits: Allowed permissions, for gRPC calls.
         secret: Access token.
