@@ -118,11 +118,13 @@ def get_nodes(attempt: Attempt) -> None:
     with _patiently(attempt) as waiting:
         if not starts_empty:
             _create(waiting, _unprotected(waiting))
-        live = waiting.observe()
-        if live is not None and _size(waiting, live) != waiting.wanted:
-            waiting.report(f"requesting {waiting.wanted} x {waiting.desired.target.machine.name}")
-            _scale(waiting, waiting.desired.target.nodes)
-        _judge(waiting)
+        _fill(waiting)
+
+
+def fill_up(attempt: Attempt) -> None:
+    """Wait until a live pool has all its nodes, without ever creating it again; raises as `get_nodes`."""
+    with _patiently(attempt) as waiting:
+        _fill(waiting)
 
 
 def finish(attempt: Attempt) -> None:
@@ -206,6 +208,14 @@ def _patiently(attempt: Attempt) -> Iterator[Attempt]:
             fix="wait longer with --capacity-wait, or try another place",
             code="capacity-wait",
         ) from error
+
+
+def _fill(attempt: Attempt) -> None:
+    live = attempt.observe()
+    if live is not None and _size(attempt, live) != attempt.wanted:
+        attempt.report(f"requesting {attempt.wanted} x {attempt.desired.target.machine.name}")
+        _scale(attempt, attempt.desired.target.nodes)
+    _judge(attempt)
 
 
 def _unprotected(attempt: Attempt) -> Desired:

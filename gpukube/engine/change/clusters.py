@@ -57,7 +57,8 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
         write_orders(plan, session, run)
     run.report("done", release or "nothing to install", plan.cluster.key)
     one_by_one = session.provider.extras.pools_at_once == 1
-    for before, pool in zip((None, *plan.pools), plan.pools, strict=False):
+    waiting = [pool for pool in plan.pools if pool.action != "standby"]
+    for before, pool in zip((None, *waiting), waiting, strict=False):
         message = (
             f"queued behind {before.pool}: the cloud changes one pool at a time" if before and one_by_one else "queued"
         )

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gpukube.core.tolerations import pod_tolerations
-from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, finish, get_nodes, kind_of
+from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, fill_up, finish, get_nodes, kind_of
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.draining import DrainConsent
 from gpukube.engine.change.family_lease import FamilyLease
@@ -397,7 +397,7 @@ class _FamilyRun:
         if kept is None:
             return None
         try:
-            get_nodes(kept.trying)
+            fill_up(kept.trying)
         except MOVABLE as error:
             seen = f"{kept.member.plan.name} has {kept.ready} of {kept.trying.wanted} nodes, and gets no more"
             raise CapacityError(
@@ -415,7 +415,7 @@ class _FamilyRun:
 
     def _resumed(self, states: Sequence[_State]) -> _State | None:
         """Return the pool whose attempt goes on: that of a killed run, or one that waits for its nodes."""
-        there = [one for one in states if one.live and one.live.state != "deleting"]
+        there = [one for one in states if one.live and one.live.state in ("ready", "busy")]
         return next((one for one in there if self._is_trial(one)), next((one for one in there if one.size), None))
 
     def _try_in_turn(self, states: Sequence[_State], resumed: _State | None, beside: _State | None = None) -> _State:
@@ -500,7 +500,8 @@ class _FamilyRun:
 
     def _give_up(self, state: _State) -> None:
         """Delete what an earlier attempt left of a pool; one with ready nodes is never deleted."""
-        if state.live is not None and not state.trying.ready_nodes(state.live):
+        live = state.live
+        if live is not None and (live.state == "deleting" or not state.trying.ready_nodes(live)):
             fence(state.trying)
 
     def _clean_up(self, holder: _State) -> list[str]:
