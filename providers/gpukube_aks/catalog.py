@@ -1,7 +1,7 @@
-"""AKS's part of the catalog.
+"""AKS's part of the catalog, and of the search for machines.
 
-In scope: MIG profiles, drivers, network, and disks per size. Out of scope: calls (`live.market`), and parsing their
-responses (`facts.listings`).
+In scope: MIG profiles, drivers, network, and disks per size. Out of scope: calls (`live.market`, `live.capacity`), and
+parsing their responses (`facts.listings`, `facts.capacity`).
 
 Sources: docs: aks/use-nvidia-gpu; drivers by size: Azure/AgentBaker, pkg/agent/datamodel/gpu_components.go.
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.capacity_sources import CloudCapacity
 from gpukube.core.cloud_catalog import CloudCatalog, Disks, Fact, Network
 from gpukube.provider import importing_sdk
 from gpukube_aks.facts.fabric import has_infiniband, infiniband_nics, nvme_disks
 from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
+    from gpukube.core.capacity_sources import Ask, Offers
     from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
@@ -62,6 +64,14 @@ def _prices(requested: PriceInquiry) -> LivePrices:
         from gpukube_aks.live.market import fetch_prices  # noqa: PLC0415 - only this call needs the SDK
     return fetch_prices(requested)
 
+
+def _capacity(ask: Ask) -> Offers:
+    with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", ask.inquiry.where):
+        from gpukube_aks.live.capacity import fetch_capacity  # noqa: PLC0415 - only this needs the SDK
+    return fetch_capacity(ask)
+
+
+CAPACITY: Final = CloudCapacity(kinds=("reservation", "block", "spot", "on-demand"), fetch=_capacity)
 
 CATALOG: Final = CloudCatalog(
     home="eastus",

@@ -68,6 +68,7 @@ class AksExtras(Extras):
     diagnosis = part(".diagnose:DIAGNOSIS")
     catalog = part(".catalog:CATALOG")
     order = part(".facts.scaling:ORDER")
+    capacity = part(".catalog:CAPACITY")
     quotas = part(".rules.quotas:QUOTAS")
     durations = part(".facts.durations:DURATIONS")
     exporters = part(".export.targets:EXPORTERS")

@@ -25,6 +25,7 @@ BIGGER = "pool apply -y --allow-disruption --set pools.shared.disk.sizeGiB=200"
 FIND = "capacity find --live --for 7d --pool shared"
 FIND_H100 = "capacity find --live --for 7d --gpu H100-80GB --count 8"
 RENEW = "pool apply -y --allow-disruption --upgrade --pool shared"
+GROUPS = "Microsoft.Compute/capacityReservationGroups"
 AZURE, NETWORK = "Microsoft.ContainerService", "Microsoft.Network"
 
 
@@ -38,14 +39,14 @@ class Row:
         cloud: Whose cluster it is for.
         code: How it ends: without what it cannot do without, with some pools, or with less.
         world: What is there: clusters alone; pools; pools and newer node images; a cluster of an account that never had
-            a node group.
+            a node group; clusters and a group of reserved machines.
     """
 
     permissions: str
     words: str
     cloud: str
     code: int = DENIED
-    world: Literal["clusters", "pools", "images", "bare"] = "clusters"
+    world: Literal["clusters", "pools", "images", "bare", "reserved"] = "clusters"
 
 
 ROWS = (
@@ -85,6 +86,8 @@ ROWS = (
     Row("Microsoft.Compute/proximityPlacementGroups/write", "pool create", "aks", PARTLY),
     Row(f"{AZURE}/managedClusters/agentPools/delete", "pool delete shared -y", "aks", world="pools"),
     Row("Microsoft.Compute/skus/read", f"{REFRESH} aks --subscription {SUBSCRIPTION}", ""),
+    Row("Microsoft.Compute/skus/read Microsoft.Compute/locations/placementScores/generate/action", FIND, "aks", DONE),
+    Row(f"{GROUPS}/read {GROUPS}/capacityReservations/read", FIND, "aks", DONE, world="reserved"),
     Row("container.clusters.get", "pool plan", "gke"),
     Row("compute.regions.get compute.projects.get", "pool plan", "gke", DONE),
     Row("cloudquotas.quotas.get monitoring.timeSeries.list", "pool plan", "gke", DONE),
@@ -110,6 +113,10 @@ def prepare(gpukube: Gpukube, row: Row) -> None:
         gpukube.made("-f", SPEC)
     elif row.cloud:
         gpukube("pool", "list", "-f", SPEC)  # declares the clusters
+    if row.world == "reserved":
+        reserved = {"name": "t4", "size": "Standard_NC4as_T4_v3", "count": 2}
+        identity = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml/providers/{GROUPS}/gpus"
+        daemon.declare(gpukube.info, "aks", capacityReservationGroups=[{"id": identity, "reservations": [reserved]}])
     if row.world == "images":
         daemon.upgrade_cluster(gpukube.info, "train", images="20270101")
     if row.world == "bare":

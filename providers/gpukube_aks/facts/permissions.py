@@ -25,6 +25,8 @@ SUBNETS: Final = "for pools with aks.vnetSubnetID or aks.podSubnetID"
 PREFIXES: Final = "for pools with aks.nodePublicIPPrefixID"
 PLACEMENT: Final = "for pools whose placement is a proximity placement group"
 
+_NOT_TOLD: Final = "what it tells is shown as not told"
+
 WITHOUT_CALLS: Final = ("GET prices.azure.com/api/retail/prices",)
 """Calls that need neither permission nor credentials (docs: rest/api/cost-management/retail-prices)."""
 
@@ -47,6 +49,20 @@ PERMISSIONS: Final = (  # name, purpose, source, scope
         without="these quotas are not checked"),
     _plan("Microsoft.Compute/skus/read", "to refresh the catalog of VM sizes", _COMPUTE, "subscription",
         calls=("GET Microsoft.Compute/skus",), when=EXTRAS["catalog"]),
+    _plan("Microsoft.Compute/skus/read", "to find sizes and zones that the subscription may use", _COMPUTE,
+        "subscription", calls=("GET Microsoft.Compute/skus",), when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("Microsoft.Compute/capacityReservationGroups/read", "to find capacity reservation groups and their use",
+        _COMPUTE, "subscription", calls=("GET Microsoft.Compute/capacityReservationGroups",), when=EXTRAS["capacity"],
+        without=_NOT_TOLD),
+    _plan("Microsoft.Compute/capacityReservationGroups/capacityReservations/read",
+        "to read the sizes and zones of capacity reservations", _COMPUTE, "subscription",
+        calls=("GET Microsoft.Compute/capacityReservationGroups/capacityReservations",), when=EXTRAS["capacity"],
+        without=_NOT_TOLD),
+    _plan("Microsoft.Compute/locations/placementScores/generate/action",
+        "to ask how likely Spot requests are to succeed",
+        f"{_COMPUTE}; docs: virtual-machine-scale-sets/spot-placement-score, Compute Recommendations Role",
+        "subscription", calls=("POST Microsoft.Compute/locations/placementScores/spot/generate",),
+        when=EXTRAS["capacity"], without=_NOT_TOLD),
     _apply(f"{_POOLS}/write", "to create and change node pools", _CONTAINERS, "group", calls=_WRITE),
     _apply(f"{_POOLS}/delete", "to delete node pools: pool delete, --replace, --prune", _CONTAINERS, "group",
         calls=("AgentPools.begin_delete",)),

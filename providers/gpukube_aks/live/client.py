@@ -94,12 +94,19 @@ def connect_cluster(cluster: ClusterRef, settings: Settings) -> AksCloud:
     return AksCloud(cluster, settings, endpoint, client, credential)
 
 
-def connect_subscription(subscription: str, settings: Settings, endpoint: Endpoint) -> AksSdk:
-    """Return a client of a subscription, with the identity that Azure's own credential chain finds."""
+def connect_subscription(subscription: str, settings: Settings, endpoint: Endpoint, tenant: str = "") -> AksSdk:
+    """Return a client of a subscription, with the identity that Azure's own credential chain finds.
+
+    Args:
+        subscription: Id of the subscription.
+        settings: The settings of this run.
+        endpoint: The client's endpoint.
+        tenant: Tenant to sign in to; "" for the chain's own.
+    """
     if endpoint.is_emulated:
         return _emulated_client(subscription, settings, endpoint)
     authority, scopes = _sign_in(endpoint)
-    return _real_client(subscription, settings, endpoint, shared_credential("", authority), scopes)
+    return _real_client(subscription, settings, endpoint, shared_credential(tenant, authority), scopes)
 
 
 def _real_client(

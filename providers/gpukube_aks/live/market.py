@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpukube_aks.live.pages import Sender
 
 _PRICES_URL: Final = "https://prices.azure.com"
-_SKUS_VERSION: Final = "2021-07-01"
+SKUS_VERSION: Final = "2021-07-01"
 _PRICES_VERSION: Final = "2023-01-01-preview"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RETRIES: Final = 5
@@ -51,7 +51,7 @@ def fetch(inquiry: Inquiry) -> Findings:
         CloudError: Reading the SKUs failed for another reason.
     """
     endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
-    subscription = _require_subscription(inquiry)
+    subscription = require_subscription(inquiry)
     arm = connect_subscription(subscription, inquiry.settings, endpoint)
     is_public = endpoint.is_emulated or is_same_origin(endpoint.url or PUBLIC_URL, PUBLIC_URL)
     base = endpoint.url or PUBLIC_URL
@@ -74,11 +74,11 @@ def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tup
         bases: URLs of ARM and of the price list.
     """
     arm_base, price_base = bases
-    subscription = _require_subscription(inquiry)
+    subscription = require_subscription(inquiry)
     first = HttpRequest(
         "GET",
         f"{arm_base}/subscriptions/{subscription}/providers/Microsoft.Compute/skus",
-        params={"api-version": _SKUS_VERSION, "$filter": sku_filter(inquiry.region)},
+        params={"api-version": SKUS_VERSION, "$filter": sku_filter(inquiry.region)},
     )
     with explained(inquiry.where):
         items = listed(arm, first, arm_base, ("value", "nextLink"))
@@ -160,7 +160,12 @@ def _price_client(inquiry: Inquiry, endpoint: Endpoint) -> PipelineClient[HttpRe
     )
 
 
-def _require_subscription(inquiry: Inquiry) -> str:
+def require_subscription(inquiry: Inquiry) -> str:
+    """Return the subscription of a query.
+
+    Raises:
+        SpecError: It names none, or no id.
+    """
     subscription = inquiry.account.subscription
     if not subscription:
         raise SpecError(

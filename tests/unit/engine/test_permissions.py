@@ -51,6 +51,12 @@ ADDRESSES: Final = {
     "aks": {
         "{}/subscriptions/{}/providers/Microsoft.Compute/skus": "GET Microsoft.Compute/skus",
         "{}/subscriptions/{}/providers/Microsoft.Compute/locations/{}/usages": "GET Microsoft.Compute/locations/usages",
+        "{}/subscriptions/{}/providers/Microsoft.Compute": "",
+        "{}/skus": "GET Microsoft.Compute/skus",
+        "{}/capacityReservationGroups": "GET Microsoft.Compute/capacityReservationGroups",
+        "{}{}/capacityReservations": "GET Microsoft.Compute/capacityReservationGroups/capacityReservations",
+        "{}/locations/{}/placementScores/spot/generate":
+            "POST Microsoft.Compute/locations/placementScores/spot/generate",
         "{}/api/retail/prices": "GET prices.azure.com/api/retail/prices",
         "{}/msi/token": "",
     },
