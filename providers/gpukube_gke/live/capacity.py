@@ -76,6 +76,8 @@ _JSON: Final = {"Content-Type": "application/json"}
 _PAGE: Final = "500"
 _AT_ONCE: Final = 8
 _NOT_FOUND: Final = 404
+_SOON: Final = timedelta(hours=1)
+"""Earliest start of a reservation in calendar mode: not in the past, even if this machine's clock is slow."""
 _AHEAD: Final = timedelta(days=90)
 """How far ahead a reservation in calendar mode is looked for."""
 _Key = TypeVar("_Key", bound="Hashable")
@@ -203,8 +205,8 @@ class _Asking:
             self._reading.skip(_CALENDAR, why)
             yield from (Way(kind="block", machine=machine.name, known="not asked", why=why) for machine in machines)
             return
-        now = datetime.now(UTC).replace(microsecond=0)
-        span = now.isoformat(), (now + _AHEAD).isoformat()
+        first = datetime.now(UTC).replace(microsecond=0) + _SOON
+        span = first.isoformat(), (first + _AHEAD).isoformat()
         bodies = {}
         for machine in machines:
             denied = {zone for zone in self._sellers[machine] if ask.zones and zone not in ask.zones}
