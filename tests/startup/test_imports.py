@@ -216,7 +216,17 @@ LOOKING = {
         "prices",
         "summary",
     },
-    "engine.plan": {"fidelity", "lookup", "losses", "ownership", "planning", "prepare", "silencing", "upgrades"},
+    "engine.plan": {
+        "fidelity",
+        "lookup",
+        "losses",
+        "ownership",
+        "planning",
+        "prepare",
+        "regions",
+        "silencing",
+        "upgrades",
+    },
     "engine.run": {"calls", "clock", "context", "events", "fanout", "sent", "session", "shared", "wait"},
     "catalog": {"learning", "place", "prices"},
 }
