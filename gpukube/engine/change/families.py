@@ -467,7 +467,8 @@ class _FamilyRun:
     def _note(self, state: _State, outcome: Outcome) -> None:
         if outcome.kind != "price":
             self.lease.end(outcome)
-        state.trying.report(f"not from here: {outcome.says}")
+        warning = "warning: " if outcome.kind == "restriction" else ""  # the spec names what the place does not have
+        state.trying.report(f"{warning}{_KINDS[outcome.kind]}: {outcome.says}")
         self.said.append(outcome)
 
     def _known(self, state: _State) -> Outcome | None:
