@@ -14,7 +14,7 @@ from gpukube.engine.change.apply import Consent, apply_pools, require_consent
 from gpukube.engine.change.clusters import none_attempted
 from gpukube.engine.change.create import create_pools
 from gpukube.engine.change.delete import delete_pools, plan_deletion
-from gpukube.engine.change.families import Trying
+from gpukube.engine.change.family_run import Trying
 from gpukube.engine.change.holding import GROWING, NOTHING_HELD, STARTING, QuotaReads
 from gpukube.engine.change.pool_drain import drain_pools, plan_drain, undo_drains
 from gpukube.engine.change.proving import verify_pools

@@ -23,7 +23,8 @@ from gpukube.engine.change.clusters import prepare_cluster, settle_orders
 from gpukube.engine.change.create import bring_up
 from gpukube.engine.change.delete import delete_pool
 from gpukube.engine.change.draining import DrainConsent, Drained, consent_finding, counted, listed
-from gpukube.engine.change.families import Trying, with_families
+from gpukube.engine.change.families import with_families
+from gpukube.engine.change.family_run import Trying
 from gpukube.engine.change.live_pool import (
     attempt_all,
     create_pool,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from gpukube.core.plan import adopting_changes, plan_pool
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.change.clusters import prepare_cluster
-from gpukube.engine.change.families import Trying, with_families
+from gpukube.engine.change.families import with_families
+from gpukube.engine.change.family_run import Trying
 from gpukube.engine.change.live_pool import (
     create_pool,
     observe,
