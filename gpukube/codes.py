@@ -222,6 +222,7 @@ WORKLOADS: Final[dict[str, tuple[str, str]]] = {
         "A claim has a version of its API that clusters do not serve, or fields of another version.",
     ),
     "claim-selector": ("GPK790", "A selector of devices is not CEL, or names something else than the device."),
+    "alternative-missed": ("GPK791", "Pods can run on some alternatives of a pool only."),
     "ignore-rule": ("GPK775", "A comment or annotation ignores a rule that does not exist."),
     "ignore-unused": ("GPK776", "A comment or annotation ignores a finding that does not occur."),
     "ignore-reason": ("GPK777", "A comment or annotation ignores a rule without a reason."),

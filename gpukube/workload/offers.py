@@ -6,20 +6,22 @@ nodes (its provider's `nodes`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpukube.core.autoscaler_template import expected_devices
 from gpukube.core.hugepages import HUGE, hugepages_of
 from gpukube.core.prices import UNPRICED
+from gpukube.core.scaling_order import ClassOrder
+from gpukube.core.values import FAMILY_LABEL
 from gpukube.gpu.cloud_machines import cloud_machines
 from gpukube.workload.devices import NOTHING, Published, devices_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.prices import NodePrice
-    from gpukube.core.values import Desired, Taint
+    from gpukube.core.values import Desired, Taint, Target
     from gpukube.provider import Provider
 
 
@@ -80,6 +82,9 @@ class PoolOffer:
         on_request: What makes nodes start if a pending pod alone does not; "" otherwise.
         provisioning: The pool's part of a Kueue ProvisioningRequestConfig; {} if pending pods start nodes.
         price: Price of a node; unknown until a command that shows prices reads it.
+        family_selector: Labels that select the nodes of its family, whichever pool has them; {} if it has no family.
+        class_key: Key of the taint that the cluster tolerates for pods that select its value; "" for none.
+        alternatives: For the offer of a whole family, the names of its pools after the first.
     """
 
     desired: Desired
@@ -92,6 +97,15 @@ class PoolOffer:
     on_request: str
     provisioning: Mapping[str, object] = field(default_factory=dict)
     price: NodePrice = UNPRICED
+    family_selector: Mapping[str, str] = field(default_factory=dict)
+    class_key: str = ""
+    alternatives: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> tuple[str, str, str] | None:
+        """Cluster key, owner and name of its family; None if it has none."""
+        target = self.desired.target
+        return (target.cluster.key, target.owner, target.family) if target.family else None
 
     @property
     def gpus(self) -> Mapping[str, int]:
@@ -164,7 +178,84 @@ def _offer(desired: Desired, provider: Provider) -> PoolOffer:
         single=_is_single(desired),
         on_request=facts.on_request(desired),
         provisioning=facts.provisioning(desired),
+        family_selector=_family_selector(target, provider),
+        class_key=order.key if isinstance(order := provider.extras.order, ClassOrder) else "",
     )
+
+
+def _family_selector(target: Target, provider: Provider) -> dict[str, str]:
+    """Return what selects the pools of a family: its class where the autoscaler knows the order by one."""
+    order = provider.extras.order
+    if not target.family:
+        return {}
+    if isinstance(order, ClassOrder) and target.nodes.autoscaled:
+        return {order.key: target.family}
+    return {FAMILY_LABEL: target.family}
+
+
+def members_of(offer: PoolOffer, offers: Iterable[PoolOffer]) -> list[PoolOffer]:
+    """Return the pools of a pool's family by rank; only the pool itself if it has no family."""
+    family = [other for other in offers if offer.family and other.family == offer.family]
+    return sorted(family, key=lambda other: other.desired.target.rank) or [offer]
+
+
+def family_offer(members: Sequence[PoolOffer]) -> PoolOffer:
+    """Return what a family offers to pods that run on any of its pools: the least of each, and all taints.
+
+    One pool of a family with a fixed size has all nodes; of an autoscaled family, each pool may have its maximum.
+    """
+    first, *others = members
+    if not others:
+        return first
+    target = first.desired.target
+    nodes = target.nodes
+    if nodes.autoscaled:
+        nodes = replace(nodes, maximum=sum(member.desired.target.nodes.maximum for member in members))
+    taints = tuple(dict.fromkeys(taint for member in members for taint in member.desired.effective_taints))
+    per_node = _least([member.gpus for member in members])
+    desired = replace(
+        first.desired,
+        target=replace(target, nodes=nodes),
+        promise=replace(first.desired.promise, per_node=per_node),
+        effective_taints=taints,
+    )
+    return replace(
+        first,
+        desired=desired,
+        real=_common([member.real for member in members]),
+        expected=_common([member.expected for member in members]),
+        selector=first.family_selector,
+        discovered=all(member.discovered for member in members),
+        single=any(member.single for member in members),
+        on_request=next(filter(None, (member.on_request for member in members)), ""),
+        alternatives=tuple(member.desired.target.pool for member in others),
+    )
+
+
+def _common(shapes: Sequence[NodeShape]) -> NodeShape:
+    """Return a node with the least of several ones, and the taints of all."""
+    first = shapes[0]
+    labels = set.intersection(*(set(shape.labels.items()) for shape in shapes))
+    cpus, memories, pods = (
+        [number for shape in shapes if (number := getattr(shape, name)) is not None]
+        for name in ("cpu", "memory", "pods")
+    )
+    fewest = min(shapes, key=lambda shape: len(shape.published.devices))
+    return replace(
+        first,
+        devices=_least([shape.devices for shape in shapes]),
+        cpu=min(cpus) if len(cpus) == len(shapes) else None,
+        memory=min(memories) if len(memories) == len(shapes) else None,
+        pods=min(pods) if len(pods) == len(shapes) else None,
+        labels={key: value for key, value in first.labels.items() if (key, value) in labels},
+        taints=tuple(dict.fromkeys(taint for shape in shapes for taint in shape.taints)),
+        others=_least([shape.others for shape in shapes]),
+        published=fewest.published,
+    )
+
+
+def _least(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: min(one[name] for one in counts) for name in counts[0] if all(name in one for one in counts)}
 
 
 def _is_single(desired: Desired) -> bool:

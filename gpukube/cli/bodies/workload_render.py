@@ -16,6 +16,7 @@ from gpukube.core.yamltext import parse_yaml
 from gpukube.engine.offers import spec_offers
 from gpukube.errors import SpecError, Where
 from gpukube.gpu.refusal import nearest, one_of
+from gpukube.workload.offers import family_offer, members_of
 from gpukube.workload.render.manifests import KINDS
 from gpukube.workload.render.manifests import render as render_intent
 
@@ -48,7 +49,7 @@ def render(choices: Choices, pool: str, intent: Intent, *, runtime_env: str = ""
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
     learn_refreshed(os.environ, sandbox=choices.sandbox)
     offers = spec_offers(choices.files, sets=choices.sets, clusters=choices.clusters)
-    offer = _choose(offers, pool)
+    offer = family_offer(members_of(_choose(offers, pool), offers))
     same_cluster = [other for other in offers if other.desired.target.cluster.key == offer.desired.target.cluster.key]
     if runtime_env:
         intent = replace(intent, runtime_env=_read_environment(runtime_env))
@@ -80,14 +81,16 @@ def _read_environment(path: str) -> dict[str, object]:
 def _choose(offers: Sequence[PoolOffer], name: str) -> PoolOffer:
     """Return the named pool, or the only one of a spec with one pool on one cluster."""
     names = dict.fromkeys(offer.desired.target.pool for offer in offers)
-    if not name and len(names) > 1:
+    firsts = dict.fromkeys(offer.desired.target.family or offer.desired.target.pool for offer in offers)
+    if not name and len(firsts) > 1:
         raise SpecError(
-            f"the spec has {len(names)} pools",
+            f"the spec has {len(firsts)} pools",
             where=Where("--pool"),
-            fix=f"add --pool {one_of(names)}",
+            fix=f"add --pool {one_of(firsts)}",
             code="no-match",
         )
-    found = [offer for offer in offers if name in ("", offer.desired.target.pool)]
+    name = name or next(iter(firsts), "")
+    found = [offer for offer in offers if name == offer.desired.target.pool]
     if not found:
         fix = f"did you mean {nearest(name, names)[0]}?" if names else "add a pool to the spec"
         raise SpecError(f'the spec has no pool "{name}"', where=Where("--pool"), fix=fix, code="no-match")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from gpukube.core.autoscaler_template import devices_text
 from gpukube.workload.fit.edits import Edit, find_edits
+from gpukube.workload.fit.families import settle_families
 from gpukube.workload.fit.packing import pack, too_large_anywhere
 from gpukube.workload.fit.predicates import obstacles, why_not
 
@@ -135,6 +136,7 @@ def find_fit(
     """
     if claims is not None:
         views = [replace(view, claims=view.claims.beside(claims)) for view in views]
+    views = settle_families(views, demands)
     packing = pack(views, demands)
     edits = find_edits(views, demands, packing)
     answers = tuple(
@@ -153,7 +155,9 @@ def _reasons(pod: Pod, cluster: Filling) -> list[PoolReason]:
     found = [
         PoolReason(offer.name, tuple(dict.fromkeys(pool_reasons(pod, cluster, offer)))) for offer in cluster.view.offers
     ]
-    found += [PoolReason(offer.name, (_MISSING,)) for offer in cluster.view.missing]
+    there = {offer.family for offer in cluster.view.offers}
+    missing = [offer for offer in cluster.view.missing if not offer.family or offer.family not in there]
+    found += [PoolReason(offer.name, (_MISSING,)) for offer in missing]
     if not pod.needs_devices and (texts := too_large_anywhere(pod, cluster)):
         found.append(PoolReason(f"{cluster.view.key}, nodes of no pool of the spec", texts))
     return sorted(found, key=lambda reason: len(reason.texts))

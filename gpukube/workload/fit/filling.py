@@ -4,7 +4,8 @@ Pure and deterministic. In scope: which node a pod gets, and which pool starts o
 can run on a node (`predicates`, `neighbours`), the order of the pods (`packing`).
 
 A pod goes to the running node that the default scheduler prefers: no soft taint, preferred node affinity, most CPU and
-memory free. If none fits, an autoscaled pool starts a node, the cheapest that fits the pod. The autoscaler judges a
+memory free. If none fits, an autoscaled pool starts a node, the cheapest that fits the pod; of
+a family, the first in its order. The autoscaler judges a
 pool without nodes by an expected one (`PoolOffer.expected`), and is assumed to start the node in the zone that the pod
 needs.
 
@@ -161,7 +162,7 @@ class Filling:
 
     def _start(self, pod: Pod) -> Node | None:
         options = [node for offer in self.view.offers for node in [self.startable(pod, offer)] if node is not None]
-        chosen = min(options, key=_price, default=None)
+        chosen = min((node for node in options if not _stands_by(node, options)), key=_price, default=None)
         if chosen is not None:
             self._add(chosen)
         return chosen
@@ -299,6 +300,17 @@ def _rank(pod: Pod, node: Node) -> tuple[bool, int, int, int]:
         if has
     ]
     return node.new, soft, -liked, -sum(shares)
+
+
+def _stands_by(node: Node, options: Sequence[Node]) -> bool:
+    """Return whether the autoscaler would rather start a node of another pool of the same family."""
+    own = node.offer
+    others = (other.offer for other in options)
+    return own is not None and any(
+        other.family and other.family == own.family and other.desired.target.rank < own.desired.target.rank
+        for other in others
+        if other is not None
+    )
 
 
 def _price(node: Node) -> float:

@@ -103,6 +103,8 @@ def tolerates(pod: Pod, node: Node, taint: Taint) -> bool:
     """Return whether a pod tolerates a taint, including tolerations that the cluster's admission adds."""
     if node.tolerates_resources and taint.effect == "NoSchedule" and taint.key in pod.names:
         return True
+    if node.offer is not None and node.offer.class_key == taint.key and pod.selector.get(taint.key) == taint.value:
+        return True
     return any(_matches(toleration, taint) for toleration in pod.tolerations)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.workload.lint.placement import pools_text, unsure
-from gpukube.workload.lint.places import per_node
+from gpukube.workload.lint.places import per_node, room_for
 from gpukube.workload.lint.rule import Hit, Rules
 from gpukube.workload.lint.views import Pod, RayCluster, mapping
 from gpukube.workload.quantity import cpu_text, memory_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.errors import Where
-    from gpukube.workload.lint.places import Place, Places
+    from gpukube.workload.lint.places import Place
     from gpukube.workload.lint.world import World
 
 PODS: Final[Rules[Pod]] = Rules()
@@ -67,7 +67,7 @@ def _beyond(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
     if not places or not pod.gpus or not places.fitting:
         return
-    room = _room(pod, places)
+    room = room_for(pod, places.fitting)
     least, most = pod.template.replicas
     where = _replicas_place(pod)
     if least > room:
@@ -82,10 +82,6 @@ def _beyond(pod: Pod, world: World) -> Iterator[Hit]:
             seen=f"up to {most} pods, and {pools_text(places.fitting)} has room for {room}",
             severity="warning",
         )
-
-
-def _room(pod: Pod, places: Places) -> int:
-    return sum(per_node(pod, place) * place.nodes for place in places.fitting)
 
 
 def _replicas_place(pod: Pod) -> Where:
@@ -129,7 +125,7 @@ def _stuck(pod: Pod, world: World) -> Iterator[Hit]:
     places = world.places(pod)
     if pod.manifest.kind != "Deployment" or not pod.gpus or not places or not places.fitting:
         return
-    count, room = pod.template.replicas.least, _room(pod, places)
+    count, room = pod.template.replicas.least, room_for(pod, places.fitting)
     if pod.template.surge and count <= room < count + pod.template.surge and not _may_lose(pod, count):
         yield Hit(
             where=pod.manifest.positions.at(("spec", "strategy")),
@@ -223,7 +219,7 @@ def _doubles(cluster: RayCluster, world: World) -> Iterator[Hit]:
         places = world.places(group.pod) if group.pod else None
         if group.pod is None or not places or not group.gpus or not places.fitting or not group.pod.template.surge:
             continue
-        count, room = group.pod.template.replicas.least, _room(group.pod, places)
+        count, room = group.pod.template.replicas.least, room_for(group.pod, places.fitting)
         if count <= room < 2 * count:
             yield Hit(
                 where=cluster.manifest.positions.at(("spec", "upgradeStrategy", "type")),
@@ -245,7 +241,7 @@ def _pool_fixed(cluster: RayCluster, world: World) -> Iterator[Hit]:
         if group.pod is None or not places or not group.gpus or not places.fitting:
             continue
         fixed = not any(place.offer.desired.target.nodes.autoscaled for place in places.fitting)
-        room = _room(group.pod, places)
+        room = room_for(group.pod, places.fitting)
         if fixed and group.pod.template.replicas.most > room:
             yield Hit(
                 where=group.at("maxReplicas"),

@@ -82,9 +82,9 @@ def _untolerated(pod: Pod, world: World) -> Iterator[Hit]:
             yield Hit(
                 where=pod.key_at("tolerations") if "tolerations" in pod.spec else pod.at(),
                 seen=f"{_who(places, place)} the taint {taint}, which the pod does not tolerate",
-                fix=f"add {_toleration(taint)} to tolerations",
+                fix=f"add {toleration_text(taint)} to tolerations",
                 severity=unsure(places),
-                edits=_tolerate(pod, taint),
+                edits=add_toleration(pod, taint),
             )
 
 
@@ -100,9 +100,9 @@ def _other_name(pod: Pod, world: World) -> Iterator[Hit]:
             yield Hit(
                 where=pod.key_at("tolerations") if "tolerations" in pod.spec else pod.at(),
                 seen=f"{_who(places, place)} the taint {taint}, and the pod requests {', '.join(pod.gpus)}",
-                fix=f"add {_toleration(taint)} to tolerations",
+                fix=f"add {toleration_text(taint)} to tolerations",
                 severity=unsure(places),
-                edits=_tolerate(pod, taint),
+                edits=add_toleration(pod, taint),
             )
 
 
@@ -126,19 +126,21 @@ def _is_other_name(pod: Pod, place: Place, taint: Taint) -> bool:
     return place.offer.tolerates_resources and taint.key == GPU and bool(pod.gpus) and GPU not in pod.names
 
 
-def _toleration(taint: Taint) -> str:
+def toleration_text(taint: Taint) -> str:
+    """Return the toleration of a taint as it is written."""
     if not taint.value or taint.key.startswith("nvidia.com/"):
         return f"{{key: {taint.key}, operator: Exists, effect: {taint.effect}}}"
     return f"{{key: {taint.key}, operator: Equal, value: {json.dumps(taint.value)}, effect: {taint.effect}}}"
 
 
-def _tolerate(pod: Pod, taint: Taint) -> tuple[Edit, ...]:
+def add_toleration(pod: Pod, taint: Taint) -> tuple[Edit, ...]:
+    """Return the edits that add a toleration to a pod; none if what is written is no list."""
     if "tolerations" not in pod.spec:
-        return (Insert(pod.at(), f"tolerations: [{_toleration(taint)}]"),)
+        return (Insert(pod.at(), f"tolerations: [{toleration_text(taint)}]"),)
     written = pod.spec["tolerations"]
     if isinstance(written, PositionedList):
         where = pod.at("tolerations")
-        return (Append(where, _toleration(taint)) if written else Rewrite(where, f"[{_toleration(taint)}]"),)
+        return (Append(where, toleration_text(taint)) if written else Rewrite(where, f"[{toleration_text(taint)}]"),)
     return ()
 
 
@@ -392,7 +394,7 @@ def _spot(pod: Pod, _: World) -> Iterator[Hit]:
             yield Hit(
                 where=pod.at(*path),
                 seen="the pod selects spot nodes but does not tolerate their taint",
-                edits=_tolerate(pod, Taint(_SCALE_SET, "spot", "NoSchedule")),
+                edits=add_toleration(pod, Taint(_SCALE_SET, "spot", "NoSchedule")),
             )
     for index, item in enumerate(tolerations):
         affinity = mapping(mapping(pod.spec.get("affinity")).get("nodeAffinity"))

@@ -64,7 +64,8 @@ class Place:
     @property
     def selector_text(self) -> str:
         """What a pod writes to select the pool."""
-        pairs = ", ".join(f"{key}: {value}" for key, value in self.offer.selector.items())
+        chosen = self.offer.family_selector or self.offer.selector
+        pairs = ", ".join(f"{key}: {value}" for key, value in chosen.items())
         return f"nodeSelector: {{{pairs}}}"
 
 
@@ -117,8 +118,21 @@ def find_places(pod: Pod, offers: Sequence[PoolOffer], *, by_claims: bool = Fals
         item in required and (item[1] == offer.desired.target.name or item[0] == POOL_LABEL)
         for offer in offers
         for item in (*offer.selector.items(), (POOL_LABEL, offer.desired.labels.get(POOL_LABEL, "")))
-    )
+    ) or any(item in required for offer in offers for item in offer.family_selector.items())
     return Places(every, chosen, selects, bound)
+
+
+def room_for(pod: Pod, places: Sequence[Place]) -> int:
+    """Return how many of the pods fit some pools at their largest; one pool of a family of fixed size has its nodes."""
+    shared: dict[tuple[str, str, str], int] = {}
+    total = 0
+    for place in places:
+        room, family = per_node(pod, place) * place.nodes, place.offer.family
+        if family and not place.offer.desired.target.nodes.autoscaled:
+            shared[family] = max(room, shared.get(family, 0))
+        else:
+            total += room
+    return total + sum(shared.values())
 
 
 def per_node(pod: Pod, place: Place) -> int:
@@ -142,6 +156,7 @@ def _place(demand: Demand, offer: PoolOffer, *, by_claims: bool) -> Place:
         shape=shape,
         labels=shape.labels,
         tolerates_resources=offer.tolerates_resources,
+        offer=offer,
     )
     room = {**shape.devices, **shape.others, "cpu": shape.cpu, "memory": shape.memory}
     needed = {**request.devices, **request.others, "cpu": request.cpu, "memory": request.memory}
@@ -173,6 +188,12 @@ def _holds(term: Tree, offer: PoolOffer) -> bool:
         holds(requirement, offer.real.labels) or _is_open(text(requirement, "key"), "", offer)
         for requirement in trees(term, "matchExpressions")
     )
+
+
+def lacks_label(offer: PoolOffer, key: str, value: str) -> bool:
+    """Return whether no node of a pool can have a label that a pod requires; the value is "" for several or any."""
+    found = offer.real.labels.get(key)
+    return (found != value if value else found is None) and not _is_open(key, value, offer)
 
 
 def _is_open(key: str, value: str, offer: PoolOffer) -> bool:

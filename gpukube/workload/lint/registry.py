@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from gpukube.rule_ids import rule_id
-from gpukube.workload.lint import capacity, claims, images, network, placement, ray, resources, sharing
+from gpukube.workload.lint import capacity, claims, families, images, network, placement, ray, resources, sharing
 
 if TYPE_CHECKING:
     from gpukube.workload.lint.rule import Rule
@@ -25,6 +25,7 @@ CONTAINER_RULES: Final[tuple[Rule[Pod | Loose], ...]] = (
 POD_RULES: Final[tuple[Rule[Pod], ...]] = (
     *resources.PODS,
     *placement.PODS,
+    *families.PODS,
     *sharing.PODS,
     *images.PODS,
     *capacity.PODS,

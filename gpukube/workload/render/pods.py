@@ -103,20 +103,24 @@ def security(fitted: Fitted) -> dict[str, object]:
     return {"securityContext": lock}
 
 
-def avoid_gpu_nodes(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:
+def avoid_gpu_nodes(pools: Sequence[PoolOffer]) -> dict[str, object]:
     """Return the affinity that keeps a pod without devices off GPU nodes without a taint.
 
     Args:
-        fitted: The pod's workload.
         pools: All pools of the cluster.
     """
-    key = next(iter(fitted.offer.selector))
     open_pools = [offer for offer in pools if not any(taint.effect in _EVICTING for taint in offer.real.taints)]
-    names = sorted(offer.selector[key] for offer in open_pools if key in offer.selector)
+    names: dict[str, list[str]] = {}
+    for offer in open_pools:
+        key, value = next(iter(offer.selector.items()))
+        names.setdefault(key, []).append(value)
     if not names:
         return {}
-    rule = Noted(Flow(key=key, operator="NotIn", values=names), "GPU pools without a taint")
-    required = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    rules = [
+        Noted(Flow(key=key, operator="NotIn", values=sorted(values)), "GPU pools without a taint")
+        for key, values in names.items()
+    ]
+    required = {"nodeSelectorTerms": [{"matchExpressions": rules}]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
 
 

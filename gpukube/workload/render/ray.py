@@ -59,7 +59,7 @@ def render_raycluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> list[dict[s
 def render_rayjob(fitted: Fitted, pools: Sequence[PoolOffer]) -> list[dict[str, object]]:
     """Return a RayJob that releases its GPUs when it is done."""
     command = fitted.intent.command
-    keep = avoid_gpu_nodes(fitted, pools)
+    keep = avoid_gpu_nodes(pools)
     submitter = {"restartPolicy": "Never", **keep, "containers": [_small("submitter", fitted, "500m", "512Mi")]}
     spec = {
         "entrypoint": (command[0] if len(command) == 1 else shlex.join(command)) if command else _ENTRYPOINT,
@@ -111,7 +111,7 @@ def _cluster(fitted: Fitted, pools: Sequence[PoolOffer]) -> dict[str, object]:
                 "num-cpus": Noted("0", "no tasks on the head"),
                 "num-gpus": Noted("0", "otherwise Ray counts every GPU that it sees"),
             },
-            "template": {"spec": {**avoid_gpu_nodes(fitted, pools), "containers": [head]}},
+            "template": {"spec": {**avoid_gpu_nodes(pools), "containers": [head]}},
         },
         "workerGroupSpecs": [
             {

@@ -1,0 +1,155 @@
+"""Pools with alternatives as pods see them: what is rendered, what fits, and what an autoscaler would start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from gpukube.core.jsontree import tree
+from gpukube.spec.source.files import Source
+from gpukube.workload.fit.answers import find_fit
+from gpukube.workload.fit.demand import read_demands
+from gpukube.workload.fit.filling import ClusterView
+from gpukube.workload.lint.check import lint
+from gpukube.workload.manifests import read_manifests
+from gpukube.workload.offers import family_offer, members_of
+from gpukube.workload.render.intent import Intent
+from gpukube.workload.render.manifests import render
+from tests.unit.workload.specs import offers
+
+if TYPE_CHECKING:
+    from gpukube.workload.fit.answers import Fit
+    from gpukube.workload.offers import PoolOffer
+
+SCALED = (
+    "{name: scaled, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, "
+    "nodes: {autoscaling: {min: 0, max: 2}}, alternatives: [{name: scaledspot, capacity: {type: spot}}]}"
+)
+FIXED = (
+    "{name: fixed, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, nodes: {count: 2}, "
+    "alternatives: [{name: fixedspot, capacity: {type: spot}}, {name: fixedbig, gpu: {model: T4, count: 4}}]}"
+)
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module")
+def pools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PoolOffer]:
+    return offers(tmp_path_factory.mktemp("spec"), SCALED, FIXED)
+
+
+def whole(pools: dict[str, PoolOffer], name: str) -> PoolOffer:
+    return family_offer(members_of(pools[name], pools.values()))
+
+
+def rendered(pools: dict[str, PoolOffer], name: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - any of Intent's
+    (document,) = render(Intent(kind="pod", **options), whole(pools, name)).documents
+    return tree(document, "spec")
+
+
+def deployment(replicas: int, selector: dict[str, str], gpus: int = 1) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}, "limits": {GPU: gpus}}}
+    tolerations = [
+        {"key": GPU, "operator": "Exists"},
+        {"key": "kubernetes.azure.com/scalesetpriority", "operator": "Exists"},
+    ]
+    pod = {"nodeSelector": selector, "tolerations": tolerations, "containers": [container]}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "x"},
+        "spec": {"replicas": replicas, "strategy": {"type": "Recreate"}, "template": template},
+    }
+
+
+def fit(pools: dict[str, PoolOffer], cluster: str, *objects: dict[str, Any]) -> Fit:
+    there = tuple(offer for name, offer in pools.items() if name.startswith(f"{cluster}/"))
+    demands = read_demands(read_manifests(yaml.safe_dump_all(objects), "file.yaml").manifests).demands
+    return find_fit([ClusterView(key=cluster, offers=there)], demands)
+
+
+def used(found: Fit) -> set[str]:
+    return {use.node.offer.desired.target.pool for use in found.nodes if use.node.offer}
+
+
+@pytest.mark.parametrize("cluster", ["train-eks", "train-aks"])
+@pytest.mark.parametrize("pool", ["scaled", "scaledspot"])
+def test_rendered_for_a_family_then_its_label_whichever_pool_is_named(
+    pools: dict[str, PoolOffer], cluster: str, pool: str
+) -> None:
+    spec = rendered(pools, f"{cluster}/{pool}")
+    assert spec["nodeSelector"] == {"gpukube.io/family": "scaled"}
+
+
+def test_rendered_on_gke_for_an_autoscaled_family_then_only_its_class(pools: dict[str, PoolOffer]) -> None:
+    spec = rendered(pools, "train-gke/scaled")
+    assert spec["nodeSelector"] == {"cloud.google.com/compute-class": "scaled"}
+    assert rendered(pools, "train-gke/fixed")["nodeSelector"] == {"gpukube.io/family": "fixed"}
+
+
+def test_rendered_for_a_family_then_the_tolerations_of_all_its_pools(pools: dict[str, PoolOffer]) -> None:
+    spot = {
+        "key": "kubernetes.azure.com/scalesetpriority",
+        "operator": "Equal",
+        "value": "spot",
+        "effect": "NoSchedule",
+    }
+    assert spot in rendered(pools, "train-aks/scaled")["tolerations"]
+    assert spot in rendered(pools, "train-aks/fixed")["tolerations"]
+    assert spot not in rendered(pools, "train-eks/scaled")["tolerations"]
+
+
+def test_rendered_for_pools_of_several_sizes_then_a_pod_fits_the_smallest(pools: dict[str, PoolOffer]) -> None:
+    offer = whole(pools, "train-eks/fixedbig")
+    assert offer.gpus == {GPU: 1}
+    assert offer.real.cpu == pools["train-eks/fixed"].real.cpu
+    head = render(Intent(kind="pod"), offer).text
+    assert "# Or of its alternatives: fixedspot, fixedbig." in head
+
+
+def test_capacity_of_a_family_then_one_pool_of_fixed_size_and_all_autoscaled_ones(pools: dict[str, PoolOffer]) -> None:
+    assert whole(pools, "train-eks/fixed").desired.target.nodes.maximum == 2
+    assert whole(pools, "train-eks/scaled").desired.target.nodes.maximum == 4
+
+
+@pytest.mark.parametrize(
+    ("replicas", "gpus", "fits", "pools_used"),
+    [(2, 1, True, {"fixed"}), (3, 1, True, {"fixedbig"}), (8, 1, True, {"fixedbig"}), (9, 1, False, {"fixedbig"}),
+     (2, 4, True, {"fixedbig"})],
+)  # fmt: skip
+def test_fit_of_a_family_of_fixed_size_then_the_best_of_its_pools_and_no_two(
+    pools: dict[str, PoolOffer], replicas: int, gpus: int, pools_used: set[str], *, fits: bool
+) -> None:
+    found = fit(pools, "train-eks", deployment(replicas, {"gpukube.io/family": "fixed"}, gpus))
+    assert (found.fits, used(found)) == (fits, pools_used)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "fits", "pools_used"),
+    [(2, True, {"scaled"}), (3, True, {"scaled", "scaledspot"}), (4, True, {"scaled", "scaledspot"}),
+     (5, False, {"scaled", "scaledspot"})],
+)  # fmt: skip
+def test_fit_of_an_autoscaled_family_then_by_rank_up_to_the_maximum_of_each(
+    pools: dict[str, PoolOffer], replicas: int, pools_used: set[str], *, fits: bool
+) -> None:
+    found = fit(pools, "train-aks", deployment(replicas, {"gpukube.io/family": "scaled"}))
+    assert (found.fits, used(found)) == (fits, pools_used)
+
+
+def test_fit_on_gke_when_a_pod_selects_the_class_then_the_cluster_tolerates_its_taint(
+    pools: dict[str, PoolOffer],
+) -> None:
+    assert fit(pools, "train-gke", deployment(1, {"cloud.google.com/compute-class": "scaled"})).fits
+    assert not fit(pools, "train-gke", deployment(1, {"gpukube.io/family": "scaled"})).fits
+
+
+@pytest.mark.parametrize(("replicas", "codes"), [(8, []), (9, ["replicas-beyond-pools"])])
+def test_lint_of_replicas_then_one_pool_of_a_family_of_fixed_size_counts(
+    pools: dict[str, PoolOffer], replicas: int, codes: list[str]
+) -> None:
+    there = [offer for name, offer in pools.items() if name.startswith("train-eks/")]
+    text = yaml.safe_dump(deployment(replicas, {"gpukube.io/family": "fixed"}))
+    found = lint([Source("file.yaml", text)], offers=there)
+    assert [one.code for one in found.findings if "replicas" in one.code or "pool" in one.code] == codes
