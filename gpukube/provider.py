@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpukube.core.node_facts import NodeFacts
     from gpukube.core.provider_parts import Extras, PoolRequests
     from gpukube.core.quotas import CloudQuota, QuotaReading
+    from gpukube.core.reservations import LiveReservation
     from gpukube.core.values import (
         Change,
         ClusterFacts,
@@ -251,6 +252,18 @@ class CloudExtras(Protocol):
         """
         del observed, since
         return Launches()
+
+    def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
+        """Read the reservation that a pool names, with at most two calls.
+
+        Returns:
+            None if the pool names none, or one that cannot be read: missing permission is not an error.
+
+        Args:
+            pool: A pool, declared or live.
+        """
+        del pool
+        return None
 
 
 class Cloud(CloudExtras, Protocol):

@@ -20,6 +20,7 @@ To test a provider, subclass `ProviderContract` and define the `harness` fixture
 * Requests pass the SDK's own validation.
 * Its policies state the purpose and the documentation of each permission; apply includes what plan needs.
 * A failed launch has the class of its error; a pool with its nodes has none.
+* A pool that names no reservation has none, declared or live.
 * A pool that can be created without nodes gets them by scaling, and is then as the spec says.
 * A cancelled wait returns a handle that resumes.
 
@@ -347,6 +348,13 @@ class ProviderContract:
         _converge(harness, desired)
         found = harness.cloud.launches(_find(harness, desired), 0)
         assert found.failure is None or (found.failed_at or 0) <= (found.launched_at or 0)
+
+    def test_reserved_when_a_pool_names_no_reservation_then_none(self, harness: Harness) -> None:
+        """A pool that is bought on demand has no reservation, declared or live."""
+        desired = _desired(harness, "plain")
+        _create(harness, desired)
+        assert harness.cloud.reserved(desired) is None
+        assert harness.cloud.reserved(_find(harness, desired)) is None
 
     def test_create_when_without_nodes_then_scaling_brings_them(self, harness: Harness) -> None:
         """A pool that can be created without nodes gets them by scaling, and is then as the spec says."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpukube.core.fields import FieldPath
+    from gpukube.core.reservations import LiveReservation
     from gpukube.core.values import Change, ClusterRef, Nodes, Ownership, Promise, Settings, Target
     from gpukube.errors import GpukubeError
     from gpukube.provider import Cloud, Provider
@@ -62,6 +63,7 @@ class FakeWorld:
         requests: Every request that was sent, in order.
         ready: Whether the cluster exists.
         launches: What the cloud tells about a pool's launches, by cloud name.
+        reserved: The reservations of pools, by the pools' cloud names.
         polls_to_finish: Polls until an operation is done.
     """
 
@@ -69,6 +71,7 @@ class FakeWorld:
     requests: list[Request] = field(default_factory=list)
     ready: bool = True
     launches: dict[str, Launches] = field(default_factory=dict)
+    reserved: dict[str, LiveReservation] = field(default_factory=dict)
     polls_to_finish: int = 1
     _faults: list[tuple[Exception, bool]] = field(default_factory=list)
     _fate: dict[str, GpukubeError] = field(default_factory=dict)
@@ -355,6 +358,10 @@ class FakeCloud(CloudExtras):
         """Return what the world has for the pool."""
         del since
         return self._world.launches.get(observed.name, Launches())
+
+    def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
+        """Return what the world has for the pool."""
+        return self._world.reserved.get(pool.name if isinstance(pool, Observed) else pool.target.name)
 
     def kube_access(self) -> KubeAccess:
         """Raise: this fake has no Kubernetes."""

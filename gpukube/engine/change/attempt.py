@@ -9,7 +9,7 @@ In scope: creating, judging, fencing one pool. Out of scope: which pool is tried
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +28,7 @@ from gpukube.engine.change.live_pool import (
 )
 from gpukube.engine.plan.families import emptied, live_size
 from gpukube.errors import (
+    AccessError,
     CloudError,
     Conflict,
     GpukubeError,
@@ -112,6 +113,7 @@ def get_nodes(attempt: Attempt) -> None:
         GpukubeError: Anything else; the pool stays as it is.
         WaitTimeout, Stopped: The run ended.
     """
+    _require_free(attempt)
     starts_empty = attempt.session.provider.extras.starts_empty
     if starts_empty:
         _create(attempt, emptied(attempt.desired, attempt.session))
@@ -136,6 +138,16 @@ def finish(attempt: Attempt) -> None:
     if now.action == "update" and not now.disruptive and not any(d.severity == "error" for d in now.diagnostics):
         attempt.check()
         update_pool(now, attempt.session, attempt.run)
+
+
+def overdrawn(attempt: Attempt) -> list[str]:
+    """Report a reservation with more machines than it holds; the cloud did not refuse them."""
+    found = None
+    with suppress(AccessError, CloudError):  # the nodes are there all the same
+        found = attempt.session.cloud.reserved(attempt.desired)
+    if found is None or found.used <= found.total:
+        return []
+    return [f"{found.used} machines use {found.id}, which holds {found.total}: the others are billed on demand"]
 
 
 def fence(attempt: Attempt, *, nodes: int = 0) -> bool:
@@ -216,6 +228,31 @@ def _fill(attempt: Attempt) -> None:
         attempt.report(f"requesting {attempt.wanted} x {attempt.desired.target.machine.name}")
         _scale(attempt, attempt.desired.target.nodes)
     _judge(attempt)
+
+
+def _require_free(attempt: Attempt) -> None:
+    """Require that the pool's reservation, if it can be read, has the machines that the pool lacks.
+
+    Azure does not refuse further machines, but starts them on demand; the others refuse them minutes later.
+
+    Raises:
+        ReservationFull: It has fewer.
+    """
+    live = attempt.observe()
+    lacking = attempt.wanted - (_size(attempt, live) if live else 0)
+    found = attempt.session.cloud.reserved(attempt.desired) if lacking > 0 else None
+    if found is not None and found.free < lacking:
+        seen = (
+            f"{found.free} of {found.total} machines of {found.id} are free"
+            if found.active
+            else f"{found.id} is not active"
+        )
+        raise ReservationFull(
+            f"{seen}, and the pool needs {lacking}",
+            where=attempt.plan.where,
+            fix="wait until machines of the reservation are free, or try another alternative",
+            code="reservation",
+        )
 
 
 def _unprotected(attempt: Attempt) -> Desired:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gpukube.core.tolerations import pod_tolerations
-from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, fill_up, finish, get_nodes, kind_of
+from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, fill_up, finish, get_nodes, kind_of, overdrawn
 from gpukube.engine.change.draining import DrainConsent
 from gpukube.engine.change.family_record import Outcome, fresh
 from gpukube.engine.change.proving import prove
@@ -161,7 +161,7 @@ class FamilyRun:
             return moved
         self._remember(holder)
         left = self._clean_up(holder)
-        note = "; ".join((*left, *self._heard()))
+        note = "; ".join((*overdrawn(holder.trying), *left, *self._heard()))
         member = holder.member
         if not created and member is self.family.planned and member.plan.action in ("update", "replace"):
             done = self.work(member.cluster)(member.plan, member.session, self.run)

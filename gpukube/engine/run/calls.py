@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.launches import Launches
     from gpukube.core.quotas import CloudQuota, QuotaReading
+    from gpukube.core.reservations import LiveReservation
     from gpukube.core.upgrades import NodeOffer
     from gpukube.core.values import ClusterFacts, Desired, KubeAccess, Observed, Operation, Progress, Request
     from gpukube.engine.run.clock import Clock
@@ -301,6 +302,10 @@ class BoundedCloud:
         """See Cloud."""
         where = f"{self._cluster}/{observed.name}"
         return self._calls(where, "reading its launches", lambda: self._cloud.launches(observed, since))
+
+    def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
+        """See Cloud."""
+        return self._calls(self._cluster, "reading a reservation", lambda: self._cloud.reserved(pool))
 
     def close(self) -> None:
         """See Cloud."""

@@ -3,7 +3,8 @@
 In scope: filters, legal durations, and parsing items. Out of scope: calls (`live.capacity`), prices on demand.
 
 Sources: botocore ec2/2016-11-15 (DescribeCapacityReservations, DescribeCapacityBlockOfferings, GetSpotPlacementScores);
-docs: AWSEC2 capacity-blocks-purchase, capacity-blocks-how, spot-placement-score.
+docs: AWSEC2 capacity-blocks-purchase, capacity-blocks-how, capacity-reservations-using, spot-placement-score;
+eks/capacity-blocks-mng.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.capacity_sources import Way, band, legal_step
 from gpukube.core.jsontree import decimal, number, text, trees
+from gpukube.core.reservations import LiveReservation
 from gpukube_eks.facts.images import family_of
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
 """GPU families available as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
 p6e-gb200 are available no other way)."""
+ULTRA: Final = "p6e-"
+"""First letters of the types that are parts of UltraServers, whose machines end 60 minutes before their block."""
 LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferingsRequest
 FEWEST_TYPES: Final = 3
 """Instance types below which a Spot placement score is always low (botocore GetSpotPlacementScoresRequest)."""
@@ -101,6 +105,24 @@ def read_reservation(item: Mapping[str, object], nodes: int) -> Way | None:
         form="capacityBlock" if block else "capacityReservation",
         id=text(item, "CapacityReservationId"),
         note="; ".join(_reservation_notes(item, block=block)),
+    )
+
+
+def read_reserved(item: Mapping[str, object]) -> LiveReservation:
+    """Parse the reservation or Capacity Block that a pool names.
+
+    Args:
+        item: From DescribeCapacityReservations.
+    """
+    total, minutes = number(item, "TotalInstanceCount"), 60 if text(item, "InstanceType").startswith(ULTRA) else 30
+    block = f"EKS scales the group down first, and EC2 ends its machines from {minutes} minutes before the end"
+    return LiveReservation(
+        id=text(item, "CapacityReservationId"),
+        total=total,
+        used=total - number(item, "AvailableInstanceCount"),
+        active=text(item, "State") == "active",
+        end=_moment(item.get("EndDate")),
+        at_end=block if text(item, "ReservationType") == "capacity-block" else "its machines run on, billed on demand",
     )
 
 

@@ -23,6 +23,7 @@ from gpukube.core.values import ClusterFacts, Operation, Progress
 from gpukube.endpoint import choose_endpoint
 from gpukube.errors import CloudError, WrongAccount
 from gpukube.kubeconfig import file_access
+from gpukube_eks.facts.capacity import read_reserved
 from gpukube_eks.facts.meanings import exists, issue_error, quote, update_error
 from gpukube_eks.live.access import cloud_access, connect_aws
 from gpukube_eks.live.connectivity import connected
@@ -40,7 +41,7 @@ from gpukube_eks.pool.marks import FORM, live_place
 from gpukube_eks.pool.network import groups_of
 from gpukube_eks.pool.observe import STATES, health_of, is_ours, observe_group
 from gpukube_eks.pool.placement import check_version, choose_role, choose_subnets, reserved_zone
-from gpukube_eks.pool.purchase import capacity_fields, capacity_type, read_capacity
+from gpukube_eks.pool.purchase import capacity_fields, capacity_type, read_capacity, reserved_id
 from gpukube_eks.pool.refusals import unchangeable
 from gpukube_eks.pool.renewing import release_parameter
 from gpukube_eks.pool.template import template_name
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from gpukube.core.fields import FieldPath
     from gpukube.core.launches import Launches
     from gpukube.core.quotas import CloudQuota, QuotaReading
+    from gpukube.core.reservations import LiveReservation
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings, Target
     from gpukube.endpoint import Endpoint
     from gpukube.errors import Finding
@@ -256,6 +258,13 @@ class EksCloud:
     def launches(self, observed: Observed, since: float) -> Launches:
         """Read the activities of the group's Auto Scaling group; its health if they cannot be read."""
         return read_launches(self._aws, observed, since, self._where(observed.name), _DENIED)
+
+    def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
+        """Read the reservation or Capacity Block by its id."""
+        identity = reserved_id(pool.fields)
+        with explained(self._cluster.key):
+            found = self._region.reservation_now(identity) if identity else {}
+        return read_reserved(found) if found else None
 
     def close(self) -> None:
         """Close idle connections; other clusters of the account that share them open new ones."""

@@ -66,11 +66,15 @@ class Region:
     def reservation(self, identity: str) -> Answer:
         """Return a capacity reservation or Capacity Block by its id; {} without permission to read it."""
         if identity not in self._reservations:
-            describe = partial(self._aws.ec2.describe_capacity_reservations, CapacityReservationIds=[identity])
-            answer = unless(_NOT_ALLOWED, describe)
-            found = trees(answer, "CapacityReservations") if answer else []
-            self._reservations[identity] = found[0] if found else {}
+            self._reservations[identity] = self.reservation_now(identity)
         return self._reservations[identity]
+
+    def reservation_now(self, identity: str) -> Answer:
+        """Return a capacity reservation as it is now, with its free machines; see `reservation`."""
+        describe = partial(self._aws.ec2.describe_capacity_reservations, CapacityReservationIds=[identity])
+        answer = unless(_NOT_ALLOWED, describe)
+        found = trees(answer, "CapacityReservations") if answer else []
+        return found[0] if found else {}
 
     def parameter(self, name: str) -> str | None:
         """Return the value of a public parameter; "" if there is none, None without permission to read it."""

@@ -69,6 +69,12 @@ def capacity_fields(capacity: Capacity) -> dict[FieldPath, object]:
     return found
 
 
+def reserved_id(fields: Mapping[FieldPath, object]) -> str:
+    """Return the id of the reservation or block in the fields of a pool; "" for none, and for a resource group."""
+    found = (str(fields.get(FieldPath(*_FIELD, form)) or "") for form in (RESERVATION, BLOCK))
+    return next((identity for identity in found if identity.startswith("cr-")), "")
+
+
 def read_capacity(native_type: object, data: Mapping[str, object]) -> dict[FieldPath, object]:
     """Return the comparable fields of a group.
 

@@ -1,0 +1,53 @@
+"""Families whose first rank is a reservation: it is asked before anything is created in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpukube_sandbox import daemon
+from tests.changes.world import ADDRESSES, SMALL, spec
+
+if TYPE_CHECKING:
+    from tests.changes.world import Document, World
+
+RESERVED: dict[str, tuple[Document, Document]] = {
+    "eks": (
+        {"capacityReservation": "cr-0fedcba9876543210"},
+        {"reservations": [{"id": "cr-0fedcba9876543210", "type": "g4dn.xlarge", "zone": "us-east-1a", "count": 2}]},
+    ),
+}
+"""Cloud -> the reservation in a spec, and what declares it to the sandbox with two machines."""
+
+
+def family(world: World, cloud: str, count: int) -> Document:
+    """Declare a pool in the reservation, with machines on demand as its alternative."""
+    form, declared = RESERVED[cloud]
+    place = {key: value for key, value in ADDRESSES[cloud].items() if key not in ("provider", "location")}
+    daemon.declare(world.info, cloud, **place, **declared)
+    first = {
+        "name": "t4",
+        **SMALL[cloud],
+        "nodes": {"count": count},
+        "capacity": {"type": "reserved", "reserved": {cloud: form}},
+        "alternatives": [{"name": "t4any", "capacity": {"type": "on-demand"}}],
+    }
+    return spec("ml", {"train": world.make(cloud, "train")}, [first])
+
+
+@pytest.mark.parametrize("cloud", RESERVED)
+def test_family_when_the_reservation_has_room_then_its_first_rank_gets_the_nodes(world: World, cloud: str) -> None:
+    report = world.create(family(world, cloud, 2))["t4"]
+    assert (report.error, report.name) == (None, "t4")
+    assert "t4any" not in world.nodes("train")
+
+
+@pytest.mark.parametrize("cloud", RESERVED)
+def test_family_when_the_reservation_is_too_small_then_nothing_is_created_in_it(world: World, cloud: str) -> None:
+    report = world.create(family(world, cloud, 3))["t4"]
+    assert (report.error, report.name) == (None, "t4any")
+    assert "t4: the reservation is full" in report.message
+    assert len(world.nodes("train")["t4any"]) == 3
+    deleted = [str(one["path"]) for one in daemon.requests_since(world.info) if one["method"] == "DELETE"]
+    assert not [path for path in deleted if path.endswith("/t4")]
