@@ -18,10 +18,14 @@ from gpukube.cluster.names import DEVICE_PLUGIN, DRA_DRIVER, GPU_OPERATOR, NAMES
 from gpukube.cluster.state.release_drift import find_drift, manifest_objects
 from gpukube.cluster.state.release_objects import live_objects
 from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.expander import NAME as ORDER_MAP
 from gpukube.core.jsontree import items, number, text, texts, tree
+from gpukube.core.scaling_order import GroupOrder
+from gpukube.doctor.checks.orders import scaled_members
 from gpukube.doctor.evidence import ClaimFacts, ClassFacts, Evidence, PodFacts, Quota
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of, runtime_class_of
 from gpukube.doctor.rights import check_rights, rights_for
+from gpukube.engine.plan.orders import CONFIG_MAPS, map_namespace
 from gpukube.engine.plan.quotas import growth_needs, quotas_for
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
@@ -52,6 +56,7 @@ _INSIDE: Final[tuple[Reading, ...]] = (
     "releases",
     "roles",
     "config-maps",
+    "order",
     "quotas",
     "policies",
     "dra",
@@ -82,7 +87,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
     """
     troubles: dict[Reading, GpukubeError] = {}
     outside = _read({"cloud": session.cloud.identify, "pools": session.cloud.pools}, troubles)
-    inside = _inside(session, desired, troubles)
+    inside = _inside(session, desired, outside.get("pools") or (), troubles)
     daemonsets: tuple[Tree, ...] = inside.get("daemonsets") or ()
     live, facts = outside.get("pools"), outside.get("cloud")
     classes, slices = inside.get("dra") or ((), ())
@@ -108,6 +113,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         roles_gone=inside.get("roles") or (),
         runtime_classes=inside.get("runtime-classes"),
         config_maps=inside.get("config-maps") or {},
+        order_map=inside.get("order"),
         denied=inside.get("rights") or (),
         tools=tools,
         troubles=troubles,
@@ -140,7 +146,9 @@ def _read(tasks: Mapping[Reading, Callable[[], object]], troubles: dict[Reading,
     return {name: result for name, result in results.items() if not isinstance(result, GpukubeError)}
 
 
-def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading, GpukubeError]) -> _Results:
+def _inside(
+    session: Session, desired: Sequence[Desired], live: tuple[Observed, ...], troubles: dict[Reading, GpukubeError]
+) -> _Results:
     try:
         kube = session.kube()
     except GpukubeError as error:
@@ -167,6 +175,7 @@ def _inside(session: Session, desired: Sequence[Desired], troubles: dict[Reading
         {
             "releases": partial(_histories, kube, workloads),
             "config-maps": partial(_config_maps, kube, found.get("daemonsets") or ()),
+            "order": partial(_order_map, kube, session, live, found.get("deployments") or ()),
             "runtime-classes": partial(_runtime_classes, kube, found.get("daemonsets") or ()),
             "events": partial(_refusals, kube, found.get("daemonsets") or (), found.get("pods") or ()),
         },
@@ -232,6 +241,17 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
             named |= config_maps_of(item)
     read = {key: kube.config_map(*key) for key in sorted(named)}
     return {key: entries for key, entries in read.items() if entries is not None}
+
+
+def _order_map(
+    kube: Kube, session: Session, live: tuple[Observed, ...], deployments: Sequence[WorkloadView]
+) -> Tree | None:
+    """Read the autoscaler's order of groups, if a live family needs one."""
+    how = session.provider.extras.order
+    if not isinstance(how, GroupOrder) or not scaled_members(live):
+        return None
+    namespace = map_namespace(session.cluster, Snapshot(deployments=tuple(deployments)), how)
+    return kube.find_object(CONFIG_MAPS, ORDER_MAP, namespace) if namespace else None
 
 
 def _refusals(kube: Kube, daemonsets: Iterable[Tree], pods: Iterable[Tree]) -> dict[tuple[str, str, str], str]:

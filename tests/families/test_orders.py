@@ -269,3 +269,29 @@ def test_gke_before_compute_classes_only_the_first_is_created(world: World) -> N
     (found,) = (one for one in plan.diagnostics if one.code == "order-unknown")
     assert found.why.startswith("ComputeClass needs version 1.30.3-gke.1451000, and the cluster has 1.30.2")
     assert set(world.create(document)) == {"l4"}
+
+
+def test_doctor_after_a_pool_was_deleted_by_hand_names_it(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    alternatives: list[Document] = [
+        {"name": "t4spot", "capacity": {"type": "spot"}},
+        {"name": "g6", "instanceType": "g6.xlarge"},
+    ]
+    document = spec("team", clusters, [family("eks", *alternatives)])
+    world.create(document)
+    assert orders_of(world, document) == []
+    daemon.tamper(world.info, "train", "g6", delete=True)
+    gone = [("order-stale", "it names g6, which no longer exists")]
+    wait_for(lambda: orders_of(world, document) == gone, lambda: str(orders_of(world, document)))
+    world.apply(document)
+    assert orders_of(world, document) == []
+    cluster = enter(world, inside)
+    cluster.client.patch(ConfigMap, MAP, {"data": {"priorities": "first: []"}}, namespace="kube-system")
+    seen = "its priorities cannot be read: 'first' is not a number"
+    assert orders_of(world, document) == [("order-invalid", seen)]
+
+
+def orders_of(world: World, document: Document) -> list[tuple[str, str]]:
+    (examined,) = api.diagnose(prepare(document), world.run())
+    assert examined.troubles == ()
+    return [(one.check.id, one.finding.seen) for one in examined.found if one.check.id.startswith("order-")]

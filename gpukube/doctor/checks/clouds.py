@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.doctor.check import Check
-from gpukube.doctor.checks import access, machines, pool_marks, pool_states, scaling
+from gpukube.doctor.checks import access, machines, orders, pool_marks, pool_states, scaling
 from gpukube.doctor.cloud_view import view_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *pool_marks.CHECKS,
     *machines.CHECKS,
     *scaling.CHECKS,
+    *orders.CHECKS,
 )
 """Checks that apply to every cloud."""
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpukube.cluster.kube.client import Kube
+    from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.order_plans import OrderPlan
     from gpukube.core.scaling_order import ClassOrder
-    from gpukube.core.values import Desired, PoolPlan
+    from gpukube.core.values import ClusterRef, Desired, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.session import Session
 
@@ -58,9 +59,9 @@ def class_type(how: ClassOrder) -> ApiType:
     return ApiType(how.group, how.version, how.kind, how.plural, namespaced=False)
 
 
-def map_namespace(plan: ClusterPlan, how: GroupOrder) -> str:
+def map_namespace(cluster: ClusterRef, seen: Snapshot | None, how: GroupOrder) -> str:
     """Return where the autoscaler reads its ConfigMap; "" if no autoscaler was found."""
-    scaler = None if how.profile or plan.seen is None else running_scaler(plan.cluster, plan.seen)
+    scaler = None if how.profile or seen is None else running_scaler(cluster, seen)
     return MANAGED_NAMESPACE if how.profile else scaler.namespace if scaler else ""
 
 
@@ -100,7 +101,7 @@ def _planned(
 def _by_groups(
     plan: ClusterPlan, kube: Kube, orders: Sequence[FamilyOrder], how: GroupOrder
 ) -> tuple[list[OrderPlan], list[Finding]]:
-    namespace = map_namespace(plan, how)
+    namespace = map_namespace(plan.cluster, plan.seen, how)
     if not namespace:
         message = "no Cluster Autoscaler was found, and nothing else takes an order of node groups"
         raise _Unknown(message)
@@ -126,7 +127,7 @@ def _by_groups(
 def _kept(plan: ClusterPlan, before: Sequence[FamilyOrder], orders: Sequence[FamilyOrder]) -> tuple[FamilyOrder, ...]:
     """Return the other families of the map: those of other owners as they are, own ones while they have pools."""
     planned = {(order.owner, order.family) for order in orders}
-    owners, live = {order.owner for order in orders}, {pool.name for pool in plan.live}
+    owners, live = {order.owner for order in orders}, {pool.name for pool in plan.live if pool.fields}
     others = (order for order in before if (order.owner, order.family) not in planned)
     return tuple(
         order
