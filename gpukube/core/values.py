@@ -605,12 +605,14 @@ class FamilyPlace:
             ones before it get no machines; leftover: an attempt left it without nodes, and it is deleted; second: it
             has nodes, and another one has them too.
         differs: How it differs from the first pool of the family, for people.
+        of: Number of pools of the family, over the same clusters as `turn`.
     """
 
     name: str
     turn: int
     role: FamilyRole
     differs: tuple[str, ...] = ()
+    of: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.fields import LEAST, MOST
 from gpukube.core.values import FAMILY_LABEL
+from gpukube.engine.change.holders import declared_lines, planned_lines
 from gpukube.engine.change.release import ensure_releases
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.fanout import run_all
@@ -83,8 +84,8 @@ def none_attempted(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
         ClusterReport(
             cluster,
             tuple(
-                PoolReport(expected.target.pool, expected.target.name, "not-attempted", message, resume=run.resume)
-                for expected in prepared.desired.get(key, ())
+                PoolReport(pool, name, "not-attempted", message, resume=run.resume)
+                for pool, name in declared_lines(prepared.desired.get(key, ()))
             ),
         )
         for key, cluster in prepared.clusters.items()
@@ -123,7 +124,6 @@ def _require_changeable(plan: ClusterPlan) -> None:
 
 def _not_attempted(plan: ClusterPlan, error: GpukubeError | None) -> ClusterReport:
     message = "not attempted: see the error of its cluster" if error else "not attempted: stopped before it started"
-    planned = [(pool.pool, pool.name) for pool in plan.pools]
-    names = planned or [(expected.target.pool, expected.target.name) for expected in plan.desired]
+    names = planned_lines(plan.pools) if plan.pools else declared_lines(plan.desired)
     pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in names)
     return ClusterReport(plan.cluster, pools, error=error)

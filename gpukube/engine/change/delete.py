@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,16 +13,17 @@ from gpukube.cluster.release.entries import dropped_entries
 from gpukube.cluster.release.migration import is_there
 from gpukube.core.plan import plan_removal
 from gpukube.engine.change.clusters import report_all, settle_orders
+from gpukube.engine.change.family_lease import FamilyLease
 from gpukube.engine.change.live_pool import attempt_all, remove_pool, started
 from gpukube.engine.change.release import STOPPED_CLEANUP, entries_left, is_pending, retire_entries
-from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_named
+from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools, is_family_named, is_named
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, GpukubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from gpukube.core.values import Observed, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
@@ -35,12 +37,14 @@ class Deletion:
 
     Attributes:
         plans: Per cluster its pools of these names, each with what is lost.
-        absent: By cluster key: declared pools of these names that do not exist; any of these names if a run was cut off
-            while it dropped entries.
+        families: By cluster key: owner and name of the families of these names.
+        absent: By cluster key: declared pools of these names that do not exist, and families of which no pool does; any
+            of these names if a run was cut off while it dropped entries.
     """
 
     plans: tuple[ClusterPlan, ...]
     absent: Mapping[str, tuple[str, ...]]
+    families: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
 
     def pools(self) -> Iterator[PoolPlan]:
         """Iterate over the pools to delete."""
@@ -69,12 +73,13 @@ def plan_deletion(
     protected = tuple(d for plan in planned for pool in plan.pools for d in pool.diagnostics)
     if protected:
         raise Conflict.of(protected)
-    absent = {plan.cluster.key: tuple(absent_pools(plan, names)) for plan in plans}
+    absent = {plan.cluster.key: tuple(absent_pools(plan, names, plans)) for plan in plans}
     live = [(plan.cluster.key, pool) for plan in plans for pool in found[plan.cluster.key]]
     for name in names:
         if not any(is_named(name, key, pool) for key, pool in live) and not any(declared_as(p, name) for p in plans):
             absent |= {key: (*absent[key], name) for key in half_done}
-    return Deletion(planned, absent)
+    families = {plan.cluster.key: frozenset(_families(plan, found[plan.cluster.key], names)) for plan in plans}
+    return Deletion(planned, absent, families)
 
 
 def delete_pools(deletion: Deletion, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:
@@ -93,6 +98,15 @@ def _removals(plan: ClusterPlan, session: Session, pools: Sequence[Observed]) ->
     return replace(plan, pools=with_costs(removals, plan.seen, kube), desired=staying, undeclared=())
 
 
+def _families(plan: ClusterPlan, pools: Sequence[Observed], names: Sequence[str]) -> set[tuple[str, str]]:
+    """Return owner and name of the families that are deleted as a whole: declared ones, and those with these pools."""
+    found = {(o.owner, o.family) for o in pools} | {(d.target.owner, d.target.family) for d in plan.desired}
+    return {
+        (owner, family) for owner, family in found
+        if any(is_family_named(name, plan.cluster.key, family) for name in names)
+    }  # fmt: skip
+
+
 def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, run: Run) -> ClusterReport:
     reports = [*attempt_all(plan.pools, session, run, delete_pool)]
     absent = deletion.absent[plan.cluster.key]
@@ -101,8 +115,12 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     if plan.unknown:
         release = f"release: not read; repeat the delete, or the next apply removes unused entries: {plan.unknown}"
     elif plan.seen is not None and all(report.is_settled for report in reports):
-        release, gone = _drop_leftovers(plan, absent, session, run)
+        families = deletion.families[plan.cluster.key]
+        release, gone = _drop_leftovers(plan, absent, families, session, run)
         release = "; ".join(filter(None, (release, _removal_hint(plan, run))))
+        for owner, family in families:
+            with suppress(GpukubeError):  # the record only saves attempts, and expires
+                FamilyLease.forget_deleted(session.kube(), owner, family, run)
     reports += [replace(gone, pool=name, name=name) for name in absent]
     return ClusterReport(plan.cluster, tuple(reports), release)
 
@@ -132,7 +150,9 @@ def delete_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:
     return PoolReport(plan.pool, plan.name, "done", "deleted")
 
 
-def _drop_leftovers(plan: ClusterPlan, absent: Sequence[str], session: Session, run: Run) -> tuple[str, PoolReport]:
+def _drop_leftovers(
+    plan: ClusterPlan, absent: Sequence[str], families: Collection[tuple[str, str]], session: Session, run: Run
+) -> tuple[str, PoolReport]:
     """Drop unused entries, including those that a killed deletion left for pools that no longer exist.
 
     A failure here does not fail the pools that were just deleted. For a pool that did not exist it is the whole result.
@@ -140,11 +160,13 @@ def _drop_leftovers(plan: ClusterPlan, absent: Sequence[str], session: Session, 
     Returns:
         One line on the release, and the report of a pool that did not exist.
     """
-    declared = {d.target.pool: d.ownership.config_key for d in plan.desired if d.target.pool in absent}
-    unknown = len(declared) < len(absent)  # their entries are no longer known: drop any that nothing uses
-    unneeded = dropped_entries(plan.release) if unknown and plan.release else frozenset()
-    left = entries_left(plan, {*declared.values(), *unneeded})
-    staying = tuple(d for d in plan.desired if d.target.pool not in absent)
+    going = [d for d in plan.desired if d.target.pool in absent or (d.target.owner, d.target.family) in families]
+    known = {name for d in going for name in (d.target.pool, d.target.family)}
+    # The entries of other names are no longer known: drop any that nothing uses.
+    unneeded = dropped_entries(plan.release) if plan.release and not known.issuperset(absent) else frozenset()
+    staying = tuple(d for d in plan.desired if d not in going)
+    used = {d.ownership.config_key for d in staying}
+    left = entries_left(plan, {*(d.ownership.config_key for d in going), *unneeded} - used)
     gone = PoolReport("", "", "unchanged", "does not exist")
     half_done = "does not exist; its entry in the release was not dropped"
     try:

@@ -115,6 +115,26 @@ class FamilyLease:
             with suppress(GpukubeError):  # if this fails, the lock expires
                 lease._change(lambda record: record, holder="", kube=kube.cleaning())
 
+    @classmethod
+    def forget_deleted(cls, kube: Kube, owner: str, family: str, run: Run) -> None:
+        """Empty the record of a family that was deleted; one that a run holds is left to that run.
+
+        Args:
+            kube: Cluster of the Lease.
+            owner: Owner of the family's pools.
+            family: Name of the family.
+            run: The run that deleted it.
+
+        Raises:
+            Conflict: The Lease with this name is not this family's; nothing was written.
+            AccessError: The identity may not read or write Leases.
+            ClusterError: The Kubernetes API did not answer.
+        """
+        lease = cls(kube, owner, family, run)
+        live = lease._read(kube)
+        if live is not None and not text(live, "spec", "holderIdentity"):
+            lease._write(kube, live, "", Record())
+
     @property
     def trial(self) -> Trial | None:
         """The member that is tried, or that a killed run was trying."""

@@ -10,7 +10,7 @@ from gpukube.core.plan import PROTECTED_WHY, plan_as_it_is
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.draining import counted, drain_pool, undo_drain
 from gpukube.engine.change.live_pool import attempt_all
-from gpukube.engine.plan.lookup import absent_pools, find_pools
+from gpukube.engine.plan.lookup import absent_pools, find_pools, is_family_named
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, Finding, GpukubeError, WaitTimeout, Where
@@ -49,7 +49,7 @@ def plan_drain(plans: Sequence[ClusterPlan], owners: Sequence[str], name: str, *
     """
     found = find_pools(plans, owners, [name], one_of_two=undo)
     for plan in plans:
-        if absent := next(absent_pools(plan, [name]), None):
+        if absent := next(absent_pools(plan, [name], plans), None):
             where = Where(f"{plan.cluster.key}/{absent}")
             raise Conflict("it does not exist", where=where, fix="gpukube pool create creates it", code="not-there")
     chosen = {key: _select_pool(key, name, pools) for key, pools in found.items()}
@@ -79,6 +79,8 @@ def undo_drains(drain: PoolDrain, sessions: Mapping[str, Session], run: Run) -> 
 
 def _select_pool(cluster: str, name: str, pools: Sequence[Observed]) -> tuple[Observed, ...]:
     """Return the pool with that cloud name, out of an old and a new pool with the same labels."""
+    if any(is_family_named(name, cluster, pool.family) for pool in pools):
+        return tuple(pools)
     exact = tuple(pool for pool in pools if name in (pool.name, f"{cluster}/{pool.name}"))
     return exact or tuple(pools)
 

@@ -14,7 +14,9 @@ from gpukube.cluster.proof.verify import nodes_of, prove_pool
 from gpukube.cluster.state.node_drift import without_nodes_of
 from gpukube.cluster.state.snapshot import look
 from gpukube.core.plan import plan_pool
+from gpukube.engine.change.holders import as_family, declared_lines, find_holders
 from gpukube.engine.change.probing import Probing, probe_pool
+from gpukube.engine.plan.families import family_key
 from gpukube.engine.plan.ownership import has_operator
 from gpukube.engine.plan.planning import forms
 from gpukube.engine.run.clock import Stopped
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from gpukube.cluster.proof.outcome import PoolProof, ProofStatus
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed
+    from gpukube.engine.change.holders import Holder
+    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
@@ -79,7 +83,10 @@ def verify_pools(
         run: The run.
         probing: How to probe pools that match the spec; None for no probe.
     """
-    tasks = {key: partial(_verify_cluster, prepared, session, run, probing) for key, session in sessions.items()}
+    holders = find_holders(prepared, sessions, run) if _has_families(prepared) else {}
+    tasks = {
+        key: partial(_verify_cluster, prepared, session, run, probing, holders) for key, session in sessions.items()
+    }
     results = run_all(tasks, run.parallelism)
     return tuple(
         result if isinstance(result, ClusterReport) else _unreachable(sessions[key], prepared.desired[key], result)
@@ -87,18 +94,34 @@ def verify_pools(
     )
 
 
-def _verify_cluster(prepared: Prepared, session: Session, run: Run, probing: Probing | None) -> ClusterReport:
+def _has_families(prepared: Prepared) -> bool:
+    return any(family_key(desired) for pools in prepared.desired.values() for desired in pools)
+
+
+def _verify_cluster(
+    prepared: Prepared,
+    session: Session,
+    run: Run,
+    probing: Probing | None,
+    holders: Mapping[FamilyKey, Holder],
+) -> ClusterReport:
     session.cloud.identify()
     # An operator that another spec installed serves these pools too, whatever their own spec needs.
     operated = has_operator(look(session.kube()))
-    desired = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
+    settled = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
+    standing = {d.target.name: holders[key] for d in settled if (key := family_key(d))}
+    desired = [
+        d for d in settled
+        if (holder := standing.get(d.target.name)) is None or holder.target.where == d.target.where
+    ]  # fmt: skip
     seconds = _replaced(desired, session)
     tasks = {
         expected.target.name: partial(_verify_pool, expected, session, run, probing, seconds.get(expected.target.name))
         for expected in desired
     }
-    reports = run_all(tasks, run.parallelism)
-    return ClusterReport(session.cluster, tuple(r for r in reports.values() if isinstance(r, PoolReport)))
+    reports = {name: r for name, r in run_all(tasks, run.parallelism).items() if isinstance(r, PoolReport)}
+    pools = [as_family(r, standing[name].place) if name in standing else r for name, r in reports.items()]
+    return ClusterReport(session.cluster, tuple(pools))
 
 
 def _replaced(desired: Sequence[Desired], session: Session) -> dict[str, Observed]:
@@ -154,7 +177,7 @@ def _probe(desired: Desired, proof: PoolProof, session: Session, run: Run, probi
 
 def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:
     message = "not attempted: see the error of its cluster"
-    pools = tuple(PoolReport(d.target.pool, d.target.name, "not-attempted", message) for d in desired)
+    pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in declared_lines(desired))
     return ClusterReport(session.cluster, pools, error=error)
 
 

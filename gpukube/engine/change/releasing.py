@@ -73,7 +73,7 @@ def plan_release(
     return Releasing(
         tuple(replace(plan, pools=pools, undeclared=()) for plan, pools in zip(plans, planned, strict=True)),
         unowned,
-        {plan.cluster.key: tuple(absent_pools(plan, names)) for plan in others},
+        {plan.cluster.key: tuple(absent_pools(plan, names, others)) for plan in others},
     )
 
 

@@ -11,7 +11,8 @@ from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, scale_pool, started
 from gpukube.engine.change.proving import prove
-from gpukube.engine.plan.lookup import absent_pools, declared_as, find_pools
+from gpukube.engine.plan.families import live_size
+from gpukube.engine.plan.lookup import absent_pools, family_of, find_pools
 from gpukube.engine.plan.losses import with_costs
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict, SpecError, Where
@@ -67,20 +68,54 @@ def plan_scaling(
     """
     found = find_pools(plans, owners, [name])
     for plan in plans:
-        if absent := next(absent_pools(plan, [name]), None):
+        if absent := next(absent_pools(plan, [name], plans), None):
             where = Where(f"{plan.cluster.key}/{absent}")
-            raise Conflict("it does not exist", where=where, fix="gpukube pool create creates it", code="not-there")
+            standby = next((pool for pool in plan.pools if pool.pool == absent and pool.action == "standby"), None)
+            fix = f"gpukube pool scale {family_of(standby)}" if standby else "gpukube pool create creates it"
+            why = standby.why if standby else ""
+            raise Conflict("it does not exist", where=where, why=why, fix=fix, code="not-there")
+    found = {plan.cluster.key: _with_nodes(plan, found[plan.cluster.key]) for plan in plans}
     sizes = {
         (plan.cluster.key, pool.name): _nodes(plan, pool, size) for plan in plans for pool in found[plan.cluster.key]
     }
     planned = []
     for plan in plans:
         session, pools = sessions[plan.cluster.key], found[plan.cluster.key]
-        desired = declared_as(plan, name)
-        scaled = [_plan(plan, session, pool, desired, sizes[plan.cluster.key, pool.name]) for pool in pools]
+        scaled = [
+            _plan(plan, session, pool, _declared(plan, pool), sizes[plan.cluster.key, pool.name]) for pool in pools
+        ]
         kube = session.kube() if plan.seen else None
         planned.append(replace(plan, pools=with_costs(scaled, plan.seen, kube), undeclared=()))
     return Scaling(tuple(planned), sizes)
+
+
+def _with_nodes(plan: ClusterPlan, pools: Sequence[Observed]) -> tuple[Observed, ...]:
+    """Narrow a family with a fixed size to the pool that has its nodes: the others must not get any.
+
+    Raises:
+        Conflict: No pool of it has nodes, or several have; or the pool of this name has none.
+    """
+    fixed = [pool for pool in pools if pool.family and not isinstance(pool.fields.get(MOST), int)]
+    if not fixed:
+        return tuple(pools)
+    family = fixed[0].family
+    there = [pool for pool in fixed if live_size(pool.nodes, pool.fields.get(COUNT), None)]
+    if len(there) != 1:
+        names = " and ".join(pool.name for pool in there) or " and ".join(pool.name for pool in fixed)
+        raise Conflict(
+            f"{names} {'have' if len(there or fixed) > 1 else 'has'} {'' if there else 'no '}nodes",
+            where=Where(f"{plan.cluster.key}/{family}"),
+            why="one pool of a family has all its nodes, and only that one is scaled",
+            fix="gpukube pool apply --rebalance" if there else "gpukube pool create gets nodes for it",
+            code="family-partial",
+        )
+    return (*there, *(pool for pool in pools if pool not in fixed))
+
+
+def _declared(plan: ClusterPlan, pool: Observed) -> Desired | None:
+    """Return the declaration of a live pool; None if there is none."""
+    own = (d for d in plan.desired if (d.target.owner, d.target.pool) == (pool.owner, pool.pool))
+    return next(own, None)
 
 
 def scale_pools(scaling: Scaling, sessions: Mapping[str, Session], run: Run) -> tuple[ClusterReport, ...]:

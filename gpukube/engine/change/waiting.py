@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from gpukube.core.plan import plan_as_it_is
 from gpukube.core.values import Operation
 from gpukube.engine.change.clusters import report_all
+from gpukube.engine.change.holders import as_family
 from gpukube.engine.change.live_pool import attempt_all, settle
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.upgrading import require_current
-from gpukube.engine.plan.lookup import is_named, no_such_pool
+from gpukube.engine.plan.lookup import family_of, is_named, is_named_itself, no_such_pool
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gpukube.core.values import Observed, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
@@ -44,7 +45,17 @@ def wait_for_pools(
     unknown = next((name for name in names if not any(is_named(name, key, pool) for key, pool in found)), None)
     if unknown is not None and not any(plan.error for plan in plans):
         raise no_such_pool(unknown, plans)
-    return report_all(chosen, sessions, run, _wait_on_cluster)
+    one_each = [replace(plan, pools=tuple(_of_families(plan, names))) for plan in chosen]
+    return report_all(one_each, sessions, run, _wait_on_cluster)
+
+
+def _of_families(plan: ClusterPlan, names: Sequence[str]) -> Iterator[PoolPlan]:
+    """Leave one pool of each family, the one that has the nodes or is to get them; and those that are named."""
+    key = plan.cluster.key
+    for pool in plan.pools:
+        alone = pool.family is None or pool.family.role not in ("standby", "leftover")
+        if alone or any(is_named_itself(name, key, pool) and name != family_of(pool) for name in names):
+            yield pool
 
 
 def _chosen(plan: ClusterPlan, names: Sequence[str]) -> tuple[PoolPlan, ...]:
@@ -62,7 +73,9 @@ def _wait_on_cluster(plan: ClusterPlan, session: Session, run: Run) -> ClusterRe
     if plan.error is not None:
         raise plan.error
     reports = attempt_all(plan.pools, session, run, _wait_for_pool, at_once=max(run.parallelism, 1))
-    return ClusterReport(plan.cluster, reports)
+    families = {pool.pool: pool.family for pool in plan.pools if pool.family and pool.family.role in ("holder", "next")}
+    named = (as_family(report, families[report.pool]) if report.pool in families else report for report in reports)
+    return ClusterReport(plan.cluster, tuple(named))
 
 
 def _wait_for_pool(plan: PoolPlan, session: Session, run: Run) -> PoolReport:

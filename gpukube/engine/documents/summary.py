@@ -16,6 +16,7 @@ _ACTIONS: Final = {
     "delete": "to delete",
     "adopt": "to adopt",
     "conflict": "in conflict",
+    "standby": "standing by",
 }
 _NAMED: Final = 3
 """Maximum number of objects named; the others are counted."""

@@ -136,7 +136,7 @@ def _planned(members: Sequence[Member], sessions: Mapping[str, Session], unread:
             role = "leftover"
         elif holder is None and member is first and not unread:
             role = "next"
-        plan = replace(plan, family=_place(members[0].plan, plan, turn, role))
+        plan = replace(plan, family=replace(_place(members[0].plan, plan, turn, role), of=len(members)))
         if plan.action == "conflict":
             yield plan
         elif holder and elsewhere and role in ("holder", "second"):

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from gpukube.core.marks import has_lost_marks
 from gpukube.core.plan import doubtful, match_live
+from gpukube.core.values import PoolPlan
 from gpukube.errors import Conflict, SpecError, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.core.values import ClusterRef, Desired, Observed, PoolPlan, Target
+    from gpukube.core.values import ClusterRef, Desired, Observed, Target
     from gpukube.engine.plan.planning import ClusterPlan
 
 
@@ -113,9 +114,29 @@ def released_pools(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
 
 
 def is_named(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
-    """Return whether a name selects a pool: its name in the spec or in the cloud, alone or as "cluster/pool"."""
+    """Return whether a name selects a pool: its name in the spec or in the cloud, or that of its family.
+
+    Each alone or as "cluster/pool".
+    """
+    return is_named_itself(name, cluster, pool) or is_family_named(name, cluster, family_of(pool))
+
+
+def is_named_itself(name: str, cluster: str, pool: Observed | Target | PoolPlan) -> bool:
+    """Return whether a name is that of a pool, in the spec or in the cloud, alone or as "cluster/pool"."""
     names = {pool.pool, pool.name} - {""}
     return name in names or name in {f"{cluster}/{each}" for each in names}
+
+
+def is_family_named(name: str, cluster: str, family: str) -> bool:
+    """Return whether a name is that of a family, alone or as "cluster/family"; False for a pool of no family."""
+    return bool(family) and name in (family, f"{cluster}/{family}")
+
+
+def family_of(pool: Observed | Target | PoolPlan) -> str:
+    """Return the name of a pool's family, as declared or by its label; "" for a pool of no family."""
+    if isinstance(pool, PoolPlan):
+        return pool.desired.target.family if pool.desired else pool.observed.family if pool.observed else ""
+    return pool.family
 
 
 def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
@@ -130,14 +151,39 @@ def no_such_pool(name: str, plans: Sequence[ClusterPlan]) -> SpecError:
     )
 
 
-def absent_pools(plan: ClusterPlan, names: Sequence[str]) -> Iterator[str]:
-    """List the declared pools of these names that do not exist on the cluster."""
-    live = {(o.owner, o.pool) for o in plan.live}
-    for expected in plan.desired:
-        target = expected.target
-        requested = any(is_named(name, plan.cluster.key, target) for name in names)
-        if requested and (target.owner, target.pool) not in live and not _without_labels(plan, expected):
-            yield target.pool
+def absent_pools(plan: ClusterPlan, names: Sequence[str], plans: Sequence[ClusterPlan]) -> Iterator[str]:
+    """List the declared pools of these names that do not exist on the cluster, and families of which no pool does.
+
+    Args:
+        plan: The cluster.
+        names: Names of pools.
+        plans: All clusters: a family with place: any exists if it does on one of them.
+    """
+    key = plan.cluster.key
+    families = {family for each in plans for family in _live_families(each)}
+    missing = [
+        expected.target for expected in plan.desired
+        if not _is_live(plan, expected.target) and not _without_labels(plan, expected)
+    ]  # fmt: skip
+    absent = {}
+    for target in missing:
+        if any(is_family_named(name, key, target.family) for name in names):
+            there = families if target.place == "any" else _live_families(plan)
+            if (target.owner, target.family) not in there:
+                absent[target.family] = target
+        elif any(is_named_itself(name, key, target) for name in names):
+            absent[target.pool] = target
+    yield from absent
+
+
+def _is_live(plan: ClusterPlan, target: Target) -> bool:
+    return any((o.owner, o.pool) == (target.owner, target.pool) for o in plan.live)
+
+
+def _live_families(plan: ClusterPlan) -> set[tuple[str, str]]:
+    """Return owner and name of the families with a live pool, with or without the label of the family."""
+    declared = {(d.target.owner, d.target.family) for d in plan.desired if _is_live(plan, d.target)}
+    return {*declared, *((o.owner, o.family) for o in plan.live)}
 
 
 def _without_labels(plan: ClusterPlan, desired: Desired) -> tuple[Observed, ...]:
