@@ -272,6 +272,21 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "upgrade-blocked": "A PodDisruptionBudget prevents an upgrade from draining a node.",
     "pool-ails": "A pool is usable, but the cloud reports a problem with it.",
     "quota-short": "A quota leaves less than pools need to start (they are not created), or may grow to (a warning).",
+    "family-stock": "An alternative has no machines, and no other alternative got the nodes.",
+    "family-reservation": "The reservation of an alternative is full, and no other alternative got the nodes.",
+    "family-quota": "The quota of an alternative is used up, and no other alternative got the nodes.",
+    "family-regional-quota": "The quota of a region is used up, and no alternative elsewhere got the nodes.",
+    "family-restriction": "The machines of an alternative are not offered there, and no other alternative got the "
+    "nodes.",
+    "family-timeout": "An alternative got no machines in time, and no other alternative got the nodes.",
+    "family-price": "An alternative costs more than maxHourlyPrice, so it was not tried; if no other was tried either, "
+    "the exit code is 1.",
+    "family-partial": "A pool has some of its family's nodes and gets no more, or several pools have some.",
+    "family-waits": "A pool with alternatives is to get its nodes, but --no-wait does not wait for them.",
+    "capacity-wait": "The cloud got no machines for an alternative in the time it had, or queues requests, so that "
+    "--capacity-wait must be set.",
+    "price-limit": "A pool costs more than its maxHourlyPrice.",
+    "price-unknown": "The price of a pool with maxHourlyPrice is unknown, of another region, or too old.",
     "lease-foreign": "The Lease with the name of a family's lock was not written by gpukube for this family.",
     "lease-lost": "Another run took over the lock of a family, or the lock could not be renewed in time.",
     "failed-with-nodes": "A failed pool has live nodes, so it is not replaced without a flag.",

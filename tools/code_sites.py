@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from gpukube import errors
 from gpukube.cluster.proof.outcome import Step
+from gpukube.engine.change.family_record import OutcomeKind
 from gpukube.errors import ExitCode, GpukubeError
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ ERRORS: Final[Mapping[str, type[GpukubeError]]] = {
 }
 POSITIONS: Final = {"Finding": 0, "CatalogError": -1, "Meaning": -1, **dict.fromkeys(ERRORS, -1)}
 """Callable -> position of its argument `code`; -1 when it is a keyword."""
-BUILT: Final[Mapping[str, tuple[str, ...]]] = {"step-": get_args(Step)}
+BUILT: Final[Mapping[str, tuple[str, ...]]] = {"step-": get_args(Step), "family-": get_args(OutcomeKind)}
 """Codes made of a prefix and a word."""
 LOOPED: Final[Mapping[str, tuple[str, ...]]] = {"providers/gpukube_aks/live/client.py": ("subscription", "tenant")}
 """Codes that a loop passes on: one comparison of two identities."""
 RAISED_WITH: Final = {
     "gpukube/core/plan.py": ExitCode.ERROR,  # engine.create: Conflict
     "gpukube/cluster/": ExitCode.ERROR,  # engine.create: Conflict
+    "gpukube/engine/change/family_run.py": ExitCode.CAPACITY,  # CapacityError
     "gpukube/engine/change/draining.py": ExitCode.ERROR,  # Conflict
     "gpukube/engine/change/proving.py": ExitCode.ERROR,  # ClusterError
     "gpukube/engine/saved/making.py": ExitCode.ERROR,  # GpukubeError

@@ -362,13 +362,19 @@ class FamilyRun:
 
     def _exhausted(self) -> GpukubeError:
         """Return the error that lists what each place said, and when."""
-        found = [_finding(one) for one in self.said]
+        sizes = {one.where: _size_words(one) for one in self.family.members}
+        found = [_finding(one, sizes[one.cluster, one.member]) for one in self.said]
+        if found:  # the same for all, so it is shown once
+            again = "run the same command again later, or add alternatives"
+            found[-1] = replace(found[-1], fix="; ".join(filter(None, (found[-1].fix, again))))
         message = f"no alternative of {self.family.name} got its nodes"
         if all(one.kind == "price" for one in self.said):
             return GpukubeError.of(found, message)
         return CapacityError.of(found, message)
 
 
+_SHOWN: Final = 200
+"""Characters of what a cloud said that an error repeats; the events have all of it."""
 KINDS: Final[Mapping[str, str]] = {
     "stock": "no machines",
     "reservation": "the reservation is full",
@@ -380,16 +386,30 @@ KINDS: Final[Mapping[str, str]] = {
 }
 
 
-def _finding(outcome: Outcome) -> Finding:
-    at = datetime.fromtimestamp(outcome.at, UTC).strftime("%H:%M:%S UTC")
-    fix = "raise maxHourlyPrice" if outcome.kind == "price" else "run the same command again later, or add alternatives"
+def _finding(outcome: Outcome, size: str) -> Finding:
+    at = "" if outcome.kind == "price" else datetime.fromtimestamp(outcome.at, UTC).strftime(" at %H:%M:%S UTC")
     return Finding(
         f"family-{outcome.kind}",
         Where(f"{outcome.cluster}/{outcome.member}"),
-        f"{KINDS[outcome.kind]} (asked at {at})",
-        fix=fix,
-        why=outcome.says,
+        f"{size}: {KINDS[outcome.kind]}{at}",
+        fix="raise maxHourlyPrice" if outcome.kind == "price" else "",
+        why=_first_sentences(outcome.says),
     )
+
+
+def _size_words(member: Member) -> str:
+    assert member.plan.desired is not None  # noqa: S101 - pools of a family are declared
+    target = member.plan.desired.target
+    bought = "" if target.capacity.type == "on-demand" else f", {target.capacity.type}"
+    return f"{target.nodes.count} x {target.machine.name}{bought}"
+
+
+def _first_sentences(text: str) -> str:
+    """Return the beginning of what a cloud said, up to the end of a sentence if that is near."""
+    if len(text) <= _SHOWN:
+        return text
+    end = text.rfind(". ", 0, _SHOWN)
+    return text[: end + 1] if end > 0 else f"{text[:_SHOWN]}..."
 
 
 def _bought(member: Member) -> tuple[str, str] | None:

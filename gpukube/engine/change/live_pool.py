@@ -91,7 +91,7 @@ def _guarded(plan: PoolPlan, run: Run, step: Callable[[], PoolReport | Proof]) -
         if is_cut and not (plan.action == "no-op" and cut.outcome == "not-attempted"):
             return replace(cut, error=error)
         resume = "" if plan.action == "conflict" else run.resume  # repeating the command would end in the same conflict
-        return PoolReport(plan.pool, plan.name, "failed", _failure_message(plan), error=error, resume=resume)
+        return PoolReport(plan.pool, plan.name, "failed", _failure_message(plan, error), error=error, resume=resume)
     except Stopped:
         run.report("failed", "interrupted", key, plan.pool)
         return _unfinished_report(plan, run)
@@ -136,7 +136,9 @@ def _start_proof(task: Callable[[], PoolReport | Proof], proofs: ThreadPoolExecu
     return report if isinstance(report, PoolReport) else proofs.submit(report)
 
 
-def _failure_message(plan: PoolPlan) -> str:
+def _failure_message(plan: PoolPlan, error: GpukubeError) -> str:
+    if plan.family is not None and len(error.diagnostics) > 1:
+        return str(error)  # the diagnostics are those of its pools, one each
     return {"no-op": "not verified", "conflict": "not changed", "adopt": "not adopted"}.get(
         plan.action, f"{plan.action} did not finish"
     )
