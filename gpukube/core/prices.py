@@ -214,7 +214,7 @@ def before(plan: PoolPlan) -> tuple[Side, ...]:
 
 def after(plan: PoolPlan) -> Side | None:
     """Return the planned pool; None if it is deleted."""
-    return target_side(plan.desired) if plan.desired else None
+    return target_side(plan.desired) if plan.desired and plan.action != "delete" else None
 
 
 def live_side(provider: str, observed: Observed) -> Side:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.catalog.prices import known_prices
 from gpukube.cli.stderr import write_stderr
+from gpukube.engine.plan.price_limits import PriceLimits, has_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +28,13 @@ def plan_prices(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> Pri
     from gpukube.catalog.live_prices import pools_to_price, read_prices  # only this option needs it
 
     return read_prices(known, pools_to_price(plans), job.run.settings, job.run.clock)
+
+
+def with_price_limits(plans: tuple[ClusterPlan, ...], prices: PriceBook, now: float) -> tuple[ClusterPlan, ...]:
+    """Add what the maximum prices of pools rule out, for plans that are shown."""
+    if not has_limits(plans):
+        return plans
+    return PriceLimits(prices, now).shown(plans)
 
 
 def warn_old_prices(choices: Choices, days: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from gpukube.cli import output as out
 from gpukube.cli.bodies.first_pods import print_first_pods
-from gpukube.cli.bodies.plan_prices import days_of, plan_prices, warn_old_prices
+from gpukube.cli.bodies.plan_prices import days_of, plan_prices, warn_old_prices, with_price_limits
 from gpukube.cli.options import Choices
 from gpukube.cli.rendering.plan import endless_drains
 from gpukube.cli.rendering.plan_parts import endless_words, leaving_lines
@@ -57,7 +57,7 @@ def plan(choices: Choices) -> None:
         plans = looking.plan(job.prepared, job.run, replace(_scope(choices), quotas=True))
         prices = plan_prices(choices, job, plans)
     document = plan_document(
-        plans,
+        with_price_limits(plans, prices, job.run.clock.now()),
         job.prepared.warnings,
         silenced=job.prepared.silenced,
         not_read=() if choices.prune else job.prepared.unused,
@@ -398,7 +398,9 @@ def _confirm_apply(choices: Choices, job: Job, plans: Sequence[ClusterPlan], mov
     if choices.yes:
         return
     with job.progress.paused():
-        document = plan_document(plans, (), prices=plan_prices(choices, job, plans))
+        prices = plan_prices(choices, job, plans)
+        limited = with_price_limits(tuple(plans), prices, job.run.clock.now())
+        document = plan_document(limited, (), prices=prices)
         for cluster in document["clusters"]:
             for pool in cluster["pools"]:
                 pool["needs"] = []  # already checked: a missing flag is refused earlier

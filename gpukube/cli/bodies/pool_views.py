@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpukube.cli import output as out
-from gpukube.cli.bodies.plan_prices import days_of, plan_prices, warn_old_prices
+from gpukube.cli.bodies.plan_prices import days_of, plan_prices, warn_old_prices, with_price_limits
 from gpukube.cli.stage import note_run, open_job
 from gpukube.engine import looking
 from gpukube.engine.documents.listing import list_document, pool_document
@@ -25,7 +25,7 @@ def diff(choices: Choices) -> None:
         plans = looking.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
         prices = plan_prices(choices, job, plans)
     document = plan_document(
-        plans,
+        with_price_limits(plans, prices, job.run.clock.now()),
         job.prepared.warnings,
         kind="Diff",
         silenced=job.prepared.silenced,

@@ -131,7 +131,7 @@ def _planned_pool(cluster: str, pool: PoolPart, *, diff: bool) -> ET.Element:
     changes = [line for change in pool["changes"] for line in _change_lines(change)]
     costs = [f"costs {cost_words(pool['loss'])}"] if pool["loss"] else []
     lines = [f"{action}: {pool['why']}", *changes, *costs]
-    if errors or action == "conflict" or (diff and action != "no-op"):
+    if errors or action == "conflict" or (diff and action not in ("no-op", "standby")):
         message = errors[0]["message"] if errors else lines[0]
         kind = errors[0]["code"] if errors else f"pool-{action}"
         _result(case, "failure", message, kind, "\n".join([*lines, *_diagnostic_lines(errors)]))

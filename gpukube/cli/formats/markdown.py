@@ -32,6 +32,7 @@ from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.words import (
     cost_words,
     drift_words,
+    family_words,
     gpu_line,
     needs_line,
     order_words,
@@ -101,6 +102,7 @@ _ACTION_RANKS: Final = {
     "update": 5,
     "create": 6,
     "adopt": 7,
+    "standby": 8,
     "no-op": 9,
 }
 """Ranks of blocks; the lowest are kept if not all fit. Errors have 3, warnings 4, hints 8."""
@@ -218,7 +220,7 @@ def _plan(document: PlanDocument) -> Iterator[Block]:
     table = _table(_PLAN_TITLES)
     for cluster in document["clusters"]:
         for pool in cluster["pools"]:
-            if pool["action"] != "no-op" or not diff:
+            if pool["action"] not in ("no-op", "standby") or not diff:
                 yield Block(_row(_pool_row(cluster, pool)), "pool", _ACTION_RANKS[pool["action"]], table)
     for cluster in document["clusters"] if not diff else ():
         for unplanned in cluster["unplanned"]:
@@ -264,7 +266,8 @@ def _pool_row(cluster: ClusterPart, pool: PoolPart) -> tuple[str, ...]:
     devices = short_devices(pool).replace("->", "→")
     key = code(cluster["cluster"], cell=True)
     price = price_change(pool["price"]).replace("->", "→")
-    return (sign, key, name, action, machine, size, prose(devices), prose(price), prose(pool["why"]))
+    why = "; ".join(filter(None, (family_words(pool).replace("->", "→"), pool["why"])))
+    return (sign, key, name, action, machine, size, prose(devices), prose(price), prose(why))
 
 
 def _unplanned_row(cluster: str, pool: UnplannedPool) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def _cluster(cluster: ClusterPart, levels: Mapping[str, Level]) -> Iterator[Note
 
 def _pool(key: str, pool: PoolPart, levels: Mapping[str, Level]) -> Iterator[Note]:
     action = pool["action"]
-    if action == "no-op":
+    if action == "no-op" or (action == "standby" and not pool["diagnostics"]):
         return
     title, subject = f"{key}/{pool['pool']}: {action}", f"{key}/{pool['pool']}"
     rank = _WORST.index(action) if action in _WORST else len(_WORST)

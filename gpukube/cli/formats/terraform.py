@@ -86,7 +86,8 @@ def gitlab_lines(document: PlanDocument) -> Iterator[str]:
 def _all_changes(plan: PlanDocument) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
     for cluster in plan["clusters"]:
-        changes += [_pool_change(cluster, pool) for pool in cluster["pools"]]
+        there = [pool for pool in cluster["pools"] if pool["action"] != "standby" or pool["live"]]
+        changes += [_pool_change(cluster, pool) for pool in there]
         acting = [release for release in releases_of(cluster) if release["action"] in _RELEASE_ACTIONS]
         changes += [_release_change(cluster, release) for release in acting]
     return changes

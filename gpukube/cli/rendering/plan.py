@@ -32,6 +32,8 @@ from gpukube.cli.rendering.words import (
     cost_words,
     device_change,
     drift_words,
+    family_wait,
+    family_words,
     gpu_line,
     needs_line,
     order_words,
@@ -102,7 +104,7 @@ def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
             yield from lines
             yield ""
     yield outcome_of_diff(document)
-    if any(pool["action"] != "no-op" for cluster in document["clusters"] for pool in cluster["pools"]):
+    if any(pool["action"] not in ("no-op", "standby") for cluster in document["clusters"] for pool in cluster["pools"]):
         yield from _price(document, view)
     yield from _unread(document)
 
@@ -142,7 +144,8 @@ def _stacked(pools: Iterable[PoolPart], view: View) -> Iterator[Line]:
         where = f"in {', '.join(pool['zones'])}" if pool["zones"] else ""
         size = node_words(pool["nodes"]) if pool["nodes"] else ""
         yield headline(pool["action"], pool["name"], pool["instanceType"] or "", size, where)
-        yield fact("devices", device_change(pool))
+        if pool["action"] != "standby":
+            yield fact("devices", device_change(pool))
         yield from _details(pool, view, indent=INDENT, why=True)
 
 
@@ -178,15 +181,20 @@ def _add_pool(table: Table, pool: PoolPart) -> None:
 
 def _details(pool: PoolPart, view: View, *, indent: str, why: bool) -> Iterator[Line]:
     quiet = pool["action"] == "no-op" and not why and not view.verbose
+    brief = pool["action"] == "standby" and not view.verbose
+    if rank := family_words(pool):
+        yield fact("rank", rank, indent=indent)
     if pool["price"] and not quiet:
         yield fact("price", price_words(pool["price"]), indent=indent)
-    if pool["driver"] and not quiet:
+    if waiting := family_wait(pool):
+        yield fact("waits", waiting, indent=indent)
+    if pool["driver"] and not quiet and not brief:
         entry = f", entry {pool['configEntry']}" if pool["configEntry"] else ""
         yield fact("driver", f"{pool['driver']}; device plugin: {pool['devicePlugin']}{entry}", indent=indent)
-    for feature, how in () if quiet else pool["fidelity"].items():
+    for feature, how in () if quiet or brief else pool["fidelity"].items():
         by = f"missing: {how['reason']}" if how["fidelity"] == "missing" else f"done by {how['substitute']}"
         yield fact("how", f"{feature}: {by}", indent=indent)
-    if pool["ownership"]:
+    if pool["ownership"] and not brief:
         yield fact("owner", pool["ownership"], indent=indent)
     if why and pool["why"] not in {found["message"] for found in pool["diagnostics"]}:
         yield fact("why", pool["why"])
@@ -268,8 +276,12 @@ def _release(release: Release, view: View) -> Iterator[Line]:
 
 def _differences(cluster: ClusterPart, view: View) -> Iterator[Line]:
     for pool in cluster["pools"]:
+        if pool["action"] == "standby" and not pool["live"] and not pool["diagnostics"]:
+            continue
         if pool["action"] != "no-op":
             yield headline(pool["action"], pool["name"])
+            if rank := family_words(pool):
+                yield fact("rank", rank)
             if pool["price"]:
                 yield fact("price", price_words(pool["price"]))
             yield fact("why", pool["why"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gpukube.cli.rendering.lines import plural, short
 from gpukube.cli.rendering.text import Hung, Text
@@ -41,15 +41,23 @@ def price_change(price: PoolPricePart | FitPricePart | None) -> str:
     """Return what a pool costs now and after, for a table cell: `0 -> 43.92`."""
     if price is None:
         return "-"
+    if "ifTried" in price and not any((price["usdPerHour"]["after"] or {}).values()):
+        return f"0, or {tried_price(cast('PoolPricePart', price))}"
     mark = "~" if price["rough"] else ""
     was, will = (usd_range(part, mark) for part in (price["usdPerHour"]["before"], price["usdPerHour"]["after"]))
     return will if was == will else f"{was} -> {will}"
 
 
+def tried_price(price: PoolPricePart) -> str:
+    """Return what an alternative costs if it gets the nodes."""
+    return usd_range(price.get("ifTried"), "~" if price["rough"] else "")
+
+
 def price_words(price: PoolPricePart) -> str:
     """Return what a pool and each of its GPUs cost, and the source of the price."""
     mark = "~" if price["rough"] else ""
-    words = [f"{price_change(price)} USD/h"]
+    tried = f"{tried_price(price)} USD/h if it gets the nodes" if "ifTried" in price else ""
+    words = [tried or f"{price_change(price)} USD/h"]
     if price["perGpuHour"] and price["perGpuHour"] != price["usdPerHour"]["after"]:
         words.append(f"{usd_range(price['perGpuHour'], mark)} per GPU")
     if price["perDevice"] and price["perDevice"] != price["perGpuHour"]:

@@ -57,6 +57,24 @@ def order_words(order: Order) -> str:
     return f"order of {', '.join(order['families'])}: {order['why']}"
 
 
+def family_words(pool: PoolPart) -> str:
+    """Return the place of a pool among its alternatives, and how it differs from the first; "" without alternatives."""
+    if (family := pool.get("family")) is None:
+        return ""
+    differs = f": {'; '.join(family['differs'])}" if family["differs"] else ""
+    return f"alternative {family['rank']} of {family['of']}{differs}"
+
+
+def family_wait(pool: PoolPart) -> str:
+    """Return the longest time that a run may wait for machines of a family; "" if it has nodes."""
+    family = pool.get("family")
+    if family is None or family["role"] != "next":
+        return ""
+    if family["mostWaitSeconds"] is None:
+        return "for machines without limit in a cloud's queue: set --capacity-wait"
+    return f"at most {family['mostWaitSeconds'] / 60:g} min for machines, over all {family['of']} alternatives"
+
+
 def repair_words(repair: NodeRepair) -> str:
     """Return which label or taint a node has lost."""
     return f"{repair['field']}: {value_words(repair['old'])} -> {value_words(repair['new'])}"
@@ -103,6 +121,8 @@ def short_devices(pool: PoolPart | UnplannedPool) -> str:
     devices = pool["devices"]
     if not pool["managed"]:
         return "not managed"
+    if not any((*devices["max"].values(), *(devices["now"] or {}).values())):
+        return "-"
     now = devices["now"]
     words = [
         f"{short(name)} {'?' if now is None else now.get(name, 0)} -> {_total(devices, name)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypedDict
 
 from gpukube.core.fields import ZONES
 from gpukube.core.jsontree import strings
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gpukube.core.order_plans import OrderPlan
     from gpukube.core.prices import PriceBook
     from gpukube.core.values import Desired, Observed, PoolPlan
-    from gpukube.engine.documents.shapes.parts import GpuModel, NodeRange, Position, Toleration
+    from gpukube.engine.documents.shapes.parts import FamilyPart, GpuModel, NodeRange, Position, Toleration
     from gpukube.engine.documents.shapes.plan import (
         ClusterPart,
         Devices,
@@ -94,6 +94,7 @@ class _Requested(TypedDict):
     ownership: str | None
     tolerations: list[Toleration]
     fidelity: dict[str, Fidelity]
+    family: NotRequired[FamilyPart]
 
 
 def plan_document(  # noqa: PLR0913 - arguments other than the plans are keyword-only
@@ -116,6 +117,7 @@ def plan_document(  # noqa: PLR0913 - arguments other than the plans are keyword
         prices: Prices beyond the embedded table.
     """
     clusters = [_cluster(plan, prices) for plan in plans]
+    _add_families(plans, clusters)
     if kind == "Plan":
         _add_durations(plans, clusters)
     return {
@@ -164,12 +166,17 @@ def _gpu_sum(plans: Sequence[ClusterPlan]) -> GpuSum:
     there = [*((pool, pool.observed) for pool in pools), *second_pools]
     live = [_live_gpus(pool.cluster.provider, observed) for pool, observed in there if observed]
     known = [gpus for gpus in live if gpus is not None]
-    expected = [pool.desired.target for pool in pools if pool.desired]
+    expected = [pool.desired.target for pool in pools if pool.desired and pool.action not in ("standby", "delete")]
+    # A second pool of a family keeps its nodes until --rebalance empties it.
+    staying = [
+        gpus for pool in pools
+        if pool.action == "standby" and pool.observed and (gpus := _live_gpus(pool.cluster.provider, pool.observed))
+    ]  # fmt: skip
     all_read = all(plan.error is None for plan in plans)
     return {
         "before": add_gpus(known) if all_read and len(known) == len(live) else None,
-        "min": add_gpus(target.machine.gpus * target.nodes.minimum for target in expected),
-        "max": add_gpus(target.machine.gpus * target.nodes.maximum for target in expected),
+        "min": add_gpus([*staying, *(target.machine.gpus * target.nodes.minimum for target in expected)]),
+        "max": add_gpus([*staying, *(target.machine.gpus * target.nodes.maximum for target in expected)]),
     }
 
 
@@ -224,6 +231,18 @@ def _order(plan: OrderPlan) -> Order:
     }
 
 
+def _add_families(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart]) -> None:
+    if not any(pool.family for plan in plans for pool in plan.pools):
+        return
+    from gpukube.engine.documents.families import family_part, longest_waits  # noqa: PLC0415 - only for families
+
+    waits = longest_waits(plans)
+    for plan, cluster in zip(plans, clusters, strict=True):
+        for pool, part in zip(plan.pools, cluster["pools"], strict=True):
+            if place := family_part(pool, waits):
+                part["family"] = place
+
+
 def _add_durations(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart]) -> None:
     from gpukube.engine.documents import durations  # noqa: PLC0415 - a diff has no durations
 
@@ -250,7 +269,7 @@ def _release(plan: ReleasePlan) -> Release:
 
 
 def _pool(plan: PoolPlan, seen: Snapshot | None, price: PoolPricePart | None) -> PoolPart:
-    desired, observed = plan.desired, plan.observed
+    desired, observed = plan.desired if plan.action != "delete" else None, plan.observed
     locator = desired.target.locator if desired else None
     return {
         "pool": plan.pool,
@@ -304,7 +323,7 @@ def _needs(plan: PoolPlan) -> list[str]:
     if plan.action == "adopt":
         managed = ["--adopt-managed"] if any(d.code == "managed-pool" for d in plan.diagnostics) else []
         return [*_adopt_from(plan), *managed] or ["--adopt"]
-    return ["--prune"] if plan.action == "delete" else []
+    return ["--prune"] if plan.action == "delete" and plan.family is None else []
 
 
 def _adopt_from(plan: PoolPlan) -> list[str]:
@@ -362,9 +381,13 @@ def _devices(plan: PoolPlan) -> Devices:
     now = dict(plan.capacity) if plan.capacity is not None else None
     if plan.observed is None:
         now = {}
-    if plan.desired is None:
+    if plan.desired is None or plan.action == "delete":
         return {"now": now, "perNode": {}, "min": {}, "max": {}}
-    return _promised(now, plan.desired)
+    promised = _promised(now, plan.desired)
+    if plan.action == "standby":  # it has no more nodes than now
+        none = dict.fromkeys(promised["perNode"], 0)
+        return {**promised, "min": {**none, **(now or {})}, "max": {**none, **(now or {})}}
+    return promised
 
 
 def _promised(now: dict[str, int] | None, desired: Desired) -> Devices:

@@ -48,7 +48,9 @@ def planned_resources(plans: Sequence[ClusterPlan]) -> Iterator[PlannedResource]
         if exporter is None or exporter.resource is None:
             continue
         for pool in plan.pools:
-            if pool.desired is None or pool.action == "conflict":
+            if pool.desired is None or pool.action in ("conflict", "delete"):
+                continue
+            if pool.action == "standby" and pool.observed is None:  # it costs nothing while another one has the nodes
                 continue
             block = exporter.resource(plan.cluster, ExportedPool(pool.desired))
             yield {

@@ -6,7 +6,7 @@ current ones (gpukube.catalog).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.core.prices import NodePrice, PriceBook
-    from gpukube.core.values import Action, Desired
+    from gpukube.core.values import Action, Desired, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
 
 _OLDEST_DAYS: Final = 30
 """Age at which a stored price is too old to decide about money."""
+_RAISE: Final = "raise maxHourlyPrice, or choose other machines"
 _PAYING: Final[tuple[Action, ...]] = ("create", "update", "replace", "standby")
 
 
@@ -56,14 +57,31 @@ class PriceLimits:
 
     def refused(self, plans: Iterable[ClusterPlan]) -> Mapping[tuple[str, str], GpukubeError]:
         """Return the pools of no family that cost more than their maximum: cluster and pool -> why."""
-        fix = "raise maxHourlyPrice, or choose other machines"
         return {
-            (cluster.cluster.key, pool.pool): GpukubeError(reason, where=pool.where, fix=fix, code="price-limit")
+            (cluster.cluster.key, pool.pool): GpukubeError(reason, where=pool.where, fix=_RAISE, code="price-limit")
             for cluster in plans
             for pool in cluster.pools
             if pool.desired and pool.family is None and pool.action in _PAYING
             if (reason := self.over(cluster, pool.desired))
         }
+
+    def shown(self, plans: Sequence[ClusterPlan]) -> tuple[ClusterPlan, ...]:
+        """Add to each pool with a maximum what a run would do about its price: refuse, or skip it."""
+        return tuple(
+            replace(plan, pools=tuple(self._judged(plan, pool) for pool in plan.pools))
+            if any(pool.desired and pool.desired.target.max_hourly_price is not None for pool in plan.pools)
+            else plan
+            for plan in plans
+        )
+
+    def _judged(self, cluster: ClusterPlan, pool: PoolPlan) -> PoolPlan:
+        if pool.desired is None or pool.action not in _PAYING:
+            return pool
+        if reason := self._doubt(cluster, pool.desired):
+            return replace(pool, diagnostics=(*pool.diagnostics, _unknown(pool, pool.desired, reason)))
+        if reason := self.over(cluster, pool.desired):
+            return replace(pool, diagnostics=(*pool.diagnostics, _over(pool, reason)))
+        return pool
 
     def require_known(self, plans: Iterable[ClusterPlan]) -> None:
         """Refuse to decide about money with unknown or old prices.
@@ -72,13 +90,7 @@ class PriceLimits:
             SpecError: One diagnostic per pool with a maximum and without a good price.
         """
         found = [
-            Finding(
-                "price-unknown",
-                pool.desired.target.locator.at("maxHourlyPrice"),
-                f"{pool.where}: {reason}, so maxHourlyPrice cannot be checked",
-                fix="add --live-prices, or refresh the prices: gpukube catalog refresh",
-                why="an unknown price is not a low one",
-            )
+            _unknown(pool, pool.desired, reason)
             for cluster in plans
             for pool in cluster.pools
             if pool.desired and pool.action in _PAYING
@@ -113,6 +125,27 @@ class PriceLimits:
     def _node(self, cluster: ClusterPlan, desired: Desired) -> NodePrice:
         region = region_of(cluster.cluster, cluster.facts.location if cluster.facts else "")
         return target_side(desired).node(self.book, region)
+
+
+def _unknown(pool: PoolPlan, desired: Desired, reason: str) -> Finding:
+    return Finding(
+        "price-unknown",
+        desired.target.locator.at("maxHourlyPrice"),
+        f"{pool.where}: {reason}, so maxHourlyPrice cannot be checked",
+        fix="add --live-prices, or refresh the prices: gpukube catalog refresh",
+        why="an unknown price is not a low one",
+    )
+
+
+def _over(pool: PoolPlan, reason: str) -> Finding:
+    skipped = pool.family is not None
+    return Finding(
+        "price-limit",
+        pool.where,
+        f"{reason}, so it is skipped" if skipped else reason,
+        fix=_RAISE,
+        severity="warning" if skipped else "error",
+    )
 
 
 def has_limits(plans: Sequence[ClusterPlan]) -> bool:

@@ -137,6 +137,25 @@ class ShardPart(TypedDict):
     """Exit code of the command."""
 
 
+class FamilyPart(TypedDict):
+    """Place of a pool in its family: a pool with a fixed size and its alternatives, of which one has all nodes."""
+
+    name: str
+    """Name of the family: that of its first pool."""
+    rank: int | None
+    """Place in the order in which the pools are tried, from 1; null if the spec is not known."""
+    of: int | None
+    """Number of pools of the family; null if the spec is not known."""
+    role: Literal["holder", "next", "standby", "leftover", "second"]
+    """holder: it has the nodes; next: no pool has nodes, and it is tried first; standby: it is tried only if those
+    before it get no machines; leftover: an attempt left it without nodes; second: it has nodes, and another one too."""
+    differs: list[str]
+    """How it differs from the first pool of the family."""
+    mostWaitSeconds: float | None
+    """For role next: the longest time until the run gives up, if no pool gets machines; null if a cloud queues the
+    request without limit, and for the other roles."""
+
+
 class MergedPart(TypedDict):
     """The shards that a document was merged from."""
 

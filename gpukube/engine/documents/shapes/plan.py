@@ -7,6 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Change,
     Diagnostic,
+    FamilyPart,
     GpuModel,
     MergedPart,
     NodeRange,
@@ -176,6 +177,8 @@ class PoolPart(TypedDict):
     """Warnings, and the errors that would stop the run."""
     upgrades: Upgrades | None
     """What is newer than the live nodes; null if nothing newer was read."""
+    family: NotRequired[FamilyPart]
+    """Its place in its family; absent for a pool without alternatives, and for autoscaled ones."""
 
 
 class UnplannedPool(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class UsdPart(TypedDict):
@@ -51,6 +51,9 @@ class PoolPricePart(TypedDict):
     """Whether the price of another region is used, before or after."""
     unknown: str
     """Why a price is unknown; empty if all are known."""
+    ifTried: NotRequired[UsdPart | None]
+    """For an alternative that stands by: price of all its nodes if it gets them; null if unknown. usdPerHour is then
+    what it costs without them."""
 
 
 class PriceSums(TypedDict):
