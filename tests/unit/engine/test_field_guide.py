@@ -23,6 +23,7 @@ Part = Any  # a FieldPart, some keys of which a test looks at
 WITHOUT_FEATURE = {
     *provider_names(),
     *("clusters", "devicePlugin", "gpu", "instanceType", "name", "names", "silence"),
+    *("alternatives", "maxHourlyPrice", "place"),
 }
 """Fields of a pool that every cloud has, or that gpukube alone reads."""
 
