@@ -17,6 +17,10 @@ RESERVED: dict[str, tuple[Document, Document]] = {
         {"capacityReservation": "cr-0fedcba9876543210"},
         {"reservations": [{"id": "cr-0fedcba9876543210", "type": "g4dn.xlarge", "zone": "us-east-1a", "count": 2}]},
     ),
+    "gke": (
+        {"reservation": "t4-train"},
+        {"reservations": [{"name": "t4-train", "zone": "us-central1-a", "machineType": "g2-standard-4", "count": 2}]},
+    ),
 }
 """Cloud -> the reservation in a spec, and what declares it to the sandbox with two machines."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.capacity_sources import Way, band
 from gpukube.core.jsontree import decimal, number, text, tree, trees
+from gpukube.core.reservations import LiveReservation
 from gpukube.gpu.attached import ATTACHED, find_host, usual_host
 from gpukube_gke.facts.listings import in_region
 
@@ -43,6 +44,8 @@ LONGEST_BLOCK_S: Final = 90 * 86_400
 PAID: Final = "paid with the reservation"
 _CALENDAR: Final = re.compile(r"a[34]x?-.*")
 """Machines that may be available in calendar mode; Google tells for each zone."""
+_CALENDAR_MODE: Final = "CALENDAR"
+"""Mode of a reservation that ends with its machines; in others they run on (google.cloud.compute ReservationMode)."""
 _LIKELY: Final = 0.7
 _POSSIBLE: Final = 0.4
 """Lower bounds of Google's own bands high and medium."""
@@ -136,7 +139,7 @@ def _fits(item: Mapping[str, object], machine: Machine) -> bool:
 
 def _reservation(item: Mapping[str, object], zone: str, machine: Machine, nodes: int) -> Way:
     counts = tree(item, "specificReservation")
-    total = number(counts, "assuredCount") or number(counts, "count")
+    total = _total(counts)
     free, status = max(0, total - number(counts, "inUseCount")), text(item, "status")
     ready, end = status == "READY", text(item, "deleteAtTime")
     notes = [] if item.get("specificReservationRequired") else ["any matching machine of the project may take it"]
@@ -156,6 +159,43 @@ def _reservation(item: Mapping[str, object], zone: str, machine: Machine, nodes:
         id=text(item, "name"),
         note="; ".join(notes),
     )
+
+
+def read_reserved(
+    pages: Iterable[Mapping[str, object]], name: str, region: str, zones: Collection[str]
+) -> LiveReservation | None:
+    """Parse the reservation that a pool names: one in each zone of the pool; None if there is none.
+
+    Args:
+        pages: Of reservations.aggregatedList.
+        name: Name of the reservation.
+        region: Region of the cluster.
+        zones: Zones of the pool; empty for all of the region.
+    """
+    found = [
+        item
+        for page in pages
+        for scope, listed in tree(page, "items").items()
+        if in_region(scope, region) and (not zones or scope.removeprefix("zones/") in zones)
+        for item in trees(listed, "reservations")
+        if text(item, "name") == name
+    ]
+    if not found:
+        return None
+    counts = [tree(item, "specificReservation") for item in found if text(item, "status") == "READY"]
+    with_machines = any(text(item, "reservationMode") == _CALENDAR_MODE for item in found)
+    return LiveReservation(
+        id=name,
+        total=sum(_total(one) for one in counts),
+        used=sum(number(one, "inUseCount") for one in counts),
+        active=bool(counts),
+        end=min(filter(None, (text(item, "deleteAtTime") for item in found)), default=""),
+        at_end="Google ends its machines with it" if with_machines else "its machines run on, billed on demand",
+    )
+
+
+def _total(counts: Mapping[str, object]) -> int:
+    return number(counts, "assuredCount") or number(counts, "count")
 
 
 def advice_body(machine: Machine, zone: str, nodes: int, model: str) -> Json:

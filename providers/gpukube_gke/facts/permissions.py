@@ -19,6 +19,7 @@ _COMPUTE: Final = "docs: compute/docs/reference/rest/v1"
 REGIONAL: Final = "for GPUs with a quota of their own in Compute Engine"
 GLOBAL: Final = "for GPUs that count against GPUS_ALL_REGIONS"
 FAMILY: Final = "for GPUs with a quota in Cloud Quotas"
+RESERVED: Final = "for pools in a reservation"
 OPEN_ZONES: Final = "for pools without zones in regional clusters"
 
 _NOT_TOLD: Final = "what it tells is shown as not told"
@@ -36,6 +37,10 @@ PERMISSIONS: Final = (  # name, purpose, source
     _plan("compute.acceleratorTypes.list", "to choose a zone that has the GPU",
         f"{_COMPUTE}/acceleratorTypes/aggregatedList", calls=("GET compute/v1/aggregated/acceleratorTypes",),
         when=OPEN_ZONES, without="a zone is chosen from the cluster's own; write zones"),
+    _plan("compute.reservations.list", "to check the free machines of the reservation before a pool is created in it, "
+        "and when it ends", f"{_COMPUTE}/reservations/aggregatedList",
+        calls=("GET compute/v1/aggregated/reservations",), when=RESERVED,
+        without="GKE refuses a full reservation minutes later"),
     _plan("compute.regions.get", "to compare the region's quotas with what the plan needs", f"{_COMPUTE}/regions/get",
         calls=("GET compute/v1/regions",), when=REGIONAL, without="these quotas are not checked"),
     _plan("compute.projects.get", "to compare the project's quota of all GPUs with what the plan needs",

@@ -145,6 +145,7 @@ class _Asking:
         self._project = project
         self._ask = ask
         self._root = f"{base}/compute/v1/projects/{project}"
+        self._timeout = ask.inquiry.settings.request_timeout_s
         self._reading = Reading()
         self._sellers: dict[Machine, tuple[str, ...]] = {}
         """Machine -> the zones of the region that sell it, also those that the question does not name."""
@@ -278,8 +279,7 @@ class _Asking:
         inquiry = self._ask.inquiry
         with explained(inquiry.where):
             url = f"{self._root}/regions/{inquiry.region}/{method}"
-            sent, timeout = json.dumps(body), inquiry.settings.request_timeout_s
-            response = self._session.post(url, data=sent, headers=_JSON, timeout=timeout)
+            response = self._session.post(url, data=json.dumps(body), headers=_JSON, timeout=self._timeout)
             if response.status_code == _NOT_FOUND:
                 raise _NoMethod(f"Compute Engine has no {method} here", where=inquiry.where)
             if not response.ok:
@@ -289,7 +289,7 @@ class _Asking:
     def _pages(self, path: str, only: str = "") -> list[Mapping[str, object]]:
         params = {"maxResults": _PAGE, "returnPartialSuccess": "true", **({"filter": only} if only else {})}
         with explained(self._ask.inquiry.where):
-            return list(all_pages(self._session, f"{self._root}/{path}", params, self._ask.inquiry))
+            return list(all_pages(self._session, f"{self._root}/{path}", params, self._timeout))
 
 
 class _NoMethod(CloudError):

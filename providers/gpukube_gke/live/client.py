@@ -36,7 +36,7 @@ from gpukube.core.meanings import Problem
 from gpukube.core.quotas import QuotaReading
 from gpukube.core.upgrades import NodeOffer
 from gpukube.core.values import ClusterFacts, Operation
-from gpukube.errors import CloudError, GpukubeError, NoCluster, WrongAccount
+from gpukube.errors import AccessError, CloudError, GpukubeError, NoCluster, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.provider import CloudExtras
 from gpukube_gke.facts.endpoint import choose_endpoint
@@ -51,6 +51,7 @@ from gpukube_gke.pool.effects import UPDATE
 from gpukube_gke.pool.observe import observe_pool
 from gpukube_gke.pool.placement import choose_zone
 from gpukube_gke.pool.progress import operation_progress, pool_error, pool_progress
+from gpukube_gke.pool.purchase import reserved_name
 from gpukube_gke.pool.sizes import AUTOSCALE, RESIZE
 from gpukube_gke.pool.translate import CREATE, DELETE, needs_zone, with_zones
 from gpukube_gke.rules.versions import is_picky, require_version
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.quotas import CloudQuota
+    from gpukube.core.reservations import LiveReservation
     from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Progress, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_gke.facts.endpoint import Endpoint
@@ -316,6 +318,19 @@ class GkeCloud(CloudExtras):
         """Return the error of the pool as read: GKE tells neither times nor successful launches."""
         del since
         return Launches(pool_error(observed.native, self._where(observed.name)))
+
+    def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
+        """Read the reservation from Compute Engine."""
+        _, name = reserved_name(pool.fields)
+        if not name or (self._is_emulated and not self._base):
+            return None
+        from gpukube_gke.live.reservations import find_reserved  # noqa: PLC0415 - only for reserved pools
+
+        try:
+            with explained(self._cluster.key), self._open_session() as session:
+                return find_reserved(session, self._base, self._timeout, self._cluster.identity, pool.fields)
+        except AccessError:
+            return None
 
     def close(self) -> None:
         """Close all connections."""

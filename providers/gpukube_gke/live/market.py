@@ -138,7 +138,8 @@ def read_prices(session: Session, requested: PriceInquiry, base: str) -> LivePri
 
 def _sku_pages(session: Session, base: str, inquiry: Inquiry) -> Iterator[Mapping[str, object]]:
     url = f"{base}/v1/services/{COMPUTE_ENGINE}/skus"
-    return all_pages(session, url, {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}, inquiry)
+    params = {"pageSize": _PRICE_PAGE, "currencyCode": "USD"}
+    return all_pages(session, url, params, inquiry.settings.request_timeout_s)
 
 
 def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[str, str]) -> Findings:
@@ -152,10 +153,10 @@ def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[s
     """
     compute, billing = bases
     aggregated = f"{compute}/compute/v1/projects/{project}/aggregated"
-    usual = {"maxResults": _PAGE, "returnPartialSuccess": "true"}
+    usual, timeout = {"maxResults": _PAGE, "returnPartialSuccess": "true"}, inquiry.settings.request_timeout_s
     with explained(inquiry.where):
-        pages = list(all_pages(session, f"{aggregated}/machineTypes", {**usual, "filter": TYPE_FILTER}, inquiry))
-        parts = list(all_pages(session, f"{aggregated}/acceleratorTypes", usual, inquiry))
+        pages = list(all_pages(session, f"{aggregated}/machineTypes", {**usual, "filter": TYPE_FILTER}, timeout))
+        parts = list(all_pages(session, f"{aggregated}/acceleratorTypes", usual, timeout))
     offers = (*read_machines(pages, inquiry.region), *read_accelerators(parts, inquiry.region))
     try:
         with explained(inquiry.where):
@@ -172,13 +173,13 @@ def read_offers(session: Session, project: str, inquiry: Inquiry, bases: tuple[s
 
 
 def all_pages(
-    session: Session, url: str, params: Mapping[str, str], inquiry: Inquiry
+    session: Session, url: str, params: Mapping[str, str], timeout_s: float
 ) -> Iterator[Mapping[str, object]]:
     """Yield all pages; fail if a list does not end."""
     token = ""
     for _ in range(_MAX_PAGES):
         requested = {**params, **({"pageToken": token} if token else {})}
-        response = session.get(url, params=requested, timeout=inquiry.settings.request_timeout_s)
+        response = session.get(url, params=requested, timeout=timeout_s)
         if not response.ok:
             raise from_http_response(response)  # type: ignore[no-untyped-call]  # google-api-core has no types there
         page = tree(response.json())

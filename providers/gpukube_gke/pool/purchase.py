@@ -11,6 +11,7 @@ modules/compute/gke-node-pool).
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import CAPACITY_TYPE, FieldPath
@@ -27,6 +28,9 @@ RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
 LONGEST_RUN_S: Final = 7 * 86400
 """Seven days; also Google's default (docs: kubernetes-engine/concepts/dws)."""
 
+_RESERVED: Final = re.compile(
+    r"reservation (?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/, ]+)(?:/reservationBlocks/.+)?"
+)
 _FLEX: Final = ("flexStart", "flexStartQueued")
 _QUEUED: Final = ("queued", "flexStartQueued")
 FORM_FIELD: Final = FieldPath("capacity", "reserved", "gke")
@@ -103,6 +107,15 @@ def observe_buying(pool: Mapping[str, object], config: Mapping[str, object]) -> 
     if config.get("preemptible"):  # ends after 24 hours, unlike Spot (google.container.v1 NodeConfig.spot)
         return {CAPACITY_TYPE: "preemptible"}
     return {CAPACITY_TYPE: "spot" if config.get("spot") else "on-demand"}
+
+
+def reserved_name(fields: Mapping[FieldPath, object]) -> tuple[str, str]:
+    """Return the project and the name of the reservation in the fields of a pool; "" for the cluster's, and for none.
+
+    A block has no counts of its own: its machines are among those of its reservation.
+    """
+    found = _RESERVED.fullmatch(str(fields.get(FORM_FIELD) or ""))
+    return (found["project"] or "", found["name"]) if found else ("", "")
 
 
 def _short_lived(form: str, config: Mapping[str, object]) -> dict[FieldPath, object]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at
 from gpukube.core.permissions import CloudPolicy
-from gpukube_gke.facts.permissions import FAMILY, GLOBAL, OPEN_ZONES, PERMISSIONS, REGIONAL
+from gpukube_gke.facts.permissions import FAMILY, GLOBAL, OPEN_ZONES, PERMISSIONS, REGIONAL, RESERVED
+from gpukube_gke.pool.purchase import reserved_name
 from gpukube_gke.pool.translate import needs_zone
 from gpukube_gke.rules.quotas import ALL_REGIONS, BY_FAMILY, QUOTAS
 
@@ -82,6 +83,7 @@ def _role(title: str, rows: Sequence[Permission]) -> Mapping[str, object]:
 
 def _circumstances(clusters: Sequence[ClusterPools]) -> set[str]:
     found = {OPEN_ZONES for item in clusters for pool in item.desired if needs_zone(pool)}
+    found |= {RESERVED for item in clusters for pool in item.desired if reserved_name(pool.fields) != ("", "")}
     for item in clusters:
         for pool in item.desired:
             target = pool.target

@@ -71,6 +71,7 @@ ADDRESSES: Final = {
         "aggregated/machineTypes": "GET compute/v1/aggregated/machineTypes",
         "aggregated/acceleratorTypes": "GET compute/v1/aggregated/acceleratorTypes",
         "aggregated/reservations": "GET compute/v1/aggregated/reservations",
+        "{}/compute/v1/projects/{}/aggregated/reservations": "GET compute/v1/aggregated/reservations",
         "advice/capacity": "POST compute/v1/advice/capacity",
         "advice/capacityHistory": "POST compute/v1/advice/capacityHistory",
         "advice/calendarMode": "POST compute/v1/advice/calendarMode",

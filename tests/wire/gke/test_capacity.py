@@ -8,15 +8,18 @@ import pytest
 
 from gpukube.core.capacity_sources import Ask
 from gpukube.core.cloud_catalog import Account, Inquiry
-from gpukube.core.values import Settings
+from gpukube.core.values import Capacity, Reservation, Settings
 from gpukube.gpu.machines import machines
 from gpukube_gke.catalog import CAPACITY
 from gpukube_sandbox import daemon
 from gpukube_sandbox.gke.accelerators import ACCELERATORS
-from tests.unit.gpukube_gke.targets import CLUSTER
+from tests.unit.gpukube_gke.targets import CLUSTER, desire, gke_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpukube.core.capacity_sources import Offers, Way
+    from gpukube_gke.live.client import GkeCloud
     from gpukube_sandbox.daemon import SandboxInfo
 
 MACHINE = "a3-highgpu-8g"
@@ -72,3 +75,19 @@ def test_reservation_when_declared_then_its_free_machines(sandbox: SandboxInfo) 
 def test_gpus_when_attached_then_asked_for_with_their_machine(sandbox: SandboxInfo) -> None:
     (way,) = [way for way in ask(sandbox, machine="n1-*").ways if (way.kind, way.zone) == ("spot", ZONE)]
     assert (way.known, way.usd) == ("likely", None)
+
+
+def test_reservation_when_a_pool_names_it_then_read_unless_that_is_denied(
+    sandbox: SandboxInfo, connect: Callable[[], GkeCloud]
+) -> None:
+    declared = {"name": "h100-train", "zone": ZONE, "machineType": MACHINE, "count": 4, "inUseByOthers": 1}
+    daemon.declare(sandbox, "gke", project="ml-prod", reservations=[declared])
+    capacity = Capacity("reserved", reservation=Reservation("reservation", "h100-train"))
+    pool = desire(gke_target(zones=(ZONE,), capacity=capacity))
+
+    found = connect().reserved(pool)
+    assert found is not None
+    assert (found.total, found.used, found.free) == (4, 1, 3)
+
+    daemon.deny_permissions(sandbox, "compute.reservations.list")
+    assert connect().reserved(pool) is None
