@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.changes.world import Document, World
 
 MAP = "cluster-autoscaler-priority-expander"
+CLASS = "cloud.google.com/compute-class"
 BACK_OFF_S = 600
 """Longer than the first back-off of a group, on the sandbox's clock."""
 UUID = "[0-9a-f]{8}-[0-9a-f-]{27}$"
@@ -295,3 +296,55 @@ def orders_of(world: World, document: Document) -> list[tuple[str, str]]:
     (examined,) = api.diagnose(prepare(document), world.run())
     assert examined.troubles == ()
     return [(one.check.id, one.finding.seen) for one in examined.found if one.check.id.startswith("order-")]
+
+
+def test_a_pool_that_is_replaced_keeps_its_place_in_the_order(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    world.create(spec("team", clusters, [family("eks")]))
+    other = spec("team", clusters, [family("eks", {"name": "t4spot", "instanceType": "g4dn.2xlarge"})])
+    (plan,) = world.plan(other)
+    (order,) = plan.orders
+    assert f"^eks-t4spotb-{UUID}" in order.content
+    world.apply(other, consent=api.Consent(replace="surge"))
+    assert set(counts(world)) == {"t4", "t4spotb"}
+    assert priorities(enter(world, inside)) == {
+        1000: [f"^eks-t4-{UUID}"],
+        990: [f"^eks-t4spotb-{UUID}"],
+        1: [".*"],
+    }
+    (after,) = world.plan(other)
+    assert not after.differs
+
+
+def test_gke_a_pool_that_gets_alternatives_joins_the_class_in_place(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("gke", "train")}
+    alone = {"name": "l4", **SMALL["gke"], "nodes": {"autoscaling": {"min": 0, "max": 2}}}
+    world.create(spec("team", clusters, [alone]))
+    document = spec("team", clusters, [family("gke", {"name": "l4spot", "capacity": {"type": "spot"}}, name="l4")])
+    changed = {pool: [str(one.change.field) for one in found.changes] for pool, found in world.pools(document).items()}
+    assert set(changed["l4"]) == {"labels[gpukube.io/family]", f"labels[{CLASS}]", "taints"}
+    world.apply(document)
+    (after,) = world.plan(document)
+    assert not after.differs
+    cluster = enter(world, inside)
+    assert cluster.client.get(ComputeClass, "l4")["spec"]["priorities"] == [
+        {"nodepools": ["l4"]},
+        {"nodepools": ["l4spot"]},
+    ]
+
+
+def test_a_map_that_another_run_writes_meanwhile_keeps_what_both_wrote(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    first = spec("first", clusters, [family("eks")])
+    second = spec("second", clusters, [family("eks", {"name": "g6", "instanceType": "g6.xlarge"}, name="l4")])
+    world.create(first)
+
+    def meanwhile(_plans: object) -> None:
+        world.apply(spec("first", clusters, [family("eks", {"name": "big", "instanceType": "g4dn.2xlarge"})]))
+
+    world.apply(second, confirm=meanwhile)
+    assert priorities(enter(world, inside)) == {
+        1000: [f"^eks-t4-{UUID}", f"^eks-l4-{UUID}"],
+        990: [f"^eks-big-{UUID}", f"^eks-g6-{UUID}"],
+        1: [".*"],
+    }

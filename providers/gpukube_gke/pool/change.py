@@ -44,7 +44,7 @@ from gpukube_gke.pool.marks import recorded
 from gpukube_gke.pool.members import RIVALS, nested
 from gpukube_gke.pool.native import native_path
 from gpukube_gke.pool.sizes import autoscale_request, is_autoscaled, live_message, resize_request, size_of
-from gpukube_gke.pool.taints import merged_taints
+from gpukube_gke.pool.taints import in_class, merged_taints
 
 if TYPE_CHECKING:
     from gpukube.core.values import ClusterRef, Nodes
@@ -158,7 +158,7 @@ def _label(edit: _Edit) -> list[Request]:
 
 
 def _taint(edit: _Edit) -> list[Request]:
-    taints = merged_taints(edit.observed.effective_taints, edit.desired.target.taints)
+    taints = merged_taints(edit.observed.effective_taints, in_class(edit.desired.target).taints)
     return [edit.update(taints={"taints": taints})]
 
 

@@ -1,6 +1,6 @@
-"""Merges declared taints into the live list, in wire form.
+"""Merges declared taints into the live list, in wire form; the taint of a class.
 
-In scope: that merge. Out of scope: which taints a spec may have (`rules.checks`), calls.
+In scope: that merge, and the pools of a class. Out of scope: which taints a spec may have (`rules.checks`), calls.
 
 An update replaces the whole list (google.container.v1 UpdateNodePoolRequest.taints). Taints that GKE added are sent
 again: whether GKE would restore them is not documented, and a GPU pool without its taint fills with other pods.
@@ -8,15 +8,27 @@ again: whether GKE would restore them is not documented, and a GPU pool without 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpukube.core.resolve import GPU_TAINT
+from gpukube.core.values import Taint
+from gpukube_gke.facts.compute_class import CLASS_KEY
 from gpukube_gke.pool.fields import SYSTEM_TAINTS, wire_taint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpukube.core.values import Taint
+    from gpukube.core.values import Target
+
+
+def in_class(target: Target) -> Target:
+    """Add label and taint of the ComputeClass of an autoscaled family: each pool of it is in the class from birth."""
+    if not (target.family and target.nodes.autoscaled):
+        return target
+    taint = Taint(CLASS_KEY, target.family, "NoSchedule")
+    labels = {**target.labels, CLASS_KEY: target.family}
+    return replace(target, labels=labels, taints=tuple(dict.fromkeys((*target.taints, taint))))
 
 
 def merged_taints(live: Sequence[Taint], declared: Sequence[Taint]) -> list[dict[str, object]]:

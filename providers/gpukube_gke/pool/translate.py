@@ -19,8 +19,7 @@ from gpukube.core.binding import Draft, body, desired_fields
 from gpukube.core.fields import known
 from gpukube.core.jsontree import at, merged, tree
 from gpukube.core.resolve import GPU_TAINT
-from gpukube.core.values import PROTECT_LABEL, Desired, Request, Taint
-from gpukube_gke.facts.compute_class import CLASS_KEY
+from gpukube.core.values import PROTECT_LABEL, Desired, Request
 from gpukube_gke.facts.network import fabric_of
 from gpukube_gke.facts.places import cluster_name, pool_name
 from gpukube_gke.pool.effects import UPDATE
@@ -36,6 +35,7 @@ from gpukube_gke.pool.fields import (
 from gpukube_gke.pool.marks import marks_of
 from gpukube_gke.pool.native import flatten_native
 from gpukube_gke.pool.purchase import is_queued, is_short_lived
+from gpukube_gke.pool.taints import in_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ _SCOPES_OF_ACCOUNT: Final = (f"{_AUTH}cloud-platform", f"{_AUTH}userinfo.email")
 
 def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> Desired:
     """Translate a checked target; the create call carries gpukube's marks, and fails if the pool exists."""
-    sent = _in_class(target)
+    sent = in_class(target)
     labels = {**sent.labels, **ownership.labels, **target.marks}
     labels |= {PROTECT_LABEL: "true"} if target.protect else {}
     labels |= {OPT_OUT_LABEL: "true"} if runs_own_plugin(target) else {}
@@ -93,15 +93,6 @@ def translate_pool(target: Target, ownership: Ownership, promise: Promise) -> De
         copy_is_fixed=True,
         fabric=fabric_of(target),
     )
-
-
-def _in_class(target: Target) -> Target:
-    """Add label and taint of the ComputeClass of an autoscaled family: each pool of it is in the class from birth."""
-    if not (target.family and target.nodes.autoscaled):
-        return target
-    taint = Taint(CLASS_KEY, target.family, "NoSchedule")
-    labels = {**target.labels, CLASS_KEY: target.family}
-    return replace(target, labels=labels, taints=tuple(dict.fromkeys((*target.taints, taint))))
 
 
 def translate_delete(cluster: ClusterRef, observed: Observed) -> Request:

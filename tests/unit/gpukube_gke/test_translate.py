@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
 from google.cloud import container_v1 as wire
@@ -440,3 +440,18 @@ def test_image_when_written_as_gcloud_does_then_is_sent_and_compared_as_gke_answ
 
     assert config_of(target)["imageType"] == "UBUNTU_CONTAINERD"
     assert desire(target).fields[IMAGE] == "UBUNTU_CONTAINERD"
+
+
+def test_pools_of_an_autoscaled_family_have_label_and_taint_of_its_class_from_birth() -> None:
+    key, scaled = "cloud.google.com/compute-class", Nodes(0, 0, 2, autoscaled=True)
+    found = desire(gke_target(pool="h200", name="h200", family="h100", rank=1, nodes=scaled))
+    config = cast("Mapping[str, Any]", found.create.params["nodePool"])["config"]
+    assert config["labels"][key] == found.fields[FieldPath("labels", key)] == "h100"
+    assert config["taints"] == [{"key": key, "value": "h100", "effect": "NO_SCHEDULE"}]
+    assert Taint(key, "h100", "NoSchedule") in found.effective_taints
+    for other in (
+        gke_target(family="h100", nodes=Nodes(2, 2, 2, autoscaled=False)),
+        gke_target(nodes=scaled),
+    ):
+        assert key not in desire(other).labels
+        assert all(taint.key != key for taint in desire(other).effective_taints)
