@@ -25,7 +25,7 @@ from gpukube.cli.rendering.capacity import (
 )
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
-from gpukube.cli.rendering.listing import LIST_COLUMNS, list_rows
+from gpukube.cli.rendering.listing import list_columns, list_rows
 from gpukube.cli.rendering.plan_parts import few, leaving_facts, leaving_words, surge_facts
 from gpukube.cli.rendering.prices import price_change, price_line
 from gpukube.cli.rendering.report import outcome_words
@@ -417,9 +417,10 @@ def _misfit(part: FittedPart) -> Iterator[str]:
 def _list(document: ListDocument) -> Iterator[Block]:
     pools = list_rows(document)
     yield Block((f"### gpukube pools: {len(pools)}", ""))
-    table = _table([title for title, _ in LIST_COLUMNS])
+    columns = list_columns(pools)
+    table = _table([title for title, _ in columns])
     for pool in pools:
-        yield Block(_row([prose(cell(pool)) for _, cell in LIST_COLUMNS]), "pool", 5, table)
+        yield Block(_row([prose(cell(pool)) for _, cell in columns]), "pool", 5, table)
     for cluster in document["clusters"]:
         yield from _diagnostics(cluster["error"] or (), Frame())
 

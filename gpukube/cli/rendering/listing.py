@@ -45,6 +45,15 @@ def _or_dash(value: float | None) -> str:
     return "-" if value is None else number(value)
 
 
+def family_cell(pool: LivePool) -> str:
+    """Return the family of a pool and its place there: "h100 (3 of 3)"; "" without alternatives."""
+    if (family := pool.get("family")) is None:
+        return ""
+    place = f" ({family['rank']} of {family['of']})" if family["rank"] else ""
+    note = {"leftover": ", without nodes", "second": ", second with nodes"}.get(family["role"] or "", "")
+    return f"{family['name']}{place}{note}"
+
+
 LIST_COLUMNS: Final[Sequence[Column]] = (
     ("CLUSTER", lambda pool: pool["cluster"]),
     ("NAME", lambda pool: pool["name"]),
@@ -58,6 +67,9 @@ LIST_COLUMNS: Final[Sequence[Column]] = (
 )
 """Title and cell of each column; SLICES is devices per physical GPU."""
 
+FAMILY_COLUMN: Final[Column] = ("FAMILY", lambda pool: family_cell(pool) or "-")
+"""Column of lists with pools that have alternatives."""
+
 WIDE_COLUMNS: Final[Sequence[Column]] = (
     ("PROVIDER", lambda pool: pool["provider"]),
     ("POOL", lambda pool: pool["pool"] or "-"),
@@ -66,6 +78,11 @@ WIDE_COLUMNS: Final[Sequence[Column]] = (
     ("PROTECTED", lambda pool: "yes" if pool["protected"] else "no"),
     ("FAILURE", lambda pool: pool["failure"] or "-"),
 )
+
+
+def list_columns(rows: Sequence[LivePool]) -> list[Column]:
+    """Return the columns of a list; that of families only if a pool has alternatives."""
+    return [*LIST_COLUMNS, *([FAMILY_COLUMN] if any("family" in pool for pool in rows) else [])]
 
 
 def list_rows(document: ListDocument | PoolDocument) -> list[LivePool]:
@@ -104,7 +121,7 @@ def list_names(document: ListDocument | PoolDocument) -> Iterator[str]:
 
 def _table(document: ListDocument | PoolDocument, view: View) -> Iterator[Line]:
     rows = list_rows(document)
-    columns = [*LIST_COLUMNS, *(WIDE_COLUMNS if view.wide else ())]
+    columns = [*list_columns(rows), *(WIDE_COLUMNS if view.wide else ())]
     if not rows:
         yield "no GPU pools"
     elif view.wide and 0 < view.width < WIDE_TABLE:
@@ -136,6 +153,8 @@ def _detail(pool: PoolDetail) -> Iterator[Line]:
         "type": pool["instanceType"] + (f" ({gpus})" if gpus else ""),
         "devices": f"{_counts(pool['used'])} used of {_counts(pool['allocatable'])}",
     }
+    if family := family_cell(pool):
+        facts["family"] = family
     for name, shown in facts.items():
         yield Hung(Text(f"  {name:<13}"), Text(shown))
     for name, value in pool["fields"].items():

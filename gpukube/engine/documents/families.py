@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gpukube.engine.plan.families import family_key
+from gpukube.core.families import families
+from gpukube.core.fields import COUNT, MOST
+from gpukube.engine.plan.families import family_key, live_size
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from gpukube.core.values import PoolPlan
+    from gpukube.core.values import Observed, PoolPlan
+    from gpukube.engine.documents.shapes.listing import ListedFamily
     from gpukube.engine.documents.shapes.parts import FamilyPart
     from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
@@ -49,3 +52,45 @@ def longest_waits(plans: Iterable[ClusterPlan]) -> dict[FamilyKey, float | None]
                 extras = load_provider(plan.cluster.provider).extras
                 waits[key].append(None if extras.queues(pool.desired.target) else extras.capacity_wait_s)
     return {key: None if None in each else sum(filter(None, each)) for key, each in waits.items()}
+
+
+def live_place(pool: Observed, plan: ClusterPlan) -> FamilyPart | None:
+    """Return the place of a live pool in its family, as far as known without its spec; None for a pool of no family."""
+    marks = pool.owner, pool.pool
+    planned = next((one for one in plan.pools if one.desired and (one.desired.target.owner, one.pool) == marks), None)
+    if planned is not None and (place := family_part(planned, {})):
+        return place
+    if not pool.family:
+        return None
+    ranks = _declared(plan).get((pool.owner, pool.family), [])
+    is_fixed = not isinstance(pool.fields.get(MOST), int)
+    has_nodes = bool(live_size(pool.nodes, pool.fields.get(COUNT), None))
+    return {
+        "name": pool.family,
+        "rank": ranks.index(pool.pool) + 1 if pool.pool in ranks else None,
+        "of": len(ranks) or None,
+        "role": ("holder" if has_nodes else "leftover") if is_fixed else None,
+        "differs": [],
+        "mostWaitSeconds": None,
+    }
+
+
+def listed_families(plan: ClusterPlan) -> Iterator[ListedFamily]:
+    """List the families of a cluster, declared or live."""
+    members = _declared(plan)
+    holders = {}
+    for pool in plan.live:
+        if place := live_place(pool, plan):
+            named = members.setdefault((pool.owner, place["name"]), [])
+            if pool.pool not in named:
+                named.append(pool.pool)
+            if place["role"] == "holder":
+                holders[pool.owner, place["name"]] = pool.pool
+    for (owner, name), pools in members.items():
+        yield {"name": name, "owner": owner, "members": pools, "holder": holders.get((owner, name), "")}
+
+
+def _declared(plan: ClusterPlan) -> dict[tuple[str, str], list[str]]:
+    """Return the declared families of a cluster: owner and name -> pools in their order."""
+    found = families(plan.desired)
+    return {key: [pool.target.pool for pool in pools] for key, pools in found.items()}

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.kube.views import NodeView, PodView
     from gpukube.core.values import ClusterRef, Observed
-    from gpukube.engine.documents.shapes.listing import ListDocument, LiveNode, LivePool, PoolDetail, PoolDocument
+    from gpukube.engine.documents.shapes.listing import (
+        ListDocument,
+        ListedCluster,
+        LiveNode,
+        LivePool,
+        PoolDetail,
+        PoolDocument,
+    )
     from gpukube.engine.plan.planning import ClusterPlan
 
     Usage = Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -35,21 +42,32 @@ def list_document(plans: Sequence[ClusterPlan], usage: Usage | None = None) -> L
     return {
         "schemaVersion": 1,
         "kind": "PoolList",
-        "clusters": [
-            {
-                "cluster": plan.cluster.key,
-                "provider": plan.cluster.provider,
-                "error": error_part(plan.error),
-                "unknown": plan.unknown,
-                "pools": [
-                    _live_pool(pool, plan, usage or {}, devices)
-                    for pool in plan.live
-                    if bool(pool.owner) or live_machine(plan.cluster.provider, pool) is not None
-                ],
-            }
-            for plan, devices in ((plan, _node_devices(plan)) for plan in plans)
+        "clusters": [_cluster(plan, usage or {}) for plan in plans],
+    }
+
+
+def _cluster(plan: ClusterPlan, usage: Usage) -> ListedCluster:
+    devices = _node_devices(plan)
+    part: ListedCluster = {
+        "cluster": plan.cluster.key,
+        "provider": plan.cluster.provider,
+        "error": error_part(plan.error),
+        "unknown": plan.unknown,
+        "pools": [
+            _live_pool(pool, plan, usage, devices)
+            for pool in plan.live
+            if bool(pool.owner) or live_machine(plan.cluster.provider, pool) is not None
         ],
     }
+    if _has_families(plan):
+        from gpukube.engine.documents.families import listed_families  # noqa: PLC0415 - only for families
+
+        part["families"] = list(listed_families(plan))
+    return part
+
+
+def _has_families(plan: ClusterPlan) -> bool:
+    return any(pool.family for pool in plan.live) or any(desired.target.family for desired in plan.desired)
 
 
 def pool_document(plans: Sequence[ClusterPlan], name: str, usage: Usage | None = None) -> PoolDocument:
@@ -106,7 +124,7 @@ def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage, devices: Mapping
     allocatable = _added(devices[node.name] for node in nodes) if known else None
     requested = usage.get(cluster.key)
     used = _added(requested.get(node.name, {}) for node in nodes) if known and requested is not None else None
-    return {
+    part: LivePool = {
         "cluster": cluster.key,
         "provider": cluster.provider,
         "name": pool.name,
@@ -125,6 +143,12 @@ def _live_pool(pool: Observed, plan: ClusterPlan, usage: Usage, devices: Mapping
         "used": used,
         "slicesPerGpu": _slices(allocatable, machine.gpus * len(nodes)) if machine and allocatable else None,
     }
+    if _has_families(plan):
+        from gpukube.engine.documents.families import live_place  # noqa: PLC0415 - only for families
+
+        if place := live_place(pool, plan):
+            part["family"] = place
+    return part
 
 
 def _slices(allocatable: Mapping[str, int], gpus: float) -> float | None:

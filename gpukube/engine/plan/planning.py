@@ -177,7 +177,12 @@ def with_pools(
     if scope.prune:
         pools += tuple(plan_removal(session.provider, session.cluster, observed, live) for observed in undeclared)
         undeclared = ()
-    new = [d for plan in pools if plan.action == "create" and (d := plan.desired) and not d.target.rank]
+    held = {(pool.owner, pool.family) for pool in live if pool.family}
+    new = [
+        d for plan in pools
+        if plan.action == "create" and (d := plan.desired)
+        and not d.target.rank and (d.target.owner, d.target.family) not in held
+    ]  # fmt: skip
     advice = session.provider.extras.claims_advice
     advised = advise_claims(outside.cluster, facts.kubernetes_version, new, advice) if facts else []
     found = (*settled.refusals, *_unsupported(outside, desired), *advised)

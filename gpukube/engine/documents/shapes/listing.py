@@ -6,6 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema generator reads these at run time
     Diagnostic,
+    FamilyPart,
     GpuModel,
     MergedPart,
     ScopePart,
@@ -51,6 +52,21 @@ class LivePool(TypedDict):
     """Devices that pods on the nodes request, or that their claims hold; null if unknown."""
     slicesPerGpu: float | None
     """Allocatable devices per physical GPU: MIG instances, replicas, or both; null if unknown."""
+    family: NotRequired[FamilyPart]
+    """Its place in its family; absent for a pool without alternatives."""
+
+
+class ListedFamily(TypedDict):
+    """A pool and its alternatives on one cluster."""
+
+    name: str
+    """Name of the family: that of its first pool."""
+    owner: str
+    """Owner of its pools."""
+    members: list[str]
+    """Names of its pools in their order: declared ones, then live ones that the spec does not declare."""
+    holder: str
+    """Pool that has the nodes; empty if none has, and for an autoscaled family."""
 
 
 class ListedCluster(TypedDict):
@@ -66,6 +82,8 @@ class ListedCluster(TypedDict):
     """Why the inside of the cluster is unknown; empty if it is known."""
     pools: list[LivePool]
     """Pools with GPUs, and pools with gpukube's labels."""
+    families: NotRequired[list[ListedFamily]]
+    """Pools with alternatives; absent if there are none."""
 
 
 class ListDocument(TypedDict):

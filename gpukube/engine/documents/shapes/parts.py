@@ -146,9 +146,10 @@ class FamilyPart(TypedDict):
     """Place in the order in which the pools are tried, from 1; null if the spec is not known."""
     of: int | None
     """Number of pools of the family; null if the spec is not known."""
-    role: Literal["holder", "next", "standby", "leftover", "second"]
+    role: Literal["holder", "next", "standby", "leftover", "second"] | None
     """holder: it has the nodes; next: no pool has nodes, and it is tried first; standby: it is tried only if those
-    before it get no machines; leftover: an attempt left it without nodes; second: it has nodes, and another one too."""
+    before it get no machines; leftover: an attempt left it without nodes; second: it has nodes, and another one too;
+    null for an autoscaled family, whose pools all exist."""
     differs: list[str]
     """How it differs from the first pool of the family."""
     mostWaitSeconds: float | None
