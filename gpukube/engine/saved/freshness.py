@@ -131,6 +131,9 @@ def _cluster(key: str, saved: ClusterRecord | None, now: ClusterRecord | None) -
         if mark.name not in known:
             yield f"{key}/{mark.pool or mark.name}", f'live pool {mark.name} of "{mark.owner}" is new'
     yield from _repairs(key, saved, now)
+    for name, text in now.orders.items():  # an order that was written meanwhile does not count
+        if saved.orders.get(name) != text:
+            yield key, f"{name} would get another order of alternatives"
     for saved_one, now_one in ((saved.release, now.release), (saved.dra_release, now.dra_release)):
         if saved_one is not None and now_one is not None:
             yield from ((key, moved) for moved in _release(saved_one, now_one))

@@ -50,6 +50,7 @@ def record_cluster(plan: ClusterPlan) -> ClusterRecord:
         release=_release(plan.release) if plan.release else None,
         dra_release=_release(dra) if (dra := plan.dra_release) and not dra.is_absent else None,
         repairs=tuple(RepairRecord(r.node, r.pool, r.field, r.desired, r.live) for r in plan.repairs),
+        orders={str(item): item.content for item in plan.orders if item.acts},
     )
 
 

@@ -154,6 +154,9 @@ class ClusterRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     dra_release: Annotated[
         ReleaseRecord | None, Meta(description="The release of the DRA driver, beside the device plugin's.")
     ] = None
+    orders: Annotated[
+        dict[str, str], Meta(description="Objects with orders of alternatives that will be written, and their text.")
+    ] = {}  # msgspec copies it
 
 
 class PlanRecord(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

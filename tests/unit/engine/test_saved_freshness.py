@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from gpukube.cluster.state.node_drift import NodeRepair
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import COUNT, INSTANCE_TYPE, PROTECTION, label, tag
+from gpukube.core.order_plans import plan_map
+from gpukube.core.scaling_order import FamilyOrder, GroupOrder
 from gpukube.core.values import ClusterFacts, Nodes, Taint
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.saved import PlanOptions, read_plan, require_fresh, require_place, saved_plan, write_plan
@@ -25,6 +27,7 @@ from tests.unit.engine.worlds import MADE, World, loaded, require_same
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gpukube.core.order_plans import OrderPlan
     from gpukube.core.values import Desired, Observed
 
 WANTED = desire(labels={"team": "vision"}, nodes=Nodes(2, 2, 2, autoscaled=False))
@@ -63,6 +66,11 @@ UPGRADING = replace(IDLE, seen=replace(installed([WANTED]), history=(release_of(
 def upgraded(world: World, revision: int, values: object = OTHER_VALUES) -> World:
     assert world.seen is not None
     return replace(world, seen=replace(world.seen, history=(release_of(values, revision=revision),)))  # type: ignore[arg-type]  # test data
+
+
+def ordered(*names: str) -> OrderPlan:
+    how = GroupOrder(group=lambda name: f"^{name}$")
+    return plan_map(None, "x", [FamilyOrder("team", "h100", tuple((name,) for name in names))], how)
 
 
 MOVES: dict[str, tuple[World, World, list[str]]] = {
@@ -181,6 +189,11 @@ MOVES: dict[str, tuple[World, World, list[str]]] = {
         replace(IDLE, repairs=(LOST, replace(LOST, node="node-2", live="x"))),
         ["train-aks/a100mig: node node-2: labels[team] vision -> x"],
     ),
+    "an order of alternatives": (
+        replace(IDLE, orders=(ordered("h100", "h200"),)),
+        replace(IDLE, orders=(ordered("h200", "h100"),)),
+        ["train-aks: ConfigMap x/cluster-autoscaler-priority-expander would get another order of alternatives"],
+    ),
     "the chart": (
         replace(IDLE, provenance=replace(MADE, chart_digest="sha256:a")),
         replace(IDLE, provenance=replace(MADE, chart_digest="sha256:b")),
@@ -226,6 +239,7 @@ BY_NATURE: dict[str, tuple[World, World]] = {
         replace(IDLE, seen=replace(installed([WANTED]), history=(release_of(VALUES, revision=9),))),
     ),
     "another spec's release of the DRA driver": (IDLE, replace(IDLE, seen=BESIDE)),
+    "an order that was written": (replace(IDLE, orders=(ordered("h100", "h200"),)), IDLE),
     "a node to repair is gone": (replace(IDLE, repairs=(LOST,)), IDLE),
     "when it is applied": (IDLE, replace(IDLE, provenance=replace(MADE, created="2027-01-01T00:00:00Z"))),
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpukube.cluster.state.node_drift import NodeRepair
+    from gpukube.core.order_plans import OrderPlan
     from gpukube.core.values import ClusterRef, Desired, Observed
     from gpukube.engine.saved import SavedPlan
     from gpukube.spec.loading.load import LoadedSpec
@@ -59,6 +60,7 @@ class World:
     cluster: ClusterRef = CLUSTER
     provenance: Provenance = MADE
     repairs: tuple[NodeRepair, ...] = ()
+    orders: tuple[OrderPlan, ...] = ()
 
     def plan(self) -> ClusterPlan:
         """Plan it, as the engine does."""
@@ -78,6 +80,7 @@ class World:
             release=release,
             dra_release=plan_release(self.desired, self.seen or Snapshot(), kinds=DRA_KINDS),
             repairs=self.repairs,
+            orders=self.orders,
         )
 
     def with_live(self, number: int = 0, **changes: object) -> World:
