@@ -402,6 +402,7 @@ COMMANDS: Final[dict[str, str]] = {
     "no-field": "A spec has no such field, or several of that name.",
     "no-names": "`pool wait` got neither a spec nor names of pools.",
     "no-size": "`pool scale` got no size.",
+    "map-option": "An option of `pool map` is not valid, or needs a terminal.",
     "fixed-size": "Bounds were given for a pool without autoscaling.",
     "autoscaled": "A count was given for a pool that the autoscaler sizes.",
     "sandbox-cluster": "The sandbox cannot create a cluster that the spec names.",

@@ -46,6 +46,15 @@ def write_lines(lines: Iterable[Line], console: Console, *, wrap: bool) -> None:
             console.print(shown, soft_wrap=True)
 
 
+def drawn_line(line: Line, console: Console) -> DrawnText | DrawnTable:
+    """Convert a line to its rich equivalent, wrapped to the width of a terminal."""
+    if isinstance(line, Table):
+        return draw_table(line)
+    return _hang(
+        line if isinstance(line, Hung) else Hung(Text(), Text(line) if isinstance(line, str) else line), console
+    )
+
+
 def draw(text: Text) -> DrawnText:
     """Convert a text to its rich equivalent."""
     (first, style), *others = text.pieces

@@ -44,6 +44,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "CatalogRefresh": _DATA,
     "Fit": (*_WIDE, *_CI, "codequality"),
     "Capacity": (*_DATA, *_MARKDOWN),
+    "Map": _DATA,
 }
 """Kind of document -> its formats, the default first."""
 
@@ -65,6 +66,7 @@ KINDS: Final[Mapping[str, str]] = {
     "release remove": "ReleaseRemoval",
     "workload lint": "Lint",
     "workload fit": "Fit",
+    "pool map": "Map",
     "capacity find": "Capacity",
     "catalog list": "CatalogList",
     "catalog find": "CatalogFind",

@@ -56,6 +56,7 @@ RENDERERS: Final[Mapping[str, str]] = {
     "CatalogRefresh": "catalog:render_refresh",
     "Fit": "fit:render_fit",
     "Capacity": "capacity:render_capacity",
+    "Map": "map:render_map",
 }
 """Kind of document -> module of `rendering` and function that render it for people."""
 
@@ -148,9 +149,23 @@ def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
     sys.stderr.flush()
 
 
+def drawn(document: Document, stream: TextIO, *, verbose: bool, wide: bool = False) -> Iterable[Line]:
+    """Return a document as lines for a stream: its width and its encoding decide how they look."""
+    view = View(verbose, _width(stream), wide=wide, signs=_has_signs(stream))
+    return renderer(str(document["kind"]))(visible_tree(document), view)
+
+
+def _has_signs(stream: TextIO) -> bool:
+    """Return whether a stream can write signs beyond ASCII."""
+    try:
+        "\u25a0\u25a1\u2592\u2717\u2026".encode(stream.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
 def _show_to_people(document: Document, stream: TextIO, *, verbose: bool, wide: bool = False) -> None:
-    view = View(verbose, _width(stream), wide=wide)
-    show_lines(renderer(str(document["kind"]))(visible_tree(document), view), stream)
+    show_lines(drawn(document, stream, verbose=verbose, wide=wide), stream)
     if "shard" in document or "merged" in document:
         from gpukube.engine.documents.shards import part_line
 

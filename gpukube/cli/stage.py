@@ -43,11 +43,12 @@ if TYPE_CHECKING:
     from gpukube.core.shards import Shard
     from gpukube.engine.documents.shapes.doctor import DoctorDocument
     from gpukube.engine.documents.shapes.listing import ListDocument
+    from gpukube.engine.documents.shapes.map import MapDocument
     from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.documents.shapes.report import ReportDocument
     from gpukube.engine.saved import SavedPlan
 
-    Shardable = PlanDocument | ListDocument | DoctorDocument | ReportDocument
+    Shardable = PlanDocument | ListDocument | DoctorDocument | ReportDocument | MapDocument
 
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
 """Commands that apply or compare the spec; the others omit hints, which would repeat at every run."""

@@ -50,6 +50,10 @@ _EVICT = option(
     "--allow-disruption", default=False,
     help="Also evict bare pods, pods with an emptyDir, and pods marked as not to be disrupted.",
 )  # fmt: skip
+_SHOWN_POOLS = option(
+    "--pool", default=(), metavar="GLOB", autocompletion=complete_pool,
+    help="Only pools whose name in the spec or in the cloud, or family, matches.",
+)  # fmt: skip
 _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whose cloud name matches.")
 
 
@@ -206,6 +210,31 @@ def list_pools(choices: Choices) -> None:
     from gpukube.cli.bodies import pool_views as viewing
 
     viewing.list_pools(choices)
+
+
+@app.command("map")
+@takes(*SPEC, "clusters", "pools", "shard", "output", *END, clusters=ADDRESSES, pools=_SHOWN_POOLS)
+def map_pools(
+    choices: Choices,
+    *,
+    by: str = option(
+        "--by", default="pool", metavar="pool|namespace", autocompletion=one_of("pool", "namespace"),
+        help="Order by pool (default) or by namespace.",
+    ),
+    free: bool = option("--free", default=False, help="Only nodes with free devices."),
+    watch: bool = option("--watch", default=False, help="Read and draw again until Ctrl-C; needs a terminal."),
+    interval: float = option(
+        "--interval", default=10.0, metavar="SECONDS", min=5, help="Time between two readings of --watch (default 10)."
+    ),
+) -> None:  # fmt: skip
+    """Draw every GPU of the spec's clusters: free, held by which pods, not advertised. Includes pools of other owners.
+
+    Which pod has which device is shown only where claims publish it; elsewhere a node has counts. Changes nothing.
+    Exit codes: 0 drawn; 3 a part of the clusters could not be read.
+    """
+    from gpukube.cli.bodies import pool_map as drawing
+
+    drawing.draw(choices, drawing.Drawing(by, interval if watch else None, free=free))
 
 
 @app.command("import")

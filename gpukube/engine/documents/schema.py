@@ -39,6 +39,7 @@ SCHEMA_NAMES: Final = {
     "FieldExplanation": "field",
     "Fit": "fit",
     "Capacity": "capacity",
+    "Map": "map",
 }
 """Kind of a document -> name of its schema."""
 
@@ -63,6 +64,7 @@ _SHAPES: Final = {
     "field": "explanation:FieldDocument",
     "fit": "fit:FitDocument",
     "capacity": "capacity:CapacityDocument",
+    "map": "map:MapDocument",
 }
 """Name of a schema -> its shape: module of `shapes`, and type."""
 

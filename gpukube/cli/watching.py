@@ -1,0 +1,43 @@
+"""A picture that is drawn again and again on a terminal, on its alternate screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TextIO
+
+from rich.console import Group
+from rich.live import Live
+
+from gpukube.cli.console import console_on, drawn_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from gpukube.cli.rendering.text import Line
+
+
+class Screen:
+    """The alternate screen of a terminal; what does not fit is cut at the bottom.
+
+    Args:
+        stream: The terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = console_on(stream)
+        self._live = Live(console=self._console, screen=True, auto_refresh=False, vertical_overflow="ellipsis")
+
+    def __enter__(self) -> Self:
+        """Switch to the screen."""
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Switch back, however the run ends."""
+        self._live.__exit__(kind, error, trace)
+
+    def draw(self, lines: Iterable[Line]) -> None:
+        """Replace the picture."""
+        self._live.update(Group(*(drawn_line(line, self._console) for line in lines)), refresh=True)
