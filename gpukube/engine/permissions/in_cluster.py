@@ -108,8 +108,8 @@ RULES: Final = (
         "to find DRA drivers that hand out the same GPUs, and to count their devices"),
     KubeRule(RoleRule("list", "resourceclaims resourceclaimtemplates", "resource.k8s.io"),
         "to find pods whose claims stay pending, and the holders of devices",
-        without="the doctor skips these checks, pool list does not show which devices are in use, and on clusters with DRA "
-        "pool map shows no nodes and gpukube workload fit fails"),
+        without="the doctor skips these checks, pool list does not show which devices are in use, and on clusters with "
+        "DRA pool map shows no nodes and gpukube workload fit fails"),
     KubeRule(RoleRule("get list", "deviceclasses", "resource.k8s.io"), _COMPARE),
     KubeRule(RoleRule("get list", "validatingadmissionpolicies validatingadmissionpolicybindings", _ADMISSION),
         _COMPARE),
