@@ -12,24 +12,42 @@ from tests.changes.world import ADDRESSES, SMALL, spec
 if TYPE_CHECKING:
     from tests.changes.world import Document, World
 
+GROUP = (
+    "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
+    "/providers/Microsoft.Compute/capacityReservationGroups/gpus"
+)
 RESERVED: dict[str, tuple[Document, Document]] = {
     "eks": (
         {"capacityReservation": "cr-0fedcba9876543210"},
         {"reservations": [{"id": "cr-0fedcba9876543210", "type": "g4dn.xlarge", "zone": "us-east-1a", "count": 2}]},
+    ),
+    "aks": (
+        {"capacityReservationGroup": GROUP},
+        {
+            "capacityReservationGroups": [
+                {
+                    "id": GROUP,
+                    "reservations": [{"name": "reserved-nc4as_t4_v3", "size": "Standard_NC4as_T4_v3", "count": 2}],
+                }
+            ]
+        },
     ),
     "gke": (
         {"reservation": "t4-train"},
         {"reservations": [{"name": "t4-train", "zone": "us-central1-a", "machineType": "g2-standard-4", "count": 2}]},
     ),
 }
-"""Cloud -> the reservation in a spec, and what declares it to the sandbox with two machines."""
+"""Cloud -> the reservation in a spec, and what declares it to the sandbox with two machines.
+
+That of Azure has the name with which the sandbox would declare the group of the spec by itself, with plenty.
+"""
 
 
 def family(world: World, cloud: str, count: int) -> Document:
     """Declare a pool in the reservation, with machines on demand as its alternative."""
     form, declared = RESERVED[cloud]
-    place = {key: value for key, value in ADDRESSES[cloud].items() if key not in ("provider", "location")}
-    daemon.declare(world.info, cloud, **place, **declared)
+    account = {"eks": ("account", "region"), "aks": (), "gke": ("project",)}[cloud]
+    daemon.declare(world.info, cloud, **{key: ADDRESSES[cloud][key] for key in account}, **declared)
     first = {
         "name": "t4",
         **SMALL[cloud],

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.capacity_sources import Way
 from gpukube.core.jsontree import items, number, strings, text, tree, trees
+from gpukube.core.reservations import LiveReservation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpukube.core.capacity_sources import Known
 
@@ -150,10 +151,7 @@ def read_reservations(
         today: Date in UTC, "2026-06-27".
     """
     wanted = {size.lower(): size for size in sizes}
-    views = {
-        text(one, "name").lower(): one for one in trees(group, "properties", "instanceView", "capacityReservations")
-    }
-    ways = []
+    views, ways = _views(group), []
     for item in listed:
         size = wanted.get(text(item, "sku", "name").lower())
         if size is not None:
@@ -171,7 +169,7 @@ def _reservation(  # noqa: PLR0913, PLR0917 - a reservation is described in thre
     today: str,
 ) -> Way:
     kind = text(group, "properties", "reservationType")
-    total = number(use, "currentCapacity") or number(item, "sku", "capacity")
+    total = _total(item, use)
     free = max(0, total - len(items(use, "virtualMachinesAllocated")))
     schedule = tree(item, "properties", "scheduleProfile")
     start, why = text(schedule, "start"), ""
@@ -198,6 +196,50 @@ def _reservation(  # noqa: PLR0913, PLR0917 - a reservation is described in thre
         id=text(group, "id"),
         note="a full group does not refuse: Azure takes further machines on demand" if is_full else "",
     )
+
+
+def read_reserved(
+    group: Mapping[str, object], listed: Iterable[Mapping[str, object]], size: str, zones: Collection[str], today: str
+) -> LiveReservation | None:
+    """Parse the reservations of a group that a pool uses; None if it has none, or their use is not told.
+
+    Args:
+        group: The group with its instance view.
+        listed: Its reservations.
+        size: VM size of the pool.
+        zones: Zones of the pool; empty for a pool without zones.
+        today: Date in UTC, "2026-06-27".
+    """
+    views = _views(group)
+    usable = [
+        item
+        for item in listed
+        if text(item, "sku", "name").lower() == size.lower() and {*strings(item, "zones")} <= {*zones}
+    ]
+    uses = [tree(views.get(text(item, "name").lower()), "utilizationInfo") for item in usable]
+    kind = text(group, "properties", "reservationType")
+    if not usable or not all(uses) or kind == _OPEN:
+        return None
+    begun = [text(item, "properties", "scheduleProfile", "start") <= today for item in usable]
+    ends = [text(item, "properties", "scheduleProfile", "end") for item in usable]
+    return LiveReservation(
+        id=text(group, "name") or text(group, "id").rpartition("/")[2],
+        total=sum(_total(item, use) for item, use, has_begun in zip(usable, uses, begun, strict=True) if has_begun),
+        used=sum(len(items(use, "virtualMachinesAllocated")) for use in uses),
+        active=any(begun),
+        end=min(filter(None, ends), default=""),
+        at_end="Azure may end its machines with it" if kind == _BLOCK else "its machines run on, billed on demand",
+    )
+
+
+def _views(group: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
+    """Return the instance views of a group's reservations by name in lower case."""
+    found = trees(group, "properties", "instanceView", "capacityReservations")
+    return {text(one, "name").lower(): one for one in found}
+
+
+def _total(item: Mapping[str, object], use: Mapping[str, object]) -> int:
+    return number(use, "currentCapacity") or number(item, "sku", "capacity")
 
 
 def _plain(location: str) -> str:

@@ -23,6 +23,7 @@ _LINKED: Final = "docs: aks/aks-service-permissions, identity creating and opera
 
 SUBNETS: Final = "for pools with aks.vnetSubnetID or aks.podSubnetID"
 PREFIXES: Final = "for pools with aks.nodePublicIPPrefixID"
+RESERVED: Final = "for pools with a capacity reservation group"
 PLACEMENT: Final = "for pools whose placement is a proximity placement group"
 
 _NOT_TOLD: Final = "what it tells is shown as not told"
@@ -63,6 +64,14 @@ PERMISSIONS: Final = (  # name, purpose, source, scope
         f"{_COMPUTE}; docs: virtual-machine-scale-sets/spot-placement-score, Compute Recommendations Role",
         "subscription", calls=("POST Microsoft.Compute/locations/placementScores/spot/generate",),
         when=EXTRAS["capacity"], without=_NOT_TOLD),
+    _plan("Microsoft.Compute/capacityReservationGroups/read",
+        "to check the free machines of the reservation group before a pool is created in it, and when it ends",
+        _COMPUTE, "linked", calls=("GET Microsoft.Compute/capacityReservationGroups",), when=RESERVED,
+        without="a full group is noticed only by its price: Azure takes further machines on demand"),
+    _plan("Microsoft.Compute/capacityReservationGroups/capacityReservations/read",
+        "to read the sizes and zones of capacity reservations", _COMPUTE, "linked",
+        calls=("GET Microsoft.Compute/capacityReservationGroups/capacityReservations",), when=RESERVED,
+        without="a full group is noticed only by its price: Azure takes further machines on demand"),
     _apply(f"{_POOLS}/write", "to create and change node pools", _CONTAINERS, "group", calls=_WRITE),
     _apply(f"{_POOLS}/delete", "to delete node pools: pool delete, --replace, --prune", _CONTAINERS, "group",
         calls=("AgentPools.begin_delete",)),

@@ -12,11 +12,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from azure.core.exceptions import HttpResponseError
 from azure.core.rest import HttpRequest
 
 from gpukube.core.capacity_sources import Offers, Reading, Way
-from gpukube.core.jsontree import tree
 from gpukube.endpoint import choose_endpoint
 from gpukube_aks.facts.capacity import (
     Sold,
@@ -31,7 +29,8 @@ from gpukube_aks.facts.listings import sku_filter
 from gpukube_aks.live.client import PUBLIC_URL, connect_subscription
 from gpukube_aks.live.failures import explained
 from gpukube_aks.live.market import SKUS_VERSION, require_subscription
-from gpukube_aks.live.pages import listed
+from gpukube_aks.live.pages import answer_of, listed
+from gpukube_aks.live.reservations import GROUPS_VERSION, read_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,8 +44,6 @@ _SKUS: Final = "Microsoft.Compute skus"
 _GROUPS: Final = "Microsoft.Compute capacityReservationGroups"
 _SCORES: Final = "Microsoft.Compute placementScores/spot"
 _MIX: Final = "Microsoft.Compute skuMixPlacementScores"
-_GROUPS_VERSION: Final = "2025-04-01"
-"""First version that tells Block reservations from others."""
 _SCORES_VERSION: Final = "2025-06-05"
 _KEYS: Final = ("value", "nextLink")
 _NOWHERE: Final = Sold(())
@@ -135,14 +132,12 @@ class _Asking:
 
     def _reserved(self, sold: _Sold) -> list[Way]:
         """Read each group of the region with its use, and its reservations: only they have sizes and zones."""
-        params, today = {"api-version": _GROUPS_VERSION}, datetime.now(UTC).date().isoformat()
+        params, today = {"api-version": GROUPS_VERSION}, datetime.now(UTC).date().isoformat()
         ways = []
         with explained(self._ask.inquiry.where):
             listed_groups = self._listed(f"{self._compute}/capacityReservationGroups", params)
             for group in read_groups(listed_groups, self._ask.inquiry.region):
-                view = {**params, "$expand": "instanceView"}
-                viewed = self._send(HttpRequest("GET", f"{self._base}{group}", params=view))
-                inside = self._listed(f"{self._base}{group}/capacityReservations", params)
+                viewed, inside = read_group(self._arm, self._base, group)
                 ways += read_reservations(viewed, inside, sold, self._ask.nodes, today)
         return ways
 
@@ -166,14 +161,8 @@ class _Asking:
                 body = scores_body(region, sizes, self._ask.nodes, zonal=zonal)
                 request = HttpRequest("POST", address, params={"api-version": _SCORES_VERSION}, json=body)
                 with explained(self._ask.inquiry.where):
-                    found |= read_scores(self._send(request))
+                    found |= read_scores(answer_of(self._arm, request))
         return found
 
     def _listed(self, address: str, params: Mapping[str, str]) -> Iterator[Mapping[str, object]]:
         return listed(self._arm, HttpRequest("GET", address, params=dict(params)), self._base, _KEYS)
-
-    def _send(self, request: HttpRequest) -> Mapping[str, object]:
-        response = self._arm.send_request(request)
-        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own threshold
-            raise HttpResponseError(response=response)
-        return tree(response.json())

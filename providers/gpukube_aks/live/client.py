@@ -22,19 +22,22 @@ from azure.mgmt.core.tools import get_arm_endpoints
 
 from gpukube import __version__
 from gpukube.cancellation import raise_if_cancelled
+from gpukube.core.fields import ZONES
 from gpukube.core.jsontree import at, tree
 from gpukube.core.launches import Launches
 from gpukube.core.upgrades import NodeOffer
-from gpukube.core.values import ClusterFacts, Operation, Progress
+from gpukube.core.values import ClusterFacts, Observed, Operation, Progress
 from gpukube.endpoint import Endpoint, choose_endpoint, host_of
 from gpukube.errors import AccessError, CloudError, SpecError, WrongAccount
 from gpukube.kubeconfig import file_access
 from gpukube.provider import CloudExtras
+from gpukube_aks.facts.capacity import is_group
 from gpukube_aks.facts.endpoint import is_same_origin
 from gpukube_aks.facts.meanings import canceled, error_of, read_problem
 from gpukube_aks.live.access import EmulatedIdentity, cloud_access, shared_credential
 from gpukube_aks.live.failures import explained
 from gpukube_aks.live.quotas import read_quotas
+from gpukube_aks.pool.fields import RESERVATION_FIELD
 from gpukube_aks.pool.observe import observe_pool, pool_error, state_of
 from gpukube_aks.pool.renewing import UPGRADE_IMAGE
 from gpukube_aks.pool.translate import CREATE, DELETE
@@ -47,7 +50,8 @@ if TYPE_CHECKING:
     from azure.core.pipeline import PipelineRequest, PipelineResponse
 
     from gpukube.core.quotas import CloudQuota, QuotaReading
-    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Observed, Request, Settings
+    from gpukube.core.reservations import LiveReservation
+    from gpukube.core.values import ClusterRef, Desired, KubeAccess, Request, Settings
     from gpukube.provider import Cloud
     from gpukube_aks.live.access import AzureCredential
     from gpukube_aks.live.sdk import AksSdk, Credential
@@ -332,6 +336,20 @@ class AksCloud(CloudExtras):
         """Return the error of the pool as read: AKS tells neither times nor successful launches."""
         del since
         return Launches(pool_error(observed.native, self._where(observed.name)))
+
+    def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
+        """Read the capacity reservation group, and its reservations of the pool's size and zones."""
+        group, zones = str(pool.fields.get(RESERVATION_FIELD) or ""), pool.fields.get(ZONES)
+        if not is_group(group):
+            return None
+        from gpukube_aks.live.reservations import find_reserved  # noqa: PLC0415 - only for reserved pools
+
+        size = pool.instance_type if isinstance(pool, Observed) else pool.target.machine.name
+        try:
+            with explained(self._cluster.key):
+                return find_reserved(self._sdk, self._base, group, size, zones if isinstance(zones, tuple) else ())
+        except AccessError:
+            return None
 
     def close(self) -> None:
         """Close all connections."""

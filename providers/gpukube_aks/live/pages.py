@@ -1,4 +1,4 @@
-"""Reads lists of Azure's REST APIs, page by page.
+"""Reads Azure's REST APIs: single resources, and lists page by page.
 
 In scope: following the links. Out of scope: the items.
 """
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 _MAX_PAGES: Final = 500
 
 
+def answer_of(client: Sender, request: HttpRequest) -> Mapping[str, object]:
+    """Send a request and return its response; raise for an error."""
+    response = client.send_request(request)
+    if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own threshold
+        raise HttpResponseError(response=response)
+    return tree(response.json())
+
+
 def listed(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str]) -> Iterator[Mapping[str, object]]:
     """Yield the items of all pages; raise at a link to another host, which would get our token.
 
@@ -40,10 +48,7 @@ def listed(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str])
     key, link = keys
     request = first
     for _ in range(_MAX_PAGES):
-        response = client.send_request(request)
-        if response.status_code >= 400:  # noqa: PLR2004 - HTTP's own threshold
-            raise HttpResponseError(response=response)
-        page = tree(response.json())
+        page = answer_of(client, request)
         yield from trees(page, key)
         following = str(page.get(link) or "")
         if not following:

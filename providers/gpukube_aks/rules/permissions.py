@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import at, text
 from gpukube.core.permissions import CloudPolicy
-from gpukube_aks.facts.permissions import PERMISSIONS, PLACEMENT, PREFIXES, SUBNETS
+from gpukube_aks.facts.permissions import PERMISSIONS, PLACEMENT, PREFIXES, RESERVED, SUBNETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +25,7 @@ _LINKED: Final = {
     "podSubnetID": SUBNETS,
     "nodePublicIPPrefixID": PREFIXES,
     "proximityPlacementGroupID": PLACEMENT,
+    "capacityReservationGroupID": RESERVED,
 }
 """Members that reference external resources -> `when` of the rows that they need."""
 _UNDOCUMENTED: Final = ("hostGroupID", "creationData", "networkProfile.applicationSecurityGroups")

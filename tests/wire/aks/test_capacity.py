@@ -8,12 +8,14 @@ import pytest
 
 from gpukube.core.capacity_sources import Ask
 from gpukube.core.cloud_catalog import Account, Inquiry
-from gpukube.core.values import Settings
+from gpukube.core.values import Capacity, Reservation, Settings
 from gpukube.gpu.machines import require_machine
+from gpukube_aks import AksProvider
 from gpukube_aks.catalog import CAPACITY
 from gpukube_sandbox import daemon
 from sandbox_tests.sandboxes import emptied
-from tests.builders import CLUSTER, SUBSCRIPTION
+from tests.builders import CLUSTER, SUBSCRIPTION, make_target
+from tests.wire.aks.lab import desire
 
 if TYPE_CHECKING:
     from gpukube.core.capacity_sources import Offers, Way
@@ -74,3 +76,19 @@ def test_scores_when_refused_then_a_line_and_the_rest_is_shown(sandbox: SandboxI
     assert (line.state, line.code) == ("failed", "permission")
     assert {way.known for way in offers.ways if way.kind == "spot"} == {"not told"}
     assert {way.zone for way in offers.ways if way.kind == "on-demand"} == {"1", "2", "3"}
+
+
+def test_reservation_when_a_pool_names_its_group_then_read_unless_that_is_denied(sandbox: SandboxInfo) -> None:
+    reserved = {"name": "a100", "size": A100, "count": 4, "usedByOthers": 1}
+    daemon.declare(sandbox, "aks", capacityReservationGroups=[{"id": GROUP, "reservations": [reserved]}])
+    capacity = Capacity("reserved", reservation=Reservation("capacityReservationGroup", GROUP))
+    pool = desire(make_target(A100, capacity=capacity))
+    cloud = AksProvider().connect(CLUSTER, Settings({"aks": sandbox.arm_url}, sandbox=True, secret=sandbox.secret))
+
+    found = cloud.reserved(pool)
+    assert found is not None
+    assert (found.id, found.total, found.used, found.free) == ("gpus", 4, 1, 3)
+
+    daemon.deny_permissions(sandbox, "Microsoft.Compute/capacityReservationGroups/read")
+    assert cloud.reserved(pool) is None
+    cloud.close()
