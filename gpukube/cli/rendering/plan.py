@@ -250,7 +250,7 @@ def _inside(cluster: ClusterPart, view: View) -> Iterator[Line]:
     for order in orders_of(cluster):
         yield headline(order["action"], order["object"])
         yield fact("why", order_words(order))
-        yield from (Hung(Text(f"{INDENT}    "), Text(line)) for line in order["content"].splitlines())
+        yield from (Hung(Text(f"{INDENT}    "), Text(line)) for line in order["content"])
     yield from finding_lines(cluster["diagnostics"])
     for pool in cluster["undeclared"]:
         yield headline("extra", pool["name"])

@@ -227,7 +227,7 @@ def _order(plan: OrderPlan) -> Order:
         "action": plan.action,
         "why": plan.why,
         "families": [order.family for order in plan.orders],
-        "content": plan.content,
+        "content": plan.content.splitlines(),
     }
 
 

@@ -277,8 +277,8 @@ class Order(TypedDict):
     """One line, also for none."""
     families: list[str]
     """Names of the families."""
-    content: str
-    """Its text afterwards; for a foreign object the lines that it lacks."""
+    content: list[str]
+    """The lines of its text afterwards; for a foreign object those that it lacks."""
 
 
 class Undeclared(TypedDict):
