@@ -104,16 +104,34 @@ def _offers(
         for place in places
     ]
     tasks = {
-        number: partial(_fetch, place, wanted, line)
+        number: partial(ask_place, place, wanted.nodes, wanted.seconds, line)
         for number, place in enumerate(places)
         if not isinstance(facts.get(place.where), GpukubeError)
     }
     for number, answer in run_all(tasks, AT_ONCE).items():
-        answers[number] = _lost(places[number], _ALL, answer) if isinstance(answer, GpukubeError) else answer
+        answers[number] = answer
     return [(place, answer) for place, answer in zip(places, answers, strict=True) if isinstance(answer, Offers)]
 
 
-def _fetch(place: Place, wanted: Wanted, line: Line) -> Offers:
+def ask_place(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
+    """Ask one place; if nothing of it can be asked, its ways are not told.
+
+    Args:
+        place: Where to look, with its region.
+        nodes: Number of nodes.
+        seconds: How long they are needed; None for an open end.
+        line: How to reach the cloud.
+
+    Raises:
+        Stopped: The run was stopped.
+    """
+    try:
+        return _fetch(place, nodes, seconds, line)
+    except GpukubeError as error:
+        return _lost(place, _ALL, error)
+
+
+def _fetch(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
     provider = load_provider(place.inquiry.provider)
     capacity = provider.extras.capacity
     if capacity is None:
@@ -123,9 +141,9 @@ def _fetch(place: Place, wanted: Wanted, line: Line) -> Offers:
     ask = Ask(
         inquiry,
         place.machines,
-        wanted.nodes,
+        nodes,
         zones=place.zones,
-        seconds=wanted.seconds,
+        seconds=seconds,
         cluster=place.cluster,
         mixed=place.mixed,
     )

@@ -179,6 +179,10 @@ class Choices:
         "--live-prices", default=False,
         help="Read current prices of the spec's machines from the clouds instead of the catalog.",
     )  # fmt: skip
+    live: bool = option(
+        "--live", default=False,
+        help="Also ask the clouds whether a better alternative than the one that has the nodes may get machines now.",
+    )  # fmt: skip
 
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")
     output: str = option(

@@ -24,7 +24,7 @@ EXTRAS: Final[Mapping[Extra, str]] = {
     "probe": "with --probe",
     "migrate-release": "with --migrate-release",
     "catalog": "for gpukube catalog refresh",
-    "capacity": "for gpukube capacity find",
+    "capacity": "for gpukube capacity find, and pool plan --live",
     "alternatives": "for pools with alternatives",
 }
 """Options and commands that need more permissions -> their wording in `Permission.when`."""

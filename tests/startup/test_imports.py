@@ -223,6 +223,7 @@ LOOKING = {
         "ownership",
         "planning",
         "prepare",
+        "price_limits",
         "regions",
         "silencing",
         "upgrades",

@@ -56,8 +56,13 @@ def plan(choices: Choices) -> None:
     with open_job(choices, "Plan") as job:
         plans = looking.plan(job.prepared, job.run, replace(_scope(choices), quotas=True))
         prices = plan_prices(choices, job, plans)
+        shown = plans
+        if choices.live:
+            from gpukube.cli.bodies.plan_capacity import with_alternatives  # only this option calls them
+
+            shown = with_alternatives(choices, job, plans)
     document = plan_document(
-        with_price_limits(plans, prices, job.run.clock.now()),
+        with_price_limits(shown, prices, job.run.clock.now()),
         job.prepared.warnings,
         silenced=job.prepared.silenced,
         not_read=() if choices.prune else job.prepared.unused,

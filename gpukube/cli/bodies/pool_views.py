@@ -24,6 +24,10 @@ def diff(choices: Choices) -> None:
     with open_job(choices, "Diff") as job:
         plans = looking.plan(job.prepared, job.run, Scope(skip_cluster=choices.skip_cluster, check_chart=True))
         prices = plan_prices(choices, job, plans)
+        if choices.live:
+            from gpukube.cli.bodies.plan_capacity import with_alternatives  # only this option calls them
+
+            plans = with_alternatives(choices, job, plans)
     document = plan_document(
         with_price_limits(plans, prices, job.run.clock.now()),
         job.prepared.warnings,

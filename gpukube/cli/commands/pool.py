@@ -67,6 +67,7 @@ _LIVE_POOLS = option("--pool", default=(), metavar="GLOB", help="Only pools whos
     "skip_cluster",
     *_PLANNED,
     "live_prices",
+    "live",
     "out",
     "output",
     "chart",
@@ -84,7 +85,9 @@ def plan(choices: Choices, context: typer.Context) -> None:
 
 
 @plan_app.command("diff")
-@takes(*SPEC, "strict", "clusters", "pools", "shard", "skip_cluster", "live_prices", "output", "chart", *END)
+@takes(
+    *SPEC, "strict", "clusters", "pools", "shard", "skip_cluster", "live_prices", "live", "output", "chart", *END
+)  # fmt: skip
 def diff(choices: Choices) -> None:
     """Compare the spec with the live pools and clusters.
 
