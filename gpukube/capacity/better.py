@@ -1,7 +1,7 @@
 """Better alternatives than those that have the nodes: what the clouds tell about their machines now.
 
-In scope: for which pools of families the clouds are called, and the hints that follow. Out of scope: the calls (finding),
-moving there (engine.change.families).
+In scope: for which pools of families the clouds are called, and the hints that follow. Out of scope: the calls
+(finding), moving there (engine.change.families).
 
 It changes no plan: what is found is a hint, and an answer that is missing is none.
 """
