@@ -156,10 +156,11 @@ class FamilyRun:
         if holder is None and (holder := self._try_in_turn(states, self._resumed(states))) is None:
             raise self._exhausted()
         self.found(holder.member)
-        finish(holder.trying)
+        if created := created or self._is_trial(holder):  # also by a run that was killed before this
+            finish(holder.trying)
+        self._remember(holder)
         if self.trying.rebalance and (moved := self._rebalance(holder)):
             return moved
-        self._remember(holder)
         left = self._clean_up(holder)
         note = "; ".join((*overdrawn(holder.trying), *left, *self._heard()))
         member = holder.member
@@ -247,7 +248,8 @@ class FamilyRun:
                     self._give_up(other)
             self.lease.begin(*state.member.where)
             if self._gets_nodes(state):
-                self.lease.win(*state.member.where)
+                if beside is not None:
+                    self.lease.win(*state.member.where)
                 return self._state(state.member)
         return None
 

@@ -162,6 +162,10 @@ def _by_role(plan: PoolPlan, holder: Member | None, session: Session, unread: st
             empty = session.cloud.complete(emptied(plan.desired, session))
             why = f"no pool of {name} has nodes; created empty, then scaled to {plan.desired.target.nodes.count}"
             return replace(plan, why=why, requests=(empty.create,))
+        case "next" if plan.action in ("update", "replace"):
+            # Its size is that of an attempt: nothing runs there that a change could disturb.
+            why = f"an attempt to get nodes for {name} goes on"
+            return replace(plan, action="create", why=why, requests=(), changes=(), diagnostics=(), replacement=None)
         case "next":
             return plan
         case "second":

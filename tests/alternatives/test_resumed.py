@@ -1,0 +1,62 @@
+"""What stopped runs have left: attempts go on, and the pool that won gets the mark against deletion all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.alternatives.stage import NODES, made_requests, ranked
+from tests.changes.world import spec
+
+if TYPE_CHECKING:
+    from tests.alternatives.stage import Families
+
+CLOUDS = ("eks", "aks", "gke")
+BEGUN = {"eks": "m1 requesting 2 x", "aks": "m1 InProgress", "gke": "m1 requesting 2 x"}
+"""What a run says once the pool of its second attempt exists."""
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("cloud", ["eks", "gke"])
+def test_apply_when_an_attempt_has_left_a_pool_without_nodes_then_it_goes_on_without_consent(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
+    document = spec("team", world.there, [ranked(cloud)])
+    world.ran(document, run=world.run_until(f"requesting {NODES} x", stop=True))
+    assert world.sizes() == {f"{cloud}/m0": 0}
+    code, report = world.applied(document)
+    assert (code, report.name) == (0, "m0"), report.error
+    assert world.sizes() == {f"{cloud}/m0": NODES}
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_create_when_stopped_before_the_mark_against_deletion_then_the_next_run_writes_it(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
+    document = spec("team", world.there, [ranked(cloud, deletionProtection=True)])
+    world.ran(document, run=world.run_until("requesting deletionProtection", stop=True))
+    assert world.sizes() == {f"{cloud}/m0": NODES}
+    assert world.pools(document)["m0"].action == "update"
+    code, report = world.ran(document)
+    assert (code, report.outcome) == (0, "done"), report
+    assert world.pools(document)["m0"].action == "no-op"
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_create_when_stopped_in_the_second_attempt_then_it_goes_on_there(world: Families, cloud: str) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 0)
+    document = spec("team", world.there, [ranked(cloud)])
+    world.ran(document, run=world.run_until(BEGUN[cloud], stop=True))
+    assert f"{cloud}/m1" in world.sizes()
+    mark = world.last_request()
+    world.stock(cloud, 0, NODES)
+    code, report = world.ran(document)
+    assert (code, report.name) == (0, "m1"), report
+    assert {name.partition(" ")[2] for name, _ in made_requests(world.info, mark)} <= {f"{cloud}/m1"}
+    assert world.sizes() == {f"{cloud}/m1": NODES}
