@@ -245,9 +245,9 @@ def test_gke_the_class_goes_with_the_last_pool(world: World, inside: list[Cluste
     document = spec("team", clusters, [family("gke", {"name": "l4spot", "capacity": {"type": "spot"}}, name="l4")])
     world.create(document)
     cluster = enter(world, inside)
-    delete(world, ["l4"], document)
-    assert cluster.client.get(ComputeClass, "l4")["spec"]["priorities"] == [{"nodepools": ["l4spot"]}]
     delete(world, ["l4spot"], document)
+    assert cluster.client.get(ComputeClass, "l4")["spec"]["priorities"] == [{"nodepools": ["l4"]}]
+    delete(world, ["l4"], document)
     with pytest.raises(ApiError) as refused:
         cluster.client.get(ComputeClass, "l4")
     assert refused.value.response.status_code == httpx2.codes.NOT_FOUND
@@ -348,3 +348,38 @@ def test_a_map_that_another_run_writes_meanwhile_keeps_what_both_wrote(world: Wo
         990: [f"^eks-big-{UUID}", f"^eks-g6-{UUID}"],
         1: [".*"],
     }
+
+
+def test_a_map_of_ours_that_was_edited_is_written_again(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    document = spec("team", clusters, [family("eks")])
+    world.create(document)
+    cluster = enter(world, inside)
+    edited = {"priorities": yaml.safe_dump({990: [f"^eks-t4-{UUID}"], 7: ["cpu"]})}
+    cluster.client.patch(ConfigMap, MAP, {"data": edited}, namespace="kube-system")
+    (plan,) = world.plan(document)
+    assert plan.differs
+    world.apply(document)
+    assert priorities(cluster) == {**T4, 7: ["cpu"]}
+
+
+def test_without_the_right_to_read_the_order_only_the_first_is_created(world: World) -> None:
+    clusters = {"train": world.make("gke", "train")}
+    document = spec("team", clusters, [family("gke", {"name": "l4spot", "capacity": {"type": "spot"}}, name="l4")])
+    daemon.deny(world.info, "train", ("list", "computeclasses.cloud.google.com"))
+    (plan,) = world.plan(document)
+    (found,) = (one for one in plan.diagnostics if one.code == "order-unknown")
+    assert (str(found.where), "computeclasses" in found.why) == ("train/l4spot", True)
+    assert set(world.create(document)) == {"l4"}
+
+
+def test_without_the_right_to_write_the_order_nothing_is_created(world: World) -> None:
+    clusters = {"train": world.make("gke", "train")}
+    document = spec("team", clusters, [family("gke", {"name": "l4spot", "capacity": {"type": "spot"}}, name="l4")])
+    daemon.deny(world.info, "train", ("create", "computeclasses.cloud.google.com"))
+    reports = world.create(document)
+    assert {name: report.outcome for name, report in reports.items()} == {
+        "l4": "not-attempted",
+        "l4spot": "not-attempted",
+    }
+    assert counts(world) == {}

@@ -30,6 +30,9 @@ def plan_summary(document: PlanDocument) -> str:
     message += [f"{_plural(count, 'release')} {_RELEASES[action]}" for action, count in summary["releases"].items()]
     if summary["nodeRepairs"]:
         message.append(f"{_plural(summary['nodeRepairs'], 'node repair')}")
+    orders = [order for cluster in document["clusters"] for order in cluster.get("orders", ())]
+    if writes := sum(order["action"] in ("create", "update") for order in orders):
+        message.append(f"{_plural(writes, 'order')} of alternatives to write")
     if summary["undeclared"]:
         message.append(f"{summary['undeclared']} not declared")
     if summary["unplanned"]:

@@ -94,8 +94,8 @@ _references = partial(KubeRule, purpose="to find references to a pool that is re
 _here = partial(KubeRule, ours=True)  # in gpukube's own namespace
 _release = partial(KubeRule, source=_CHARTS, level="apply", when=RELEASE)
 _release_here = partial(_release, ours=True)
-_map = partial(KubeRule, place=SCALER_NAMESPACE, source=_EXPANDER, when=MAPPED, without=_FIRST)
-_class = partial(KubeRule, source=_CLASSES, when=CLASSED, without=_FIRST)
+_map = partial(KubeRule, place=SCALER_NAMESPACE, source=_EXPANDER, when=MAPPED)
+_class = partial(KubeRule, source=_CLASSES, when=CLASSED)
 
 RULES: Final = (
     KubeRule(RoleRule("list", "nodes"), "to compare nodes with their pools"),
@@ -175,9 +175,10 @@ RULES: Final = (
     _here(RoleRule("create patch", "leases", _LEASES), "to let one run at a time get a pool's nodes, and to go on",
         level="apply", when=EXTRAS["alternatives"]),
     _map(RoleRule("get", "configmaps"), "to read the order of alternatives that an autoscaler has; where it runs in "
-        "another namespace, the same there"),
+        "another namespace, the same there", without=_FIRST),
     _map(RoleRule("create patch", "configmaps"), "to tell an autoscaler the order of alternatives", level="apply"),
-    _class(RoleRule("get list", "computeclasses", "cloud.google.com"), "to read the order of alternatives on GKE"),
+    _class(RoleRule("get list", "computeclasses", "cloud.google.com"), "to read the order of alternatives on GKE",
+        without=_FIRST),
     _class(RoleRule("create patch delete", "computeclasses", "cloud.google.com"),
         "to tell GKE's autoscaler the order of alternatives", level="apply"),
 )  # fmt: skip

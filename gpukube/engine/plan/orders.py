@@ -16,7 +16,7 @@ from gpukube.core.expander import EXPANDER, NAME, expander_of, recorded, uses_pr
 from gpukube.core.families import families
 from gpukube.core.order_plans import plan_class, plan_map
 from gpukube.core.scaling_order import FamilyOrder, GroupOrder
-from gpukube.errors import Finding, GpukubeError, Where
+from gpukube.errors import AccessError, ClusterError, Finding, Where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -94,7 +94,7 @@ def _planned(
         if isinstance(how, GroupOrder):
             return _by_groups(plan, kube, orders, how)
         return _by_classes(kube, orders, how), []
-    except GpukubeError as error:
+    except (AccessError, ClusterError) as error:
         raise _Unknown(str(error)) from error
 
 
