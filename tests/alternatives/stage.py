@@ -10,11 +10,16 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lightkube.resources.coordination_v1 import Lease
+from lightkube.resources.core_v1 import Node
+
 from gpukube import api
 from gpukube.core.prices import EMBEDDED
 from gpukube_sandbox import daemon
 from sandbox_tests.sandboxes import made_once
 from tests.changes.world import NO_CONSENT, OPTIONS, World, address, prepare, spec
+from tests.cli.harness import NAMESPACE
+from tests.e2e.stage import inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -133,6 +138,19 @@ class Families(World):
             for pool in one["pools"]
             if pool["name"] not in _THEIRS
         }
+
+    def ready(self, cluster: str, pool: str) -> int:
+        """Return how many nodes of a pool are ready."""
+        with inside(self.info, cluster) as there:
+            nodes = there.client.list(Node, labels={"gpukube.io/pool": pool})
+            conditions = [one for node in nodes for one in (node.status and node.status.conditions) or []]
+        return sum(one.type == "Ready" and one.status == "True" for one in conditions)
+
+    def forget_attempts(self, cluster: str) -> None:
+        """Delete the lock and the record of each family, as with kubectl."""
+        with inside(self.info, cluster) as there:
+            for lease in there.client.list(Lease, namespace=NAMESPACE):
+                there.client.delete(Lease, str(lease.metadata and lease.metadata.name), namespace=NAMESPACE)
 
     def last_request(self) -> int:
         """Return the number of the last request in the log."""

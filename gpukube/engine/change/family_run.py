@@ -259,9 +259,10 @@ class FamilyRun:
             try:
                 get_nodes(state.trying)
             except MOVABLE as error:
-                state.trying.report(f"no machines: {error}")
                 live = state.trying.observe()
-                if not fence(state.trying, nodes=state.trying.ready_nodes(live) if live else 0):
+                nodes = state.trying.ready_nodes(live) if live else 0
+                state.trying.report(f"no machines: {error}")
+                if nodes >= state.trying.wanted or not fence(state.trying, nodes=nodes):
                     continue  # nodes came while it was given up
                 says = visible(error.diagnostics[0].why or str(error))
                 self._note(state, Outcome(*state.member.where, kind_of(error), says, self.run.clock.now()))
