@@ -377,9 +377,7 @@ def test_without_the_right_to_write_the_order_nothing_is_created(world: World) -
     clusters = {"train": world.make("gke", "train")}
     document = spec("team", clusters, [family("gke", {"name": "l4spot", "capacity": {"type": "spot"}}, name="l4")])
     daemon.deny(world.info, "train", ("create", "computeclasses.cloud.google.com"))
-    reports = world.create(document)
-    assert {name: report.outcome for name, report in reports.items()} == {
-        "l4": "not-attempted",
-        "l4spot": "not-attempted",
-    }
+    (report,) = api.create(prepare(document), world.run())
+    assert {pool.outcome for pool in report.pools} == {"not-attempted"}
+    assert "computeclasses" in str(report.error)
     assert counts(world) == {}
