@@ -31,7 +31,9 @@ MODULES: Final = [import_module(f"{shapes.__name__}.{module.name}") for module i
 
 def schemas() -> dict[str, str]:
     """Render every schema, by name."""
-    texts = {shape: text for module in MODULES for shape, text in _descriptions(module).items()}
+    texts: dict[str, dict[str, str]] = {}
+    for module in MODULES:
+        texts |= _descriptions(module, texts)
     return {name: json.dumps(_schema(name, texts), indent=2) + "\n" for name in dict.fromkeys(SCHEMA_NAMES.values())}
 
 
@@ -57,9 +59,14 @@ def _described(made: dict[str, Any], texts: Mapping[str, str]) -> dict[str, Any]
     return {**made, "properties": keys}
 
 
-def _descriptions(module: ModuleType) -> dict[str, dict[str, str]]:
-    """Read the texts below the keys of all shapes of a module, those of the shape it extends included."""
-    found: dict[str, dict[str, str]] = {}
+def _descriptions(module: ModuleType, known: Mapping[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Read the texts below the keys of all shapes of a module, those of the shape it extends included.
+
+    Args:
+        module: The module.
+        known: Texts of the modules before it.
+    """
+    found = dict(known)
     for shape in ast.parse(inspect.getsource(module)).body:
         if isinstance(shape, ast.ClassDef):
             own = dict(_texts(shape.body))

@@ -45,6 +45,7 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "Fit": (*_WIDE, *_CI, "codequality"),
     "Capacity": (*_DATA, *_MARKDOWN),
     "Map": _DATA,
+    "Usage": (*_DATA, "csv", *_MARKDOWN, "openmetrics"),
 }
 """Kind of document -> its formats, the default first."""
 
@@ -67,6 +68,7 @@ KINDS: Final[Mapping[str, str]] = {
     "workload lint": "Lint",
     "workload fit": "Fit",
     "pool map": "Map",
+    "pool usage": "Usage",
     "capacity find": "Capacity",
     "catalog list": "CatalogList",
     "catalog find": "CatalogFind",

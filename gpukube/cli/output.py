@@ -57,6 +57,7 @@ RENDERERS: Final[Mapping[str, str]] = {
     "Fit": "fit:render_fit",
     "Capacity": "capacity:render_capacity",
     "Map": "map:render_map",
+    "Usage": "usage:render_usage",
 }
 """Kind of document -> module of `rendering` and function that render it for people."""
 
@@ -70,6 +71,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "gitlab-terraform": "formats.terraform:gitlab_lines",
     "sarif": "formats.sarif:sarif_lines",
     "terraform-json": "formats.terraform:terraform_lines",
+    "csv": "formats.usage:csv_lines",
+    "openmetrics": "formats.usage:openmetrics_lines",
 }
 """Formats that are lines of text on any stream -> module of `cli` and function."""
 

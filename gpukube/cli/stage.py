@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.shapes.map import MapDocument
     from gpukube.engine.documents.shapes.plan import PlanDocument
     from gpukube.engine.documents.shapes.report import ReportDocument
+    from gpukube.engine.documents.shapes.usage import UsageDocument
     from gpukube.engine.saved import SavedPlan
 
-    Shardable = PlanDocument | ListDocument | DoctorDocument | ReportDocument | MapDocument
+    Shardable = PlanDocument | ListDocument | DoctorDocument | ReportDocument | MapDocument | UsageDocument
 
 _ABOUT_THE_SPEC: Final = ("Plan", "Diff", "Create", "Apply")
 """Commands that apply or compare the spec; the others omit hints, which would repeat at every run."""

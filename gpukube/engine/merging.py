@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from gpukube.engine.documents.parts import Document
     from gpukube.engine.documents.shapes.doctor import DoctorDocument, PatientPart
     from gpukube.engine.documents.shapes.listing import ListDocument
+    from gpukube.engine.documents.shapes.map import MapCluster, MapDocument
     from gpukube.engine.documents.shapes.parts import Diagnostic, MergedPart, ScopePart, ShardPart
     from gpukube.engine.documents.shapes.plan import ClusterPart, GpuSum, PlanDocument
     from gpukube.engine.documents.shapes.plan_parts import Quota
     from gpukube.engine.documents.shapes.report import ReportDocument
+    from gpukube.engine.documents.shapes.usage import UsageCluster, UsageDocument
 
     QuotaKey = tuple[str, str, str]
 
 REPORTS: Final = ("Create", "Apply", "Wait", "Verify")
-KINDS: Final = ("Plan", "Diff", "PoolList", "Doctor", *REPORTS)
+KINDS: Final = ("Plan", "Diff", "PoolList", "Map", "Usage", "Doctor", *REPORTS)
 """Documents of the commands with --shard."""
 _WHOLE: Final = "pass the documents that `gpukube ... --shard I/N -o json` wrote, one of each shard"
 _ONE_RUN: Final = "merge documents of one run: same command, same spec, same filters, same number of shards"
@@ -65,6 +67,10 @@ def merge_documents(sources: Sequence[tuple[str, Document]]) -> dict[str, object
     kind = str(first["kind"])
     if kind in ("Plan", "Diff"):
         merged |= _plan(cast("list[PlanDocument]", documents), clusters, places)
+    elif kind == "Map":
+        merged |= _map(cast("list[MapDocument]", documents), cast("list[MapCluster]", clusters))
+    elif kind == "Usage":
+        merged |= _usage(cast("list[UsageDocument]", documents), cast("list[UsageCluster]", clusters))
     elif kind == "Doctor":
         merged |= _doctor(cast("list[DoctorDocument]", documents))
     elif kind in REPORTS:
@@ -242,6 +248,26 @@ def _use(provider: str, shares: Sequence[Quota], places: Mapping[str, int]) -> Q
     )
 
 
+def _map(documents: Sequence[MapDocument], clusters: list[MapCluster]) -> dict[str, object]:
+    from gpukube.engine.documents.map_sums import map_sum  # noqa: PLC0415 - only for maps
+
+    return {"readAt": max(document["readAt"] for document in documents), "summary": map_sum(clusters)}
+
+
+def _usage(documents: Sequence[UsageDocument], clusters: list[UsageCluster]) -> dict[str, object]:
+    from gpukube.engine.documents.usage_sums import usage_sums  # noqa: PLC0415 - only for usage
+
+    total, groups, owners, namespaces = usage_sums(clusters)
+    return {
+        "readAt": max(document["readAt"] for document in documents),
+        "summary": total,
+        "groups": groups,
+        "owners": owners,
+        "namespaces": namespaces,
+        "notes": _unique(note for document in documents for note in document["notes"]),
+    }
+
+
 def _doctor(documents: Sequence[DoctorDocument]) -> dict[str, object]:
     sums = {name: sum(document["summary"].get(name, 0) for document in documents) for name in SEVERITIES}
     return {"summary": {name: count for name, count in sums.items() if count}}
@@ -288,5 +314,8 @@ def _is_failed(patient: PatientPart) -> bool:
 def _is_partly_good(kind: str, merged: Document) -> bool:
     if kind == "PoolList":
         return any(cluster["error"] is None for cluster in cast("ListDocument", merged)["clusters"])
+    if kind in ("Map", "Usage"):
+        read = cast("MapDocument | UsageDocument", merged)["summary"]
+        return read["unread"] < read["clusters"]
     pools = (pool for cluster in cast("ReportDocument", merged)["clusters"] for pool in cluster["pools"])
     return any(pool["outcome"] in GOOD and pool["error"] is None for pool in pools)

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.jsontree import at, text, texts, trees
+from gpukube.core.jsontree import at, text, texts, tree, trees
 from gpukube.core.values import POOL_LABEL
-from gpukube.gpu.claims import GPU_CLASS, MIG_CLASS
+from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS, mig_devices
+from gpukube.gpu.mig import profiles
+from gpukube.gpu.models import MODELS
 from gpukube.provider import in_cluster_facts
 from gpukube.usage.units import is_gpu
 from gpukube.usage.world import Holder, Waiting, added
@@ -136,10 +139,31 @@ def _claimed(pod: Tree, namespace: str, claims: Mapping[tuple[str, str], Tree]) 
         claim = claims.get((namespace, name))
         if claim is None or at(claim, "status", "allocation") is not None:
             continue
-        for choice in read_claim(claim.get("spec", {})).firsts:  # type: ignore[arg-type]  # any shape is read
+        for choice in read_claim(tree(claim, "spec")).firsts:
             if choice.device_class in (GPU_CLASS, MIG_CLASS) and not choice.admin:
-                total = added(total, {choice.device_class: choice.count or 1})
+                profile = _selected_profile(choice.selectors) if choice.device_class == MIG_CLASS else ""
+                name = mig_devices(profile) if profile else choice.device_class
+                total = added(total, {name: choice.count or 1})
     return total
+
+
+@cache
+def _selected_profile(selectors: tuple[str, ...]) -> str:
+    """Return the MIG profile that a request selects; "" if it takes several, or nobody can tell."""
+    from gpukube.workload.cel.values import BeyondSubset, CelError  # noqa: PLC0415 - only for claims that wait
+    from gpukube.workload.devices import Device  # noqa: PLC0415 - as above
+
+    names = dict.fromkeys(profile.name for model in MODELS for profile in profiles(model))
+    found = []
+    for name in names:
+        attributes = {f"{DRIVER}/type": "mig", f"{DRIVER}/profile": name}
+        device = Device((DRIVER, "", ""), attributes, is_open=True)
+        try:
+            if all(device.matches(selector) for selector in selectors):
+                found.append(name)
+        except (BeyondSubset, CelError):
+            return ""
+    return found[0] if len(found) == 1 else ""
 
 
 def _holders(claims: Iterable[Tree]) -> dict[tuple[str, str], tuple[Holder, ...]]:
@@ -169,7 +193,7 @@ def _trouble(pod: Tree, now: float) -> str:
         return stuck
     started = seconds_of(text(pod, "status", "startTime"))
     if phase == "Pending" and started is not None and now - started > SLOW_S:
-        return f"not running for {int(now - started) // 60} minutes"
+        return f"not running after {SLOW_S // 60} minutes"
     return ""
 
 

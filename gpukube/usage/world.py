@@ -161,11 +161,14 @@ class Node:
     price: NodePrice = UNPRICED
 
     @property
+    def size(self) -> float:
+        """Sizes of all devices together, in GPUs."""
+        return sum(stock.total * stock.unit.weight for stock in self.stocks)
+
+    @property
     def held_share(self) -> float:
         """Part of the node that pods hold, from 0 to 1, by the sizes of devices."""
-        everything = sum(stock.total * stock.unit.weight for stock in self.stocks)
-        held = sum(stock.held * stock.unit.weight for stock in self.stocks)
-        return held / everything if everything else 0.0
+        return sum(stock.held * stock.unit.weight for stock in self.stocks) / self.size if self.size else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,22 @@ from gpukube.cli.rendering.capacity import (
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
 from gpukube.cli.rendering.listing import list_columns, list_rows
+from gpukube.cli.rendering.map import stock_words
 from gpukube.cli.rendering.plan_parts import few, leaving_facts, leaving_words, surge_facts
 from gpukube.cli.rendering.prices import price_change, price_line
 from gpukube.cli.rendering.report import outcome_words
+from gpukube.cli.rendering.usage import (
+    POOL_TITLES,
+    SPACE_TITLES,
+    advice_words,
+    closing_notes,
+    cost_line,
+    head_words,
+    pool_rows,
+    space_row,
+    stuck_words,
+    waiting_words,
+)
 from gpukube.cli.rendering.words import (
     cost_words,
     drift_words,
@@ -68,6 +81,7 @@ if TYPE_CHECKING:
         ReportDocument,
         ValidationDocument,
     )
+    from gpukube.engine.documents.shapes.usage import UsageDocument
 
 COMMENT: Final = 65_536
 """Characters of a comment (GitHub: "body is too long (maximum is 65536 characters)"; GitLab allows 1,000,000).
@@ -527,6 +541,39 @@ def _finding(finding: AilmentPart) -> Iterator[str]:
     yield f"  - fix: {code(finding['remedy'])}"
 
 
+def _usage(document: UsageDocument) -> Iterator[Block]:
+    total = document["summary"]
+    yield Block((f"### gpukube usage: {prose(head_words(document))}", ""))
+    for words in (*map(stock_words, total["stocks"]), cost_line(total["cost"])):
+        yield Block((f"- {prose(words)}",))
+    yield Block(("",))
+    for rank, (kind, titles, rows) in enumerate(
+        (
+            ("pool", POOL_TITLES, [row for group in document["groups"] for row in pool_rows(group)]),
+            ("namespace", SPACE_TITLES, [space_row(space) for space in document["namespaces"]]),
+        ),
+        start=4,
+    ):
+        table = _table(titles)
+        for row in rows:
+            yield Block(_row([prose(cell) for cell in row]), kind, rank, table)
+    items = Frame()
+    for cluster in document["clusters"]:
+        key = cluster["cluster"]
+        for found in cluster["error"] or ():
+            yield Block((f"- ❌ {code(found['where'])}: {prose(found['message'])}",), "error", 0, items)
+        if cluster["unknown"] and not cluster["error"]:
+            yield Block((f"- ❔ {code(key)}: nodes and pods unknown: {prose(cluster['unknown'])}",), "error", 0, items)
+        for pod in cluster["stuck"]:
+            yield Block((f"- stuck: {prose(stuck_words(key, pod))}",), "stuck pod", 1, items)
+        for advice in cluster["advice"]:
+            yield Block((f"- layout: {prose(advice_words(key, advice))}",), "layout", 2, items)
+        for waiting in cluster["waiting"]:
+            yield Block((f"- waits: {prose(waiting_words(key, waiting))}",), "waiting pod", 3, items)
+    for note in closing_notes(document):
+        yield Block((f"- {prose(note)}",), "note", 3, items)
+
+
 def _capacity(document: CapacityDocument) -> Iterator[Block]:
     yield Block((f"### gpukube capacity: {prose(asked_words(document))}", ""))
     table = _table((*TITLES, "Machine"))
@@ -555,4 +602,5 @@ _MAKERS: Final[Mapping[str, Callable[..., Iterator[Block]]]] = {  # each accepts
     "Lint": _found,
     "Fit": _fit,
     "Capacity": _capacity,
+    "Usage": _usage,
 }

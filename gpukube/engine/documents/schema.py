@@ -40,6 +40,7 @@ SCHEMA_NAMES: Final = {
     "Fit": "fit",
     "Capacity": "capacity",
     "Map": "map",
+    "Usage": "usage",
 }
 """Kind of a document -> name of its schema."""
 
@@ -65,6 +66,7 @@ _SHAPES: Final = {
     "fit": "fit:FitDocument",
     "capacity": "capacity:CapacityDocument",
     "map": "map:MapDocument",
+    "usage": "usage:UsageDocument",
 }
 """Name of a schema -> its shape: module of `shapes`, and type."""
 
