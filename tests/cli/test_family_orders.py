@@ -79,3 +79,15 @@ def _written(spec: Path, text: str) -> Path:
     path = spec.with_name("pod.yaml")
     path.write_text(text)
     return path
+
+
+def test_create_without_an_autoscaler_says_what_it_leaves_out(
+    gpukube: Gpukube, spec: Path, sandbox: SandboxInfo
+) -> None:
+    daemon.reset(sandbox)
+    place = {"provider": "eks", "account": "111122223333", "region": "us-east-1", "name": "train"}
+    daemon.call(sandbox, "POST", "clusters", place)
+    done = gpukube("pool", "create", "-f", spec)
+    assert done.code == 0, done.err
+    assert "train-eks/t4spot: not created: nothing can tell an autoscaler to try t4 first" in done.out
+    assert "done          train-eks/t4  created" in done.out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gpukube.core.fields import LEAST, MOST
 from gpukube.core.values import FAMILY_LABEL
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session
 
+_ORDER_CODES: Final = frozenset({"order-foreign", "order-ignored", "order-unknown"})
+"""Warnings of a plan that a run repeats: what it creates, or what the autoscaler does, differs from the spec."""
+
 
 def report_all(
     plans: Sequence[ClusterPlan],
@@ -43,7 +46,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
     """Reject a cluster that cannot be changed now, then bring its releases, and the order of families, to the plan.
 
     Returns:
-        One line on the releases; "" if no pool of the cluster needs one.
+        One line on the releases, and on families without an order; "" if no pool of the cluster needs one.
 
     Raises:
         GpukubeError: What the plan found (an unreachable cloud or cluster, another advertiser), or see ensure_releases
@@ -56,6 +59,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
         from gpukube.engine.change.ordering import write_orders  # noqa: PLC0415 - only for autoscaled families
 
         write_orders(plan, session, run)
+    orders = [f"{one.where}: {one.seen}; {one.fix}" for one in plan.diagnostics if one.code in _ORDER_CODES]
     run.report("done", release or "nothing to install", plan.cluster.key)
     one_by_one = session.provider.extras.pools_at_once == 1
     waiting = [pool for pool in plan.pools if pool.action != "standby"]
@@ -64,7 +68,7 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
             f"queued behind {before.pool}: the cloud changes one pool at a time" if before and one_by_one else "queued"
         )
         run.report("wait", message, plan.cluster.key, pool.pool)
-    return release
+    return "; ".join(filter(None, (release, *orders)))
 
 
 def settle_orders(plan: ClusterPlan, session: Session, run: Run) -> str:
