@@ -52,6 +52,8 @@ RANKS: dict[str, tuple[tuple[str, str], ...]] = {
 """Three alternatives on each cloud, as machine and kind; each has one GPU."""
 ZONES = {"eks": "us-east-1a", "aks": "1", "gke": "us-central1-a"}
 NODES = 2
+SERVICES = {"eks": "aws", "aks": "arm", "gke": "gke"}
+"""Clouds, as the log of requests names them."""
 _THEIRS = ("system", "nodepool1", "default-pool")
 _LOOK_S = 0.02
 _made: dict[str, None] = {}

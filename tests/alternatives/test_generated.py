@@ -11,7 +11,7 @@ from gpukube.errors import ExitCode
 from gpukube_sandbox import daemon
 from sandbox_tests.eks.aws import Aws
 from tests.alternatives.generator import generated
-from tests.alternatives.stage import NODES, made_requests
+from tests.alternatives.stage import NODES, SERVICES, made_requests
 
 if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 COUNT = 500
 EACH_RUN = 27
-SERVICES = {"eks": "aws", "aks": "arm", "gke": "gke"}
 
 
 @pytest.mark.turns(9)
