@@ -150,11 +150,16 @@ def _mended(draw: st.DrawFn, pool: Node, number: int, clusters: Mapping[str, Nod
     low, first, high = draw(NODES)
     scope = draw(st.sampled_from(["pool", "zone"]))
     bounds = {"min": low, "max": max(high, 1), "initial": first, "scope": scope}
+    nodes = draw(st.sampled_from([{"count": high}, {"autoscaling": bounds}]))
+    if pool.pop("alternatives", None) and nodes.get("count"):
+        pool["alternatives"] = [{"name": f"p{number}a"}]
+    if "count" not in nodes:
+        pool.pop("place", None)  # an autoscaled family is on each of its clusters
     changes = {
         "name": f"p{number}",
         "names": {cloud: f"{cloud}{number}" for cloud in pool.get("names", {})},
         "clusters": keys,
-        "nodes": draw(st.sampled_from([{"count": high}, {"autoscaling": bounds}])),
+        "nodes": nodes,
         "zones": draw(ZONES) or ["1"],
         "labels": draw(LABELS),
         "taints": draw(TAINTS),

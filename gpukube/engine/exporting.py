@@ -16,6 +16,7 @@ from gpukube.cluster.names import ALL_KINDS
 from gpukube.core.exporting import ExportedPool, Losses
 from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
+from gpukube.engine.plan.families import family_key
 from gpukube.errors import SpecError, Where
 from gpukube.provider import load_provider, provider_names
 from gpukube.visible import visible
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.exporting import Exporter
     from gpukube.core.values import Advertiser, ClusterRef, Desired, Observed
+    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.session import Session
     from gpukube.provider import Provider
@@ -120,6 +122,7 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
         SpecError: The target is unknown, or does not support some of the pools.
     """
     exporter, losses = exporter_of(load_provider(cluster.provider), target), Losses()
+    _require_no_alternatives(pools, target)
     text = exporter.write(cluster, pools, losses)
     if losses.refusals:
         raise SpecError.of(losses.refusals)
@@ -132,6 +135,27 @@ def export_text(cluster: ClusterRef, target: str, pools: Sequence[ExportedPool])
     for note in notes:
         comments += wrap(visible(note), _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join([*head, *(f"# {line}".rstrip() for line in comments), "", text])
+
+
+def _require_no_alternatives(pools: Sequence[ExportedPool], target: str) -> None:
+    """Reject alternatives of a pool: of a family with a fixed size only one pool is to have nodes.
+
+    Raises:
+        SpecError: There are several declared pools of such a family.
+    """
+    families: dict[FamilyKey, list[str]] = {}
+    for pool in pools:
+        if pool.live is None and (key := family_key(pool.desired)):
+            families.setdefault(key, []).append(pool.desired.target.pool)
+    for (_, family, _), names in families.items():
+        if len(names) > 1:
+            raise SpecError(
+                f"{family} has alternatives ({', '.join(names[1:])}), and {target} cannot try them in turn",
+                where=Where("--to"),
+                fix=f"export one of them: add --pool {' or --pool '.join(names)}",
+                why="it would create each of them with all nodes",
+                code="export-refused",
+            )
 
 
 def _require_visible(text: str, cluster: ClusterRef, pools: Sequence[ExportedPool]) -> None:

@@ -159,7 +159,10 @@ def _import_one(observed: Observed, plan: ClusterPlan, session: Session, owner: 
         for one in session.provider.extras.managers(observed)
     )
     carried = session.provider.extras.carried(observed)
-    comments = (*imported.comments, *managed, *([carried] if carried else []))
+    family = f"in the spec of {observed.owner} it is an alternative of {observed.family}; this one has no others"
+    comments = (
+        *imported.comments, *managed, *([carried] if carried else []), *([family] if observed.family else []),
+    )  # fmt: skip
     found = _Found(observed, imported, comments)
     if is_ours and (sharing := _sharing(observed, plan)):
         comment = "sharing is read from gpukube's release in the cluster"

@@ -225,3 +225,18 @@ def test_prune_when_an_alternative_left_the_spec_then_only_that_one_goes(
     daemon.set_stock(sandbox, "eks", 9, type="p5.48xlarge")
     done = gpukube("pool", "apply", "-f", held, "--prune", "--yes")
     assert (done.code, live(sandbox)) == (0, {"h100"}), done.out + done.err
+
+
+def test_export_when_a_pool_has_alternatives_then_refused_until_one_is_chosen(gpukube: Gpukube, held: Path) -> None:
+    refused = gpukube("pool", "export", "-f", held, "--to", "terraform")
+    assert (refused.code, refused.out) == (4, "")
+    assert "h100 has alternatives (h100spot, h200), and terraform cannot try them in turn" in refused.err
+    chosen = gpukube("pool", "export", "-f", held, "--to", "terraform", "--pool", "h200")
+    assert (chosen.code, chosen.out.count('resource "aws_eks_node_group"')) == (0, 1), chosen.err
+
+
+def test_import_when_an_alternative_has_the_nodes_then_one_pool_with_a_note(gpukube: Gpukube, held: Path) -> None:
+    assert held.exists()
+    written = gpukube("pool", "import", "--cluster", ADDRESS).out
+    assert written.count("- name: ") == 1
+    assert "# in the spec of ml it is an alternative of h100; this one has no others\n  - name: h200\n" in written

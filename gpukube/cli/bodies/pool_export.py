@@ -45,7 +45,9 @@ def export(choices: Choices, target: str) -> None:
 
 def _desired(job: Job, session: Session, exporter: Exporter) -> tuple[ExportedPool, ...]:
     """Fill in what the spec leaves to the live cluster, as plan does; makes no call if nothing is missing."""
-    desired = job.prepared.desired[session.cluster.key]
+    # A filter selects a family as a whole; an export may be of one of its pools.
+    takes = job.prepared.filters.takes_pool
+    desired = [one for one in job.prepared.desired[session.cluster.key] if takes(one.target.pool)]
     return tuple(ExportedPool(session.cloud.complete(one) if exporter.is_open(one) else one) for one in desired)
 
 
