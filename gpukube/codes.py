@@ -402,6 +402,7 @@ COMMANDS: Final[dict[str, str]] = {
     "init-flag": "A flag of `init` is for a cloud that --provider does not name.",
     "file-exists": "The output file already exists.",
     "no-field": "A spec has no such field, or several of that name.",
+    "no-topic": "The documentation has no such page, or several with these words.",
     "no-names": "`pool wait` got neither a spec nor names of pools.",
     "no-size": "`pool scale` got no size.",
     "map-option": "An option of `pool map` is not valid, or needs a terminal.",

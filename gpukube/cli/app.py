@@ -12,13 +12,14 @@ import shlex
 import sys
 import traceback
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 import typer
 from typer.core import TyperGroup
 
 from gpukube import __version__
 from gpukube.cli.advice import suggest_command
+from gpukube.cli.command_lists import Group
 from gpukube.cli.completion import VARIABLE, quiet_and_short
 from gpukube.cli.lazy import lazy_group
 from gpukube.cli.stderr import write_stderr
@@ -27,8 +28,23 @@ from gpukube.errors import ExitCode, GpukubeError, defect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class _Top(Group):
+    """The commands of the top level."""
+
+    tasks: ClassVar = {
+        "Start": ("sandbox", "init", "docs"),
+        "Specs": ("validate", "explain", "schema"),
+        "Machines": ("capacity", "catalog"),
+        "Pools": ("pool", "release", "report"),
+        "Workloads": ("workload",),
+        "Problems": ("doctor",),
+    }
+
+
 app = typer.Typer(
     name="gpukube",
+    cls=_Top,
     help="GPU node pools on EKS, AKS and GKE from one declarative spec.",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help halves the start-up time
@@ -38,6 +54,16 @@ app = typer.Typer(
     "5 access, 6 capacity or quota, 7 timed out while the cloud keeps working, "
     "129 the terminal was closed, 130 interrupted, 143 terminated.",
 )
+_NEXT: Final = """\
+GPU node pools on EKS, AKS and GKE from one declarative spec. Next:
+
+  gpukube --sandbox init   try it: a first spec for emulated clouds, no account
+  gpukube init             write a spec for your own clusters
+  gpukube docs first-run   read how to continue; gpukube docs lists all pages
+
+All commands, by task: gpukube --help
+"""
+"""For a person who types the name of the command; in scripts, where no command is a mistake, usage is the answer."""
 _UNSUPPORTED: Final = frozenset({"win32", "cygwin"})
 _WINDOWS: Final = (
     "gpukube: error[system]: gpukube does not run on Windows\n"
@@ -46,6 +72,7 @@ _WINDOWS: Final = (
 )
 MODULES: Final = {
     "init": "gpukube.cli.commands.init",
+    "docs": "gpukube.cli.commands.docs",
     "validate": "gpukube.cli.commands.spec",
     "explain": "gpukube.cli.commands.explain",
     "pool": "gpukube.cli.commands.pool",
@@ -58,7 +85,7 @@ MODULES: Final = {
     "schema": "gpukube.cli.commands.schema",
     "sandbox": "gpukube.cli.sandbox",
 }
-"""Commands in help order: name of a command or group -> the module that defines it as `app`."""
+"""Name of a command or group -> the module that defines it as `app`."""
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer's callback form
@@ -98,6 +125,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    if not arguments and sys.stderr.isatty():
+        write_stderr(_NEXT)
+        return ExitCode.BAD_INPUT
     verbose = "-v" in arguments or "--verbose" in arguments
     try:
         line = shlex.join(["gpukube", *_without_secrets(arguments)])

@@ -119,6 +119,13 @@ def _names(context: typer.Context) -> tuple[list[str], list[str]]:
     return list(clusters), list(pools)
 
 
+def complete_topic(incomplete: str) -> list[str]:
+    """Complete names of pages of the documentation."""
+    from gpukube.cli.pages import list_pages
+
+    return [page.topic for page in list_pages() if page.topic.startswith(incomplete)]
+
+
 def complete_field(incomplete: str) -> list[str]:
     """Complete the next level of fields; fields of a pool match without "pools." too.
 

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperOption
 from typer.main import get_command_from_info, get_command_name, get_group_from_info
 
+from gpukube.cli.command_lists import Group
 from gpukube.cli.kinds import FORMATS, KINDS
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def lazy_group(app: typer.Typer, modules: Mapping[str, str]) -> TyperGroup:
 def _imported(name: str, module: str) -> Command:
     app = cast("typer.Typer", import_module(module).app)
     app.rich_markup_mode = None  # plain help halves the start-up time
+    app.info.cls = app.info.cls or Group
     builders = _builders(app, name)
     if name in builders:  # a module of one command
         return builders[name]()
@@ -113,6 +115,7 @@ def _command(info: CommandInfo, path: str) -> Command:
 
 
 def _group(info: TyperInfo, path: str) -> Command:
+    info.cls = info.cls or Group
     group = get_group_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None, suggest_commands=True)
     _name_formats(group, path)
     return group

@@ -15,6 +15,7 @@ import pytest
 from gpukube.errors import ExitCode
 from gpukube_sandbox import daemon
 from tests.cli.harness import EXAMPLES, LONGEST_S, ROOT, Gpukube, environment
+from tests.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube_sandbox.daemon import SandboxInfo
 
 SINGLE = EXAMPLES / "aks-mig-single.yaml"
-COMMANDS = ("validate", "schema", "init", "explain", "pool", "catalog", "doctor", "sandbox")
+COMMANDS = ("docs", "validate", "schema", "init", "explain", "pool", "catalog", "doctor", "sandbox")
 POOL_COMMANDS = ("plan", "create", "list", "get", "delete", "verify")
 
 
@@ -35,6 +36,22 @@ def test_help_when_shown_then_every_command_and_every_exit_code(gpukube: Gpukube
     assert [int(number) for number in re.findall(r"\b\d+\b", told)] == [int(code) for code in ExitCode]
     below = gpukube("pool", "--help", sandbox=False).out
     assert all(re.search(rf"^  {command} ", below, re.MULTILINE) for command in POOL_COMMANDS)
+
+
+def test_gpukube_when_alone_on_a_terminal_then_three_next_steps() -> None:
+    with Terminal(None) as terminal:
+        assert terminal.end() == ExitCode.BAD_INPUT
+        assert len(re.findall(r"^  gpukube ", terminal.text, re.MULTILINE)) == 3
+        assert "gpukube --help" in terminal.text
+        assert max(map(len, terminal.text.splitlines())) <= 80
+
+
+def test_docs_when_on_a_terminal_then_a_page_is_drawn_in_a_pager() -> None:
+    with Terminal(None, "docs", "sharing", PAGER="cat") as terminal:
+        assert terminal.end() == 0
+        assert "\nResize MIG" in terminal.text, "a heading, no Markdown"
+        assert "## " not in terminal.text
+        assert "a new pool (replace)" in " ".join(terminal.text.split()), "a link is named by its topic"
 
 
 def test_readme_when_it_lists_exit_codes_then_all_of_them() -> None:

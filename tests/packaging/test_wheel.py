@@ -99,6 +99,8 @@ def test_wheel_when_built_then_every_file_of_the_packages_is_in_it(folder: str, 
         "gpukube_aks/py.typed",
         "gpukube/gpu/data/instances.json",
         "gpukube/gpu/data/mig.json",
+        "gpukube/README.md",
+        *(f"gpukube/docs/{page.relative_to(ROOT / 'docs')}" for page in (ROOT / "docs").rglob("*.md")),
     ],
 )
 def test_wheel_when_built_then_data_and_marks_are_in_it(name: str, names: list[str]) -> None:

@@ -94,6 +94,7 @@ HELP = {
     "sandbox": ("sandbox", "up", "--help"),
     "init": ("init", "--help"),
     "explain": ("explain", "--help"),
+    "docs": ("docs", "--help"),
     "field": ("explain", "pools.gpu", "--help"),
 }
 
@@ -106,6 +107,11 @@ def test_help_when_shown_then_no_spec_no_screen_no_cloud(name: str, loaded: Load
     assert packages(of(modules, "gpukube") | of(modules, "gpukube_aks")) == {"gpukube"}
     rooms = {module.split(".")[1] for module in of(modules, "gpukube") if "." in module}
     assert rooms == {"cli", "errors", "rule_ids", "visible"}
+
+
+@pytest.mark.parametrize("words", [("docs",), ("docs", "sharing")], ids=["list", "page"])
+def test_docs_when_listed_or_piped_then_nothing_is_drawn(words: tuple[str, ...], loaded: Loader) -> None:
+    assert not packages(loaded(*words)) & (HEAVY | SERVERS)
 
 
 SHELLS = {
@@ -130,6 +136,10 @@ SHELLS = {
     "fixed words": (
         {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool export --to e", "COMP_CWORD": "4"},
         "eksctl",
+    ),
+    "topics": (
+        {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube docs mig", "COMP_CWORD": "2"},
+        "migrate",
     ),
     "rules": (
         {"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube workload lint --explain g", "COMP_CWORD": "4"},
@@ -177,6 +187,7 @@ OFFLINE = {
     "cli": {
         "advice",
         "app",
+        "command_lists",
         "commands",
         "completion",
         "deferred",
@@ -260,6 +271,7 @@ LINTING = {
         "advice",
         "app",
         "bodies",
+        "command_lists",
         "commands",
         "completion",
         "deferred",

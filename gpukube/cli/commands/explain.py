@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
+from gpukube.cli.command_lists import Group
 from gpukube.cli.completion import complete_field, complete_pool
 from gpukube.cli.options import END, SPEC, Choices, takes
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpukube.errors import Finding
 
 
-class _Fields(TyperGroup):
+class _Fields(Group):
     """A group whose first word may be a field: `explain pools.gpu` means `explain field pools.gpu`."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, ClassVar
 
 import typer
-from typer.core import TyperGroup
 
+from gpukube.cli.command_lists import Group
 from gpukube.cli.completion import EXPORT_TARGETS, complete_pool, one_of
 from gpukube.cli.options import ADDRESSES, END, SPEC, Choices, option, takes
 
-if TYPE_CHECKING:
-    from typer._click.core import Context
+
+class _Pool(Group):
+    """The commands of pools."""
+
+    tasks: ClassVar = {
+        "Commands, in the order of use": (
+            *("plan", "create", "verify", "list", "map", "get", "scale", "apply", "wait", "drain", "delete"),
+            *("import", "release", "export"),
+        )
+    }
+    examples: ClassVar = {
+        "plan": "gpukube pool plan -f pools.yaml",
+        "create": "gpukube pool create -f pools.yaml",
+        "verify": "gpukube pool verify -f pools.yaml --probe",
+        "list": "gpukube pool list -f pools.yaml",
+        "map": "gpukube pool map -f pools.yaml --free",
+        "get": "gpukube pool get a100 -f pools.yaml",
+        "scale": "gpukube pool scale a100 -f pools.yaml --nodes 4",
+        "apply": "gpukube pool apply -f pools.yaml --allow-disruption",
+        "wait": "gpukube pool wait -f pools.yaml",
+        "drain": "gpukube pool drain a100 -f pools.yaml",
+        "delete": "gpukube pool delete a100 -f pools.yaml",
+        "import": "gpukube pool import --cluster eks:ACCOUNT/REGION/NAME",
+        "release": "gpukube pool release a100 -f pools.yaml",
+        "export": "gpukube pool export --to terraform -f pools.yaml",
+    }
 
 
-class _Commands(TyperGroup):
-    """The commands of pools, in the order in which they are used: typer would list the group `plan` last."""
-
-    def list_commands(self, ctx: Context) -> list[str]:
-        """List `plan` first."""
-        return sorted(super().list_commands(ctx), key=lambda name: name != "plan")
-
-
-app = typer.Typer(
-    cls=_Commands, help="Plan, create, change, list, verify and delete GPU node pools.", no_args_is_help=True
-)
+app = typer.Typer(cls=_Pool, help="Plan, create, change, list, verify and delete GPU node pools.", no_args_is_help=True)
 plan_app = typer.Typer(invoke_without_command=True)
 app.add_typer(plan_app, name="plan")
 
