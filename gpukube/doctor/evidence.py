@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from gpukube.cluster.state.published import Published
     from gpukube.core.jsontree import Tree
     from gpukube.core.quotas import QuotaUse
+    from gpukube.core.reservations import LiveReservation
     from gpukube.core.values import ClusterFacts, ClusterRef, Desired, Observed
     from gpukube.doctor.local_tools import Tools
     from gpukube.doctor.rights import Right
+    from gpukube.engine.change.family_record import Record
     from gpukube.errors import GpukubeError
     from gpukube.provider import Provider
 
@@ -175,6 +177,8 @@ class Evidence:
         denied: Rights that the declared pools need and that gpukube lacks.
         tools: Tools of this machine; None if they were not checked.
         troubles: Readings that failed, and why. Their fields are empty.
+        reserved: The reservations of live pools, by the pools' cloud names; without those that cannot be read.
+        records: (owner, family) -> what runs have left in the Lease of a family that has live pools here.
         now: Time of the reading; None if ages are unknown.
     """
 
@@ -202,6 +206,8 @@ class Evidence:
     denied: tuple[Right, ...] = ()
     tools: Tools | None = None
     troubles: Mapping[Reading, GpukubeError] = field(default_factory=dict)
+    reserved: Mapping[str, LiveReservation] = field(default_factory=dict)
+    records: Mapping[tuple[str, str], Record] = field(default_factory=dict)
     now: datetime | None = None
     _owned: Mapping[tuple[str, str], Sequence[PodFacts]] = field(init=False, repr=False, compare=False)
     _placed: Mapping[str, Sequence[PodFacts]] = field(init=False, repr=False, compare=False)

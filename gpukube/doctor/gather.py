@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, EVENTS, RELEASE_TYPES, RESOURCE_CLAIMS, ApiType
+from gpukube.cluster.kube.api_types import CLAIM_TEMPLATES, EVENTS, LEASES, RELEASE_TYPES, RESOURCE_CLAIMS, ApiType
 from gpukube.cluster.kube.releases import DEPLOYED, newest, release_history
 from gpukube.cluster.kube.slices import slice_view
 from gpukube.cluster.kube.views import devices_of, placement_of, pod_view, workload_view
@@ -19,12 +19,15 @@ from gpukube.cluster.state.release_drift import find_drift, manifest_objects
 from gpukube.cluster.state.release_objects import live_objects
 from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.expander import NAME as ORDER_MAP
+from gpukube.core.fields import CAPACITY_TYPE
 from gpukube.core.jsontree import items, number, text, texts, tree
+from gpukube.core.reservations import LiveReservation
 from gpukube.core.scaling_order import GroupOrder
 from gpukube.doctor.checks.orders import scaled_members
 from gpukube.doctor.evidence import ClaimFacts, ClassFacts, Evidence, PodFacts, Quota
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of, runtime_class_of
 from gpukube.doctor.rights import check_rights, rights_for
+from gpukube.engine.change.family_record import ATTEMPTS, Record, lease_name, read_record
 from gpukube.engine.plan.orders import CONFIG_MAPS, map_namespace
 from gpukube.engine.plan.quotas import growth_needs, quotas_for
 from gpukube.engine.run.fanout import run_all
@@ -117,6 +120,8 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         denied=inside.get("rights") or (),
         tools=tools,
         troubles=troubles,
+        reserved=_reserved(session, live or ()),
+        records=_records(session, live or ()) if "nodes" not in troubles else {},
         now=_now(inside),
     )
 
@@ -130,6 +135,21 @@ def _limits(
     key = session.cluster.key
     needs = growth_needs(session.provider.extras.quotas, desired, live, facts.location, seen)
     return quotas_for({key: needs}, {key: session.cloud}, _AT_ONCE)[key]
+
+
+def _reserved(session: Session, live: Sequence[Observed]) -> dict[str, LiveReservation]:
+    """Read the reservations that pools name; one that cannot be read is left out, as nothing depends on it alone."""
+    named = [pool for pool in live if pool.fields.get(CAPACITY_TYPE) == "reserved"]
+    found = run_all({pool.name: partial(session.cloud.reserved, pool) for pool in named}, _AT_ONCE)
+    return {name: result for name, result in found.items() if isinstance(result, LiveReservation)}
+
+
+def _records(session: Session, live: Sequence[Observed]) -> dict[tuple[str, str], Record]:
+    """Read the Leases of families; they only add details."""
+    kube, keys = session.kube(), {(pool.owner, pool.family) for pool in live if pool.family}
+    found = run_all({key: partial(kube.find_object, LEASES, lease_name(*key), NAMESPACE) for key in keys}, _AT_ONCE)
+    leases = {key: lease for key, lease in found.items() if lease and not isinstance(lease, GpukubeError)}
+    return {key: read_record(text(lease, "metadata", "annotations", ATTEMPTS)) for key, lease in leases.items()}
 
 
 def _now(inside: _Results) -> datetime:

@@ -217,7 +217,7 @@ def _spot_taint(view: CloudView, pool: Observed) -> Fault | None:
 @_CHECKS.each_pool(
     "aks-spot-price",
     title="Spot pools whose maximum price is too low",
-    consequence="the pool is Succeeded and never gets a node",
+    consequence="the pool is Succeeded and never gets a node, and an autoscaler waits for it before it tries others",
     link="https://github.com/Azure/AKS/issues/4404",
     severity="warning",
 )

@@ -1,7 +1,7 @@
 """Checks of the cloud's side: those of each provider's package, and those that apply to all clouds.
 
 In scope: the list of these checks. Out of scope: the checks themselves (access, pool_states, pool_marks, machines,
-scaling; the providers' diagnosis).
+scaling, families, reservations; the providers' diagnosis).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.doctor.check import Check
-from gpukube.doctor.checks import access, machines, orders, pool_marks, pool_states, scaling
+from gpukube.doctor.checks import access, families, machines, orders, pool_marks, pool_states, reservations, scaling
 from gpukube.doctor.cloud_view import view_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     *pool_marks.CHECKS,
     *machines.CHECKS,
     *scaling.CHECKS,
+    *families.CHECKS,
+    *reservations.CHECKS,
     *orders.CHECKS,
 )
 """Checks that apply to every cloud."""

@@ -20,7 +20,7 @@ from gpukube.cluster.kube.api_types import LEASES
 from gpukube.cluster.names import NAMESPACE, NAMESPACE_LABELS
 from gpukube.core.jsontree import integer, text
 from gpukube.core.values import FAMILY_LABEL, OWNER_LABEL
-from gpukube.engine.change.family_record import Record, lease_name, read_record, record_text
+from gpukube.engine.change.family_record import ATTEMPTS, Record, lease_name, read_record, record_text
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.identity import has_ended, new_identity
 from gpukube.errors import AccessError, ClusterError, Conflict, GpukubeError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from gpukube.engine.change.family_record import Outcome, Trial, Win
     from gpukube.engine.run.context import Run
 
-_ATTEMPTS: Final = "gpukube.io/attempts"
 _TRIES: Final = 20
 """Most attempts at one write; each conflict means that another write of this Lease succeeded."""
 _JOIN_S: Final = 1.0
@@ -202,7 +201,7 @@ class FamilyLease:
             state = holder, text(live, "spec", "renewTime")
             unchanged_s, seen = (unchanged_s if state == seen else 0.0), state
             if not holder or unchanged_s >= self.timing.duration_s or has_ended(holder):
-                record = read_record(text(live, "metadata", "annotations", _ATTEMPTS))
+                record = read_record(text(live, "metadata", "annotations", ATTEMPTS))
                 if self._write(self._kube, live, self._identity, record):
                     self._record = record
                     return
@@ -250,7 +249,7 @@ class FamilyLease:
             if live is None or found != self._identity:
                 self._lost = f"another run ({found}) has taken it over" if found else "somebody released it"
                 raise self._lost_error(self._lost)
-            record = edit(read_record(text(live, "metadata", "annotations", _ATTEMPTS)))
+            record = edit(read_record(text(live, "metadata", "annotations", ATTEMPTS)))
             if self._write(kube, live, self._identity if holder is None else holder, record):
                 return record
         raise ClusterError(
@@ -286,7 +285,7 @@ class FamilyLease:
             {"op": "add", "path": "/spec", "value": spec},
             {
                 "op": "add",
-                "path": f"/metadata/annotations/{_ATTEMPTS.replace('/', '~1')}",
+                "path": f"/metadata/annotations/{ATTEMPTS.replace('/', '~1')}",
                 "value": record_text(record),
             },
         ]

@@ -17,6 +17,8 @@ from gpukube.errors import MISREAD
 
 OutcomeKind = Literal["stock", "reservation", "quota", "regional-quota", "restriction", "price", "timeout"]
 
+ATTEMPTS: Final = "gpukube.io/attempts"
+"""Annotation of the Lease that has the record."""
 _MOST_OUTCOMES: Final = 64
 """Most outcomes kept: members leave a spec, and the annotations of an object may have 256 KiB."""
 _LONGEST: Final = 400
