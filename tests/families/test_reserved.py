@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube import api
 from gpukube_sandbox import daemon
-from tests.changes.world import ADDRESSES, SMALL, spec
+from tests.changes.world import ADDRESSES, SMALL, prepare, spec
 
 if TYPE_CHECKING:
     from tests.changes.world import Document, World
@@ -16,10 +17,15 @@ GROUP = (
     "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
     "/providers/Microsoft.Compute/capacityReservationGroups/gpus"
 )
+RESERVATION = "cr-0fedcba9876543210"
 RESERVED: dict[str, tuple[Document, Document]] = {
     "eks": (
-        {"capacityReservation": "cr-0fedcba9876543210"},
-        {"reservations": [{"id": "cr-0fedcba9876543210", "type": "g4dn.xlarge", "zone": "us-east-1a", "count": 2}]},
+        {"capacityReservation": RESERVATION},
+        {
+            "reservations": [
+                {"id": RESERVATION, "type": "g4dn.xlarge", "zone": "us-east-1a", "count": 2, "end": 5 * 86_400}
+            ]
+        },
     ),
     "aks": (
         {"capacityReservationGroup": GROUP},
@@ -73,3 +79,23 @@ def test_family_when_the_reservation_is_too_small_then_nothing_is_created_in_it(
     assert len(world.nodes("train")["t4any"]) == 3
     deleted = [str(one["path"]) for one in daemon.requests_since(world.info) if one["method"] == "DELETE"]
     assert not [path for path in deleted if path.endswith("/t4")]
+
+
+def diagnosis(world: World, document: Document) -> dict[str, str]:
+    """Run the doctor; return what it saw by check."""
+    (found,) = api.diagnose(prepare(document), world.run())
+    return {one.check.id: one.finding.seen for one in found.found}
+
+
+def test_doctor_when_an_alternative_has_the_nodes_then_since_when(world: World) -> None:
+    document = family(world, "gke", 3)
+    world.create(document)
+    assert " since " in diagnosis(world, document)["family-lower-rank"]
+
+
+def test_doctor_when_the_reservation_ends_in_days_then_when(world: World) -> None:
+    document = family(world, "eks", 2)
+    world.create(document)
+    found = diagnosis(world, document)
+    assert found["reservation-ends"].startswith(f"its reservation {RESERVATION} ends in ")
+    assert "family-lower-rank" not in found
