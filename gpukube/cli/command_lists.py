@@ -25,10 +25,12 @@ class Group(TyperGroup):
     Attributes:
         tasks: Heading -> the commands below it, in the order of use; others follow at the end.
         examples: Command -> a command line that shows its use.
+        summaries: Command -> the first sentence of its help, if the list shall not import the command for it.
     """
 
     tasks: ClassVar[Mapping[str, Sequence[str]]] = {}
     examples: ClassVar[Mapping[str, str]] = {}
+    summaries: ClassVar[Mapping[str, str]] = {}
 
     def list_commands(self, ctx: Context) -> list[str]:
         """List the commands in the order of the tasks."""
@@ -47,8 +49,7 @@ class Group(TyperGroup):
         for heading, below in parts.items():
             with formatter.section(heading):
                 for name in below:
-                    command = self.get_command(ctx, name)
-                    if command is not None:
-                        formatter.write_dl([(name.ljust(width), command.get_short_help_str(_WHOLE))])
+                    text = self.summaries.get(name) or self.commands[name].get_short_help_str(_WHOLE)
+                    formatter.write_dl([(name.ljust(width), text)])
                     if name in self.examples:
                         formatter.write(f"{'':{formatter.current_indent + width + 2}}$ {self.examples[name]}\n")

@@ -17,7 +17,7 @@ class _Pool(Group):
 
     tasks: ClassVar = {
         "Commands, in the order of use": (
-            *("plan", "create", "verify", "list", "map", "get", "scale", "apply", "wait", "drain", "delete"),
+            *("plan", "create", "verify", "list", "map", "usage", "get", "scale", "apply", "wait", "drain", "delete"),
             *("import", "release", "export"),
         )
     }
@@ -27,6 +27,7 @@ class _Pool(Group):
         "verify": "gpukube pool verify -f pools.yaml --probe",
         "list": "gpukube pool list -f pools.yaml",
         "map": "gpukube pool map -f pools.yaml --free",
+        "usage": "gpukube pool usage -f pools.yaml",
         "get": "gpukube pool get a100 -f pools.yaml",
         "scale": "gpukube pool scale a100 -f pools.yaml --nodes 4",
         "apply": "gpukube pool apply -f pools.yaml --allow-disruption",

@@ -42,6 +42,12 @@ def test_tasks_when_listed_then_every_command_has_one() -> None:
     assert sorted(name for names in POOL.tasks.values() for name in names) == sorted(POOL.commands)
 
 
+def test_summaries_when_compared_then_are_those_of_the_commands() -> None:
+    top = command_line()
+    assert isinstance(top, Group)
+    assert top.summaries == {name: command.get_short_help_str(1000) for name, command in top.commands.items()}
+
+
 def test_command_when_it_has_no_task_then_is_listed_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["catalog", "--help"]) == 0
     assert "\nCommands:\n" in capsys.readouterr().out
