@@ -32,10 +32,10 @@ class Group(TyperGroup):
     examples: ClassVar[Mapping[str, str]] = {}
     summaries: ClassVar[Mapping[str, str]] = {}
 
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - as typer calls it
         """List the commands in the order of the tasks."""
         placed = [name for names in self.tasks.values() for name in names]
-        found = super().list_commands(ctx)
+        found = list(self.commands)  # by name: their values are built when they are read
         return [*(name for name in placed if name in found), *(name for name in found if name not in placed)]
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:

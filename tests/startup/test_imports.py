@@ -114,6 +114,10 @@ def test_docs_when_listed_or_piped_then_nothing_is_drawn(words: tuple[str, ...],
     assert not packages(loaded(*words)) & (HEAVY | SERVERS)
 
 
+def test_help_when_it_lists_commands_then_imports_none_of_them(loaded: Loader) -> None:
+    assert of(loaded("--help"), "gpukube.cli.commands") == set()
+
+
 SHELLS = {
     "bash": ({"_GPUKUBE_COMPLETE": "complete_bash", "COMP_WORDS": "gpukube pool cr", "COMP_CWORD": "2"}, "create"),
     "zsh": ({"_GPUKUBE_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "gpukube pool cr"}, "create"),
