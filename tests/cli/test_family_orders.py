@@ -57,7 +57,10 @@ def test_plan_and_diff_show_the_order_until_it_is_written(gpukube: Gpukube, spec
     (order,) = cluster["orders"]
     assert (order["object"], order["action"], order["families"]) == (MAP, "create", ["t4"])
     assert order["content"][-2:] == ["1:", "  - '.*'"]
-    gpukube.made("-f", spec)
+    done = gpukube("pool", "create", "-f", spec)
+    assert [line.partition("--pool ")[2] for line in done.err.splitlines() if line.startswith("first pod")] == [
+        "t4 --cluster train-eks | kubectl apply -f -"
+    ]
     after = gpukube("pool", "plan", "diff", "-f", spec)
     assert (after.code, MAP in after.out) == (0, False)
 

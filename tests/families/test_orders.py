@@ -350,6 +350,36 @@ def test_a_map_that_another_run_writes_meanwhile_keeps_what_both_wrote(world: Wo
     }
 
 
+def test_a_map_that_another_run_creates_meanwhile_is_changed_and_not_replaced(
+    world: World, inside: list[Cluster]
+) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    first = spec("first", clusters, [family("eks")])
+    second = spec("second", clusters, [family("eks", {"name": "g6", "instanceType": "g6.xlarge"}, name="l4")])
+
+    def meanwhile(_plans: object) -> None:
+        world.apply(first)
+
+    world.apply(second, confirm=meanwhile)
+    assert priorities(enter(world, inside)) == {
+        1000: [f"^eks-t4-{UUID}", f"^eks-l4-{UUID}"],
+        990: [f"^eks-t4spot-{UUID}", f"^eks-g6-{UUID}"],
+        1: [".*"],
+    }
+
+
+def test_a_map_that_somebody_else_creates_meanwhile_is_left_alone(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    cluster = enter(world, inside)
+    metadata = ObjectMeta(name=MAP, namespace="kube-system")
+
+    def meanwhile(_plans: object) -> None:
+        cluster.client.create(ConfigMap(metadata=metadata, data={"priorities": "5: [cpu]"}))
+
+    world.apply(spec("team", clusters, [family("eks")]), confirm=meanwhile)
+    assert priorities(cluster) == {5: ["cpu"]}
+
+
 def test_a_map_of_ours_that_was_edited_is_written_again(world: World, inside: list[Cluster]) -> None:
     clusters = {"train": world.make("eks", "train", autoscaler="priority")}
     document = spec("team", clusters, [family("eks")])

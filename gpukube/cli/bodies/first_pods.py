@@ -27,11 +27,17 @@ def print_first_pods(choices: Choices, pools: Iterable[Desired], created: Collec
     """
     if choices.output != "table" or "-" in choices.files:
         return
-    new = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in created]
+    there = [pool for pool in pools if (pool.target.cluster.key, pool.target.pool) in created]
+    new = list({(one.target.cluster.key, one.target.owner, _name(one)): one for one in reversed(there)}.values())[::-1]
     for pool in new[:_MOST]:
         write_stderr(f"first pod: {shlex.join(_words(choices, pool))} | kubectl apply -f -")
     if len(new) > _MOST:
         write_stderr(f"first pods of {len(new) - _MOST} more pools: the same command with their --pool and --cluster")
+
+
+def _name(pool: Desired) -> str:
+    """Return the name of a pool for pods; alternatives have that of the first, as the manifest is the same."""
+    return pool.target.family or pool.target.pool
 
 
 def _words(choices: Choices, pool: Desired) -> Iterator[str]:
@@ -39,6 +45,6 @@ def _words(choices: Choices, pool: Desired) -> Iterator[str]:
     yield from ("gpukube", "workload", "render", "pod")
     for option, values in (("-f", choices.files), ("--set", choices.sets)):
         yield from (word for value in values for word in (option, value))
-    yield from ("--pool", target.pool, "--cluster", target.cluster.key)
+    yield from ("--pool", _name(pool), "--cluster", target.cluster.key)
     if len(pool.promise.per_node) > 1:
         yield from ("--resource", min(pool.promise.per_node))
