@@ -23,6 +23,7 @@ from gpukube_sandbox.aks.service import AksService, cluster_key
 from gpukube_sandbox.aks.throttle import Throttle
 from gpukube_sandbox.credentials import new_secret
 from gpukube_sandbox.eks.autoscaling import EksGroups
+from gpukube_sandbox.eks.ending import BlockEnds
 from gpukube_sandbox.eks.making import EksRequest
 from gpukube_sandbox.eks.making import make_cluster as make_eks_cluster
 from gpukube_sandbox.eks.service import EksService
@@ -191,6 +192,7 @@ class World:
             cluster = await make_eks_cluster(self.eks, request, self.kube_base, self._ca_pem, find_assets())
             cluster.kube.node_faults = partial(self.faults.node, "aws", cluster.name)
             cluster.kube.autoscale(EksGroups(cluster, self.clock, self.faults))
+            cluster.kube.follow(BlockEnds(cluster, self.clock))
             self.kube_apps[request.key] = make_app(cluster.kube, self.permits)
             return cluster, True
 

@@ -10,7 +10,7 @@ import base64
 import copy
 import json
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpukube_sandbox.faults import no_fault
 from gpukube_sandbox.kube.autoscaler.scaler import Autoscaler
@@ -65,6 +65,19 @@ _CONTROLLERS = (
     DaemonSets, Deployments, ReplicaSets, ReplicationControllers, StatefulSets, Jobs, Disruptions, NodeLife,
     VolumeClaims, DeviceClaims,
 )  # fmt: skip
+
+
+class Follower(Protocol):
+    """A cloud's own loop over the machines of a cluster; runs as the controllers do."""
+
+    @property
+    def watches(self) -> tuple[str, ...]:
+        """Types of objects whose changes wake it."""
+        ...
+
+    async def reconcile(self) -> float | None:
+        """Do the work; return the sandbox time of the next step, or None."""
+        ...
 
 
 class KubeCluster:
@@ -122,6 +135,7 @@ class KubeCluster:
         self._kubelets = Kubelets(self.api, clock, self._logs, self._is_struck)
         self._wakeups: dict[str, Wakeup] = {}
         self._groups: Groups | None = None
+        self._follower: Follower | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -142,6 +156,7 @@ class KubeCluster:
         twin.node_faults = copy.deepcopy(self.node_faults, memo)
         twin._kubelets.machines.update(copy.deepcopy(self._kubelets.machines))
         twin._groups = copy.deepcopy(self._groups, memo)
+        twin._follower = copy.deepcopy(self._follower, memo)
         return twin
 
     def tolerate_extended_resources(self) -> None:
@@ -170,6 +185,8 @@ class KubeCluster:
                 self._run(name, self._loop(name, controller.watches, controller.reconcile))
         if self._groups:
             self.autoscale(self._groups)
+        if self._follower:
+            self.follow(self._follower)
         for kind in (GpuOperator, KubeRay):
             operator = kind(self.api, self.clock, self._kubelets.machines)
             self._run(kind.__name__, self._loop(kind.__name__, kind.watches, operator.reconcile))
@@ -197,6 +214,11 @@ class KubeCluster:
         scaler = Autoscaler(self.api, self.clock, groups, self._minor, self._run)
         self._versioned.append(scaler)
         self._run("Autoscaler", self._loop("Autoscaler", scaler.watches, scaler.reconcile))
+
+    def follow(self, follower: Follower) -> None:
+        """Start a cloud's own loop; a copy of the cluster has one too."""
+        self._follower, name = follower, type(follower).__name__
+        self._run(name, self._loop(name, follower.watches, follower.reconcile))
 
     def wake_autoscaler(self) -> None:
         """Wake the autoscaler: a node group was added, or its limits changed."""

@@ -13,6 +13,7 @@ from gpukube_sandbox.clock import ManualClock
 from gpukube_sandbox.eks.account import AUTOSCALING
 from gpukube_sandbox.eks.autoscaling import EksGroups
 from gpukube_sandbox.eks.ec2 import ACTIONS as EC2
+from gpukube_sandbox.eks.ending import BlockEnds
 from gpukube_sandbox.eks.making import EksRequest, make_cluster
 from gpukube_sandbox.eks.service import EksService
 from gpukube_sandbox.eks.steering import declare, tamper_group
@@ -390,6 +391,30 @@ def test_reservation_when_it_starts_later_then_machines_come_then_and_it_ends() 
         return [*states, stage.reservations[0]["state"], stage.reservations[0]["endDateType"]]
 
     assert staged(story) == ["scheduled", "active", "expired", "limited"]
+
+
+@pytest.mark.parametrize(("block", "left"), [(True, 0), (False, 2)])
+def test_reservation_when_it_ends_then_the_group_of_a_block_is_emptied_before_and_others_run_on(
+    *, block: bool, left: int
+) -> None:
+    async def story(stage: Stage) -> None:
+        stage.cluster.kube.follow(BlockEnds(stage.cluster, stage.clock))
+        reserve(stage, block=block, end=7200)
+        data = {**target("cr-1"), "InstanceType": "g4dn.xlarge"} | (
+            {"InstanceMarketOptions": {"MarketType": "capacity-block"}} if block else {}
+        )
+        members: Json = {"instanceTypes": None, **({"capacityType": "CAPACITY_BLOCK"} if block else {})}
+        stage.create(2, "a", data, **members)
+        await stage.clock.advance(7200 - 2400 - 10)
+        assert stage.seen[:2] == ("ACTIVE", 2)
+        await stage.clock.advance(20)
+        assert stage.group.desired == left
+        await stage.clock.advance(600)
+        assert stage.seen[:2] == ("ACTIVE", left)
+        await stage.clock.advance(1800)
+        assert (stage.reservations[0]["state"], len(stage.group.nodes)) == ("expired", left)
+
+    staged(story)
 
 
 def test_reservation_when_open_then_launches_that_name_none_use_it_before_they_are_bought() -> None:
