@@ -17,9 +17,12 @@ from gpukube.engine.plan.silencing import Silenced
 from gpukube.engine.run.report import ClusterReport, PoolReport
 from gpukube.errors import CloudError, ClusterError, Finding, Where
 from gpukube.spec.source.files import Source
+from gpukube.usage.counting import usage_document
+from gpukube.usage.documents import map_document
 from gpukube.workload.lint.check import lint
 from tests.builders import CLUSTER
 from tests.screens.scenes import LIVE, PLANS, REPORTS, SAME, USAGE, WARNINGS
+from tests.unit.usage.clusters import five
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -174,6 +177,8 @@ MADE: Final[Mapping[str, Mapping[str, Any]]] = {
     "Doctor": DOCTOR,
     "Validation": validation_document(Validation(1, 2, FOUND, (ACCEPTED,), {}, FILES)),
     "Fit": FIT,
+    "Usage": usage_document(five()),
+    "Map": map_document(five()),
     "Lint": lint_document(lint([Source("pod.yaml", MANIFEST)])),
 }
 DOCUMENTS: Final[Mapping[str, dict[str, Any]]] = {name: json.loads(json.dumps(made)) for name, made in MADE.items()}

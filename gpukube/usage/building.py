@@ -275,6 +275,8 @@ def _claimable(
     names = dict.fromkeys(device.resource for device in devices)
     if names.keys() <= by_class.keys():
         names |= dict.fromkeys(by_class)
+    if devices and by_class.keys() <= {GPU_CLASS}:  # a GPU of which nothing is published is a whole one
+        names[GPU_CLASS] = None
     cut = {device.gpu for device in devices if device.resource != GPU_CLASS}
     found = []
     for name in sorted(names):
@@ -295,7 +297,7 @@ def _claimable(
                 held_unhealthy=sum(bool(device.reason) for device in own if device.state == "held"),
             )
         )
-    return found
+    return [stock for stock in found if stock.total]
 
 
 def _numbers(resources: Mapping[str, str]) -> dict[str, int]:

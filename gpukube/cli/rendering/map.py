@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cli.rendering.lines import finding_lines, gpu_words, plural, short
 from gpukube.cli.rendering.text import Hung, Text
 from gpukube.engine.documents.map_sums import add_counts
+from gpukube.gpu.claims import GPU_CLASS, MIG_CLASS, is_claimable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,10 +72,10 @@ def render_map(document: MapDocument, view: View) -> Iterator[Line]:
 
 def stock_name(stock: MapStock) -> str:
     """Return what the devices of a resource are, for people: gpu, 1g.5gb, gpu.shared."""
-    if stock["kind"] == "instance":
-        return stock["profile"] or short(stock["resource"])
-    name = stock["profile"] or "GPU"
-    return f"shares of {name}" if stock["kind"] == "share" else "GPUs"
+    if stock["kind"] == "share":
+        return f"shares of {stock['profile'] or 'GPUs'}"
+    name = "GPUs" if stock["kind"] == "gpu" else stock["profile"] or short(stock["resource"])
+    return f"{name} by claims" if is_claimable(stock["resource"]) else name
 
 
 def stock_words(stock: MapStock) -> str:
@@ -96,7 +97,14 @@ def stock_words(stock: MapStock) -> str:
 
 def counts_words(counts: Mapping[str, int]) -> str:
     """Return devices that pods hold or wait for."""
-    return ", ".join(f"{count} {short(name)}" for name, count in counts.items())
+    return ", ".join(f"{count} {device_name(name)}" for name, count in counts.items())
+
+
+def device_name(resource: str) -> str:
+    """Return a resource, or a class that pods claim, for people: gpu, mig-1g.5gb, 1g.5gb by claims."""
+    if not is_claimable(resource):
+        return short(resource)
+    return f"{resource.removeprefix(f'{MIG_CLASS}/') if resource != GPU_CLASS else 'gpu'} by claims"
 
 
 def _sums(document: MapDocument) -> Iterator[Line]:
@@ -168,27 +176,22 @@ def _folded(nodes: Sequence[MapNode], view: View) -> Iterator[list[MapNode]]:
 
 def _node(alike: Sequence[MapNode], width: int, view: View) -> Line:
     node, *others = alike
-    state = _NODE_WORDS.get(node["state"], "")
-    parts: list[str | Piece] = []
-    if node["devices"]:
-        parts += [*_gpus(node, view), " "]
-    claimed = {device["resource"] for device in node["devices"]}
+    parts: list[list[str | Piece]] = [[*_gpus(node, view)]]
     for stock in node["stocks"]:
-        if stock["resource"] in claimed:
-            parts.append(f" {stock['held']}/{stock['total']} {_label(stock)}")
-        else:
-            parts += [*_cells(stock, node, view), f" {stock['held']}/{stock['total']} {_label(stock)} "]
+        cells = [*_cells(_unnamed(stock, node), node, view)]
+        parts.append([*cells, " " if cells else "", f"{stock['held']}/{stock['total']} {_label(stock)}"])
     if not node["stocks"]:
-        parts.append(("no GPUs known", "dim"))
-    if state:
-        parts.append((f" {state}" + (f": {node['reason']}" if node["reason"] else ""), "yellow"))
+        parts.append([("no GPUs known", "dim")])
+    if state := _NODE_WORDS.get(node["state"], ""):
+        parts.append([(state + (f": {node['reason']}" if node["reason"] else ""), "yellow")])
     if others:
-        parts.append((f" x {len(alike)} nodes like this", "bold"))
-    pods = _folded_pods(node["pods"]) if others else _pods(node["pods"], view)
-    if pods:
-        parts += ["  ", *pods]
+        parts.append([(f"x {len(alike)} nodes like this", "bold")])
+    parts.append(_folded_pods(node["pods"]) if others else _pods(node["pods"], view))
+    body: list[str | Piece] = []
+    for part in filter(None, parts):
+        body += ["  ", *part] if body else part
     mark = _KNOWN if node["attribution"] == "devices" else " "
-    return Hung(Text.assemble("    ", node["name"].ljust(width), mark, " "), Text.assemble(*parts))
+    return Hung(Text.assemble("    ", node["name"].ljust(width), mark, " "), Text.assemble(*body))
 
 
 def _label(stock: MapStock) -> str:
@@ -199,6 +202,16 @@ def _label(stock: MapStock) -> str:
     per_gpu = f", {stock['perGpu']} per GPU" if stock["perGpu"] and stock["perGpu"] > 1 else ""
     profile = f" of {stock['profile']}" if stock["profile"] else ""
     return f"shares{profile}{per_gpu}"
+
+
+def _unnamed(stock: MapStock, node: MapNode) -> MapStock:
+    """Return a resource without the devices that are drawn by name."""
+    rest: MapStock = {**stock}
+    for device in node["devices"]:
+        if device["resource"] == stock["resource"]:
+            rest["total"] -= 1
+            rest[device["state"]] -= 1
+    return rest
 
 
 def _cells(stock: MapStock, node: MapNode, view: View) -> Iterator[Piece]:
@@ -255,7 +268,8 @@ def _pods(pods: Sequence[MapPod], view: View) -> list[str | Piece]:
 
 
 def _folded_pods(pods: Sequence[MapPod]) -> list[str | Piece]:
-    return [", ".join(f"{space} {sum(counts.values())} each" for space, counts in _by_namespace(pods).items())]
+    spaces = _by_namespace(pods)
+    return [", ".join(f"{name} {sum(counts.values())}" for name, counts in spaces.items()) + " each"] if spaces else []
 
 
 def _by_namespace(pods: Iterable[MapPod]) -> dict[str, dict[str, int]]:

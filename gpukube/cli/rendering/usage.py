@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cli.rendering.lines import finding_lines, number, plural
+from gpukube.cli.rendering.lines import finding_lines, plural
 from gpukube.cli.rendering.map import counts_words, stock_name, stock_words
 from gpukube.cli.rendering.prices import usd_range
 from gpukube.cli.rendering.text import Hung, Table, Text
@@ -130,7 +130,7 @@ def space_row(space: UsageNamespace) -> tuple[str, ...]:
 def owner_words(owner: UsageGroup) -> str:
     """Return what the pools of an owner have."""
     counts = [f"{stock['held']} of {stock['total']} {stock_name(stock)} held" for stock in owner["stocks"]]
-    return "; ".join([f"{number(owner['gpus'])} GPUs", *counts, cost_line(owner["cost"])])
+    return "; ".join([plural(owner["gpus"], "GPU"), *counts, cost_line(owner["cost"])])
 
 
 def stuck_words(cluster: str, pod: UsageStuck) -> str:

@@ -147,5 +147,6 @@ def test_shards_when_a_command_takes_them_then_its_documents_can_be_merged() -> 
 PAIRS = (
     *(("pool plan", "Plan"), ("pool plan diff", "Diff"), ("pool create", "Create"), ("pool apply", "Apply")),
     *(("pool wait", "Wait"), ("pool list", "PoolList"), ("pool verify", "Verify"), ("doctor", "Doctor")),
+    *(("pool map", "Map"), ("pool usage", "Usage")),
 )
 """Commands that take --shard, and their documents."""
