@@ -411,3 +411,20 @@ def test_without_the_right_to_write_the_order_nothing_is_created(world: World) -
     assert {pool.outcome for pool in report.pools} == {"not-attempted"}
     assert "computeclasses" in str(report.error)
     assert counts(world) == {}
+
+
+@pytest.mark.parametrize("action", ["drop-before", "drop-after", "status"])
+@pytest.mark.parametrize(("method", "pools"), [("GET", {"t4"}), ("POST", set())])
+def test_a_call_for_the_order_that_fails_once_costs_a_run_and_no_order(
+    world: World, inside: list[Cluster], action: str, method: str, pools: set[str]
+) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    document = spec("team", clusters, [family("eks")])
+    path = f"/configmaps/{MAP}" if method == "GET" else "/kube-system/configmaps"
+    daemon.add_fault(world.info, action, service="kube", method=method, path=path, times=2)
+    api.create(prepare(document), world.run())
+    assert set(counts(world)) in (pools, {"t4", "t4spot"})  # a read is repeated, and a lost answer may be found
+    daemon.clear_faults(world.info)
+    world.create(document)
+    assert set(counts(world)) == {"t4", "t4spot"}
+    assert priorities(enter(world, inside)) == T4
