@@ -16,6 +16,7 @@ from lightkube.resources.core_v1 import ConfigMap, Pod
 
 from gpukube import api
 from gpukube_sandbox import daemon
+from sandbox_tests.sandboxes import signed
 from sandbox_tests.waiting import wait_for
 from tests.changes.world import ADDRESSES, SMALL, prepare, spec
 from tests.cli.harness import Cluster
@@ -215,6 +216,32 @@ def test_aks_when_the_profile_has_another_expander_then_the_command_and_the_map(
         990: ["^aks-t4spot-[0-9]+-vmss$"],
         1: [".*"],
     }
+
+
+def follow_priorities(world: World) -> None:
+    """Do what the plan says: az aks update --cluster-autoscaler-profile expander=priority."""
+    place = ADDRESSES["aks"]
+    path = f"/subscriptions/{place['subscription']}/resourceGroups/{place['resourceGroup']}"
+    path += "/providers/Microsoft.ContainerService/managedClusters/train"
+    version, url = {"api-version": "2025-08-01"}, world.info.arm_url
+    with httpx2.Client(base_url=url, params=version, headers=signed(world.info), trust_env=False) as arm:
+        body = arm.get(path).raise_for_status().json()
+        body["properties"]["autoScalerProfile"]["expander"] = "priority"
+        arm.put(path, json=body).raise_for_status()
+
+
+def test_aks_when_rank_1_has_no_machines_then_pods_run_on_rank_2(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("aks", "train")}
+    document = spec("team", clusters, [family("aks")])
+    world.create(document)
+    follow_priorities(world)
+    (plan,) = world.plan(document)
+    assert (plan.differs, [one.code for one in plan.diagnostics if one.code.startswith("order-")]) == (False, [])
+    daemon.set_stock(world.info, "aks", 0, type=SMALL["aks"]["instanceType"], kind="on-demand")
+    cluster = enter(world, inside)
+    start_pod(cluster, {"gpukube.io/family": "t4"})
+    wait_for(lambda: bool(node_of(cluster)), lambda: str(world.nodes("train")))
+    assert counts(world) == {"t4": 0, "t4spot": 1}
 
 
 def test_gke_when_rank_1_has_no_machines_then_pods_that_select_the_class_run_on_rank_2(
