@@ -214,7 +214,7 @@ def read_reserved(
     usable = [
         item
         for item in listed
-        if text(item, "sku", "name").lower() == size.lower() and {*strings(item, "zones")} <= {*zones}
+        if text(item, "sku", "name").lower() == size.lower() and _serves(strings(item, "zones"), zones)
     ]
     uses = [tree(views.get(text(item, "name").lower()), "utilizationInfo") for item in usable]
     kind = text(group, "properties", "reservationType")
@@ -230,6 +230,11 @@ def read_reserved(
         end=min(filter(None, ends), default=""),
         at_end="Azure may end its machines with it" if kind == _BLOCK else "its machines run on, billed on demand",
     )
+
+
+def _serves(reserved: Collection[str], zones: Collection[str]) -> bool:
+    """Return whether a reservation in one zone, or in none, is for a pool in these zones, or in none."""
+    return {*reserved} <= {*zones} if reserved else not zones
 
 
 def _views(group: Mapping[str, object]) -> dict[str, Mapping[str, object]]:

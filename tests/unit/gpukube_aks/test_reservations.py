@@ -46,6 +46,7 @@ def test_reserved_when_in_zones_then_only_those_of_the_pool_count() -> None:
     assert found is not None
     assert (found.total, found.used) == (8, 3)
     assert read_reserved(group(("a100-1", 1)), listed[:1], SIZE, (), TODAY) is None
+    assert read_reserved(group(("a100", 1)), [reservation()], SIZE, ("1",), TODAY) is None
 
 
 def test_reserved_when_of_another_size_or_of_unknown_use_then_none() -> None:
