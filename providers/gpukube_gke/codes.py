@@ -63,6 +63,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "gke-confidential": ("GPK657", "The machine is not available as a confidential one, or not with GPU sharing."),
     "gke-disk-performance": ("GPK658", "The node disk's type has no provisioned performance."),
     "gke-disk-encryption": ("GPK659", "The encryption of the node disk is not one of Google's."),
+    "gke-class-name": ("GPK660", "A ComputeClass cannot have the name of an autoscaled pool with alternatives."),
     "gke-native-conflict": ("GPK623", "A native field excludes another, or conflicts with the rest of the pool."),
     "gke-native-managed": ("GPK624", "gpukube sets a native field from the spec."),
     "gke-native-refused": ("GPK625", "A native field cannot be set."),

@@ -30,6 +30,7 @@ from gpukube_gke.pool.fields import (
 )
 from gpukube_gke.pool.marks import FORM
 from gpukube_gke.pool.native import check_native
+from gpukube_gke.pool.taints import in_class
 from gpukube_gke.rules.capacity import check_reserved
 from gpukube_gke.rules.combinations import check_combinations
 from gpukube_gke.rules.node_settings import check_node_settings
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 # At most 40 characters (kubernetes-sigs/cluster-api-provider-gcp, maxNodePoolNameLength).
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+_CLASS: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")  # kubernetes.io: DNS label names
 IMAGES: Final = ("COS_CONTAINERD", "UBUNTU_CONTAINERD")  # docs: kubernetes-engine/how-to/gpus
 _AUTOMATIC: Final = "nap-"  # docs: kubernetes-engine/how-to/node-auto-provisioning
 _MIN_DISK_GIB: Final = 10  # google.container.v1 NodeConfig.disk_size_gb
@@ -64,6 +66,18 @@ def check_target(target: Target) -> list[Finding]:
 
 def _at(target: Target, mapping: str, key: str) -> Where:
     return target.locator.at(f"{mapping}[{json.dumps(key)}]")
+
+
+def _class_name(target: Target) -> Iterator[Finding]:
+    """Report a pool whose alternatives cannot be ordered, as the class gets its name."""
+    if target.family and target.nodes.autoscaled and not target.rank and not _CLASS.fullmatch(target.family):
+        yield Finding(
+            "gke-class-name",
+            target.locator.at("name"),
+            f'"{target.family}" is not a name that a ComputeClass can have',
+            fix="write lower-case letters, digits and dashes; names: {gke: ...} may differ",
+            why="the class with the name of the pool gives GKE's autoscaler the order of the alternatives",
+        )
 
 
 def _name(target: Target) -> Iterator[Finding]:
@@ -154,7 +168,7 @@ def _labels(target: Target) -> Iterator[Finding]:
                 severity="warning",
             )
     marks = {**target.marks, PROTECT_LABEL: "true"}
-    length = sum(len(key) + len(value) for key, value in {**target.labels, **marks}.items())
+    length = sum(len(key) + len(value) for key, value in {**in_class(target).labels, **marks}.items())
     if length > _MAX_LABEL_CHARACTERS:
         yield Finding(
             "gke-labels-length",
@@ -279,6 +293,7 @@ def _driver(target: Target) -> Iterator[Finding]:
 
 _CHECKS: tuple[Callable[[Target], Iterator[Finding]], ...] = (
     _name,
+    _class_name,
     check_counts,
     check_places,
     _image,
