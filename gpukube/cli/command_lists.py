@@ -25,7 +25,7 @@ class Group(TyperGroup):
     Attributes:
         tasks: Heading -> the commands below it, in the order of use; others follow at the end.
         examples: Command -> a command line that shows its use.
-        summaries: Command -> the first sentence of its help, if the list shall not import the command for it.
+        summaries: Command -> the first sentence of its help, for a list that does not import the command.
     """
 
     tasks: ClassVar[Mapping[str, Sequence[str]]] = {}
