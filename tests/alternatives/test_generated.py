@@ -61,7 +61,7 @@ def _tried(info: SandboxInfo, case: Case, mark: int) -> dict[Place, tuple[float,
     """Return the places whose pool was created, in order, with the time of that and of the beginning of the next."""
     by_path = {f"{SERVICES[place.cloud]} {place.pool}": place for place in case.places}
     found = [(by_path[where], at) for where, at in made_requests(info, mark)]
-    ends = [at for _, at in found[1:]] + [time.time()]
+    ends = [*(at for _, at in found[1:]), time.time()][: len(found)]
     tried = {place: (begun, ended) for (place, begun), ended in zip(found, ends, strict=True)}
     assert len(tried) == len(found), "each is created once"
     return tried
