@@ -81,6 +81,18 @@ def test_create_when_all_are_sold_out_then_six_and_one_line_per_place(
     assert failed.out.count("fix: run the same command again later, or add alternatives") == 1
 
 
+def test_create_when_all_cost_too_much_then_one_and_nothing_is_tried(
+    gpukube: Gpukube, spec: Path, sandbox: SandboxInfo
+) -> None:
+    text = SPEC.replace("    alternatives:", "    maxHourlyPrice: 50\n    alternatives:")
+    spec.write_text(text.replace("      - {name: h100spot, capacity: {type: spot}}\n", ""))
+    failed = gpukube("pool", "create", "-f", spec, "--live-prices")
+    assert (failed.code, live(sandbox)) == (1, set())
+    assert "failed        train-eks/h100  every alternative of h100 costs more than maxHourlyPrice\n" in failed.out
+    assert failed.out.count("error[family-price]") == 2
+    assert failed.out.count("fix: raise maxHourlyPrice, or add alternatives\n") == 1
+
+
 def test_plan_when_no_pool_has_nodes_then_alternatives_are_short_and_cost_nothing(gpukube: Gpukube, spec: Path) -> None:
     document = gpukube("pool", "plan", "-f", spec, "-o", "json").json()
     pools = {pool["pool"]: pool for pool in document["clusters"][0]["pools"]}

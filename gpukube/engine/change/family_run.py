@@ -367,15 +367,16 @@ class FamilyRun:
         """Return the error that lists what each place said, and when."""
         sizes = {one.where: _size_words(one) for one in self.family.members}
         found = [_finding(one, sizes[one.cluster, one.member]) for one in self.said]
-        if found:  # the same for all, so it is shown once
-            again = "run the same command again later, or add alternatives"
-            found[-1] = replace(found[-1], fix="; ".join(filter(None, (found[-1].fix, again))))
+        skipped = [one.kind == "price" for one in self.said]
+        fixes = [*(["raise maxHourlyPrice"] if any(skipped) else []), *([] if all(skipped) else [_AGAIN])]
+        found[-1:] = [replace(last, fix=f"{'; '.join(fixes)}, or add alternatives") for last in found[-1:]]
+        if all(skipped):
+            return GpukubeError.of(found, f"every alternative of {self.family.name} costs more than maxHourlyPrice")
         message = f"no alternative of {self.family.name} got its nodes"
-        if all(one.kind == "price" for one in self.said):
-            return GpukubeError.of(found, message)
         return CapacityError.of(found, message)
 
 
+_AGAIN: Final = "run the same command again later"
 _SHOWN: Final = 200
 """Characters of what a cloud said that an error repeats; the events have all of it."""
 KINDS: Final[Mapping[str, str]] = {
@@ -395,7 +396,6 @@ def _finding(outcome: Outcome, size: str) -> Finding:
         f"family-{outcome.kind}",
         Where(f"{outcome.cluster}/{outcome.member}"),
         f"{size}: {KINDS[outcome.kind]}{at}",
-        fix="raise maxHourlyPrice" if outcome.kind == "price" else "",
         why=_first_sentences(outcome.says),
     )
 
