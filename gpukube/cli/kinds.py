@@ -44,8 +44,8 @@ FORMATS: Final[Mapping[str, Sequence[str]]] = {
     "CatalogRefresh": _DATA,
     "Fit": (*_WIDE, *_CI, "codequality"),
     "Capacity": (*_DATA, *_MARKDOWN),
-    "Map": _DATA,
     "Usage": (*_DATA, "csv", *_MARKDOWN, "openmetrics"),
+    "Map": (*_DATA, "html"),
 }
 """Kind of document -> its formats, the default first."""
 

@@ -9,6 +9,7 @@ The code for one kind of document or one format is imported when it is needed: a
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TextIO, cast
@@ -66,6 +67,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "markdown": "formats.markdown:markdown",
     "comment": "formats.markdown:comment",
     "github": "formats.github:github_lines",
+    "html": "formats.html:html_lines",
     "junit": "formats.junit:junit_lines",
     "codequality": "formats.codequality:codequality_lines",
     "gitlab-terraform": "formats.terraform:gitlab_lines",
@@ -139,11 +141,24 @@ def show(document: Document, output: str, *, verbose: bool = False) -> None:
     if output in ("json", "yaml"):
         write_data(document, output)
     elif output in TEXTS:
+        if output == "html":
+            _keep_private(sys.stdout)
         shown = document if output in _QUOTED else visible_tree(document)
         sys.stdout.writelines(f"{line}\n" for line in text_writer(output)(shown))
     else:
         _show_to_people(document, sys.stdout, verbose=verbose, wide=output == "wide")
     sys.stdout.flush()
+
+
+def _keep_private(stream: TextIO) -> None:
+    """Let only the owner read a file that stdout is written to: a page names all pods and nodes."""
+    try:
+        file = stream.fileno()
+    except OSError:
+        return
+    found = os.fstat(file)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid():
+        os.fchmod(file, 0o600)
 
 
 def show_on_stderr(document: Document, *, verbose: bool = False) -> None:
