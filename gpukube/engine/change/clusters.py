@@ -54,6 +54,10 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
         Stopped: The run was stopped.
     """
     _require_changeable(plan)
+    if plan.orders:
+        from gpukube.engine.change.ordering import require_writable  # noqa: PLC0415 - only for autoscaled families
+
+        require_writable(plan, session)
     release = ensure_releases(replace(plan, release=plan.first or plan.release).releases, plan, session, run)
     if plan.orders:
         from gpukube.engine.change.ordering import write_orders  # noqa: PLC0415 - only for autoscaled families

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.expander import NAME, recorded, without_gone
 from gpukube.core.jsontree import at, strings, text, texts, trees
 from gpukube.core.order_plans import CONFIG_MAP, plan_class, plan_map
+from gpukube.core.permissions import PRINT_POLICY
 from gpukube.core.scaling_order import FamilyOrder, GroupOrder
 from gpukube.core.values import FAMILY_LABEL, OWNER_LABEL
 from gpukube.engine.plan.orders import CONFIG_MAPS, class_type, map_namespace
-from gpukube.errors import ClusterError
+from gpukube.errors import AccessError, ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -30,6 +31,38 @@ if TYPE_CHECKING:
 
 _TRIES: Final = 20
 """Most attempts at one write; each conflict means that another write succeeded."""
+
+
+def require_writable(plan: ClusterPlan, session: Session) -> None:
+    """Check the permissions to write the planned orders, before anything is installed.
+
+    Raises:
+        AccessError: Some are missing; names them.
+        ClusterError: The cluster did not answer.
+    """
+    how, kube = session.provider.extras.order, session.kube()
+    needed = {
+        ("create" if item.live is None else "patch", _type(how).plural, _type(how).group, item.namespace)
+        for item in plan.orders
+        if item.acts and how is not None
+    }
+    missing = [
+        f"{verb} {resource}"
+        for verb, resource, group, namespace in sorted(needed)
+        if not kube.may(verb, resource, group=group, namespace=namespace)
+    ]
+    if missing:
+        raise AccessError(
+            f"not allowed in the cluster: {', '.join(missing)}",
+            where=plan.cluster.key,
+            why="the autoscaler reads the order of a pool's alternatives there",
+            fix=f"get a role that allows it: {PRINT_POLICY} prints one",
+            code="kube-permissions",
+        )
+
+
+def _type(how: GroupOrder | ClassOrder) -> ApiType:
+    return CONFIG_MAPS if isinstance(how, GroupOrder) else class_type(how)
 
 
 def write_orders(plan: ClusterPlan, session: Session, run: Run) -> None:
