@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 
-from benchmarks import clients, lint, table, validate  # noqa: E402 - the path is set above
+from benchmarks import clients, gpu_map, lint, table, validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
 from gpukube.__main__ import GARBAGE  # noqa: E402
 from gpukube.core.fields import label  # noqa: E402
@@ -99,6 +99,7 @@ def _rows() -> Iterator[table.Row]:
     yield from clients.rows()
     yield from validate.rows()
     yield from lint.rows()
+    yield from gpu_map.rows()
     yield f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"
     seconds, megabytes = plan_figures(10_000)
     yield "plan 10,000 pools from given live state", f"{seconds:.2f} s", "<= 0.4 s"

@@ -25,7 +25,14 @@ class Screen:
 
     def __init__(self, stream: TextIO) -> None:
         self._console = console_on(stream)
-        self._live = Live(console=self._console, screen=True, auto_refresh=False, vertical_overflow="ellipsis")
+        self._live = Live(
+            console=self._console,
+            screen=True,
+            auto_refresh=False,
+            vertical_overflow="ellipsis",
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
 
     def __enter__(self) -> Self:
         """Switch to the screen."""

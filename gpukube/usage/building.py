@@ -14,9 +14,10 @@ from gpukube.cluster.state.published import PARENT, UUID, device_name, published
 from gpukube.core.fields import CAPACITY_TYPE
 from gpukube.core.live import live_machine
 from gpukube.engine.plan.regions import region_of
-from gpukube.gpu.capacity import GPU_RESOURCE
+from gpukube.gpu.capacity import GPU_RESOURCE, SHARED_SUFFIX
 from gpukube.gpu.catalog import find_machine
 from gpukube.gpu.claims import GPU_CLASS, is_claimable
+from gpukube.gpu.mig import RESOURCE_PREFIX
 from gpukube.usage.pods import SLOW_S, Pods, seconds_of
 from gpukube.usage.units import Hints, is_gpu, unit_of
 from gpukube.usage.world import Cluster, Device, Node, PodUse, Pool, Stock, added
@@ -234,8 +235,15 @@ def _counted(
     node: NodeView, requested: Mapping[str, int], hints: Hints, promised: Mapping[str, int], *, usable: bool
 ) -> list[Stock]:
     """Return the devices that device plugins advertise, and those of the machine that none does."""
-    shown = {name: count for name, count in _numbers(node.capacity).items() if count}
     healthy = _numbers(node.allocatable)
+    alive = {_kind(name) for name, count in healthy.items() if count}
+    # After a change of the sharing the kubelet keeps the former names for a while, with no healthy device: the same
+    # GPUs are advertised under other names.
+    shown = {
+        name: count
+        for name, count in _numbers(node.capacity).items()
+        if count and (healthy.get(name) or requested.get(name) or not alive - {_kind(name)})
+    }
     by_name = {name: count for name, count in promised.items() if not is_claimable(name)}
     names = dict.fromkeys([*shown, *requested])
     if names.keys() <= by_name.keys():  # otherwise the node shows something else than the spec declares
@@ -246,8 +254,7 @@ def _counted(
         unit = unit_of(name, count or by_name.get(name, 0), hints)
         derived = hints.machine.devices * unit.per_gpu if hints.machine and unit.per_gpu is not None else 0
         expected = derived or by_name.get(name, 0)
-        alive = min(healthy.get(name, 0), count)
-        found.append(_stock(name, unit, (held, alive, count, expected), usable=usable))
+        found.append(_stock(name, unit, (held, min(healthy.get(name, 0), count), count, expected), usable=usable))
     return found
 
 
@@ -298,6 +305,11 @@ def _claimable(
             )
         )
     return [stock for stock in found if stock.total]
+
+
+def _kind(resource: str) -> tuple[bool, bool]:
+    """Return what tells the names of one way of sharing from those of another: MIG profiles, shares."""
+    return resource.startswith(RESOURCE_PREFIX), resource.endswith(SHARED_SUFFIX)
 
 
 def _numbers(resources: Mapping[str, str]) -> dict[str, int]:

@@ -332,6 +332,17 @@ def test_diff_when_no_cluster_is_looked_into_then_nothing_that_looks_there_or_ch
     assert not packages(modules) & {"lightkube", "httpx2", "helm_python", "rich"}
 
 
+@pytest.mark.parametrize("command", ["map", "usage"])
+def test_map_when_nothing_can_be_read_then_nothing_that_changes_draws_or_asks_for_prices(
+    command: str, loaded: Loader
+) -> None:
+    spec = str(ROOT / "examples" / "eks-timeslicing.yaml")
+    modules = loaded("pool", command, "-f", spec, exit_code=1, environ=ENDPOINTS)
+    assert not packages(modules) & {"rich", "prometheus_client", *SERVERS}
+    unused = ("engine.change", "engine.commands", "cli.watching", "catalog.live_prices", "workload.cel")
+    assert not [name for name in unused if of(modules, f"gpukube.{name}")]
+
+
 def test_wrong_usage_when_told_then_no_sdk(loaded: Loader) -> None:
     assert not packages(loaded("pool", "creat", exit_code=4)) & HEAVY
 

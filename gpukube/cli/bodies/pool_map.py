@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 import typer
@@ -52,11 +52,14 @@ def draw(choices: Choices, drawing: Drawing) -> None:
     if drawing.interval is not None and not (sys.stdout.isatty() and choices.output == "table"):
         fix = "run it without --watch, or on a terminal without -o"
         raise SpecError("--watch draws on a terminal only", where=Where("--watch"), fix=fix, code="map-option")
+    if drawing.interval is not None:
+        choices = replace(choices, timeout=0.0)  # it ends when the user ends it
     with open_job(choices, "Map") as job:
         document, code = _read(job, drawing)
         if drawing.interval is not None:
             _watch(choices, job, drawing, document)
-            raise typer.Exit(ExitCode.DONE)
+            ended = job.ending.exit_code  # Ctrl-C is the way to end it
+            raise typer.Exit(ExitCode.DONE if ended is ExitCode.INTERRUPTED else ended)
     out.show(document, choices.output, verbose=choices.verbose)
     raise typer.Exit(code)
 
@@ -73,11 +76,11 @@ def _watch(choices: Choices, job: Job, drawing: Drawing, document: MapDocument) 
     """Draw again until the run is stopped. A reading starts only after the one before, and the interval."""
     from gpukube.cli.watching import Screen  # rich's live display, only for --watch
 
-    interval = drawing.interval or 0.0
-    with job.progress.paused(), Screen(sys.stdout) as screen:
+    interval, stream = drawing.interval or 0.0, sys.stdout
+    with job.progress.paused(), Screen(stream) as screen:
         try:
             while True:
-                screen.draw(out.drawn(document, sys.stdout, verbose=choices.verbose))
+                screen.draw(out.drawn(document, stream, verbose=choices.verbose))
                 job.run.clock.wait(interval)
                 document, _ = _read(job, drawing)
         except Stopped:

@@ -154,7 +154,7 @@ def advice_words(cluster: str, advice: UsageAdvice) -> str:
     )
     rooms = ", ".join(f"{room['pool'] or 'nodes of no pool'} has {room['gpus']}" for room in advice["rooms"])
     room = f"nobody holds: {rooms}" if rooms else "no GPU of that model is free"
-    end = "" if advice["enough"] else "; that is too few"
+    end = "; that is too few" if rooms and not advice["enough"] else ""
     return f"{cluster}: pods lack {missing} on {advice['model']}: {layouts} would do; {room}{end}"
 
 

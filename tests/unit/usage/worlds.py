@@ -182,6 +182,8 @@ def _node(made: Scene, luck: Random, kind: Kind, wanted: Desired, name: str) -> 
     if healthy and luck.random() < 0.2:
         sick = luck.choice(sorted(healthy))
         healthy[sick] = max(0, healthy[sick] - luck.randint(1, 2))
+    if name.startswith("mixed") and capacity and luck.random() < 0.3:  # a name of an earlier sharing
+        capacity[GPU], healthy[GPU] = 8, 0
     room = {"cpu": "900", "memory": "9000Gi", "pods": "500"}
     spec: Json = {"taints": []}
     if luck.random() < 0.1:
