@@ -68,7 +68,8 @@ from gpukube.core.plan import plan_pool
 from gpukube.core.provider_parts import Extras, PoolRequests
 from gpukube.core.quotas import CloudQuotas
 from gpukube.core.resolve import promise_of
-from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, RELEASED_LABEL, Change, Operation, Ownership
+from gpukube.core.scaling_order import ClassOrder, GroupOrder
+from gpukube.core.values import MARKS, OWNER_LABEL, POOL_LABEL, RELEASED_LABEL, Change, Operation, Ownership, Taint
 from gpukube.errors import AccessError, Busy, CapacityError, Conflict, GpukubeError, Moved, QuotaError
 from gpukube.gpu.cloud_machines import CloudMachines
 from gpukube.provider import FEATURES, CloudExtras
@@ -116,6 +117,7 @@ EXTRA_PARTS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "diagnosis": (Diagnosis, NoneType),
     "catalog": (CloudCatalog, NoneType),
     "capacity": (CloudCapacity, NoneType),
+    "order": (GroupOrder, ClassOrder, NoneType),
     "quotas": (CloudQuotas, NoneType),
     "durations": (CloudDurations, NoneType),
     "exporters": Mapping,
@@ -273,6 +275,18 @@ class ProviderContract:
         assert [name for name, kind in PARTS.items() if not isinstance(getattr(provider, name), kind)] == []
         assert [name for name, kind in EXTRA_PARTS.items() if not isinstance(getattr(extras, name), kind)] == []
         assert [name for name in EXTRA_CALLS if not callable(getattr(extras, name))] == []
+
+    def test_order_when_the_autoscaler_takes_one_then_pools_are_told_apart(self, harness: Harness) -> None:
+        """A pattern is for one pool only; a pool of a class has its label and taint from the start."""
+        order = harness.provider.extras.order
+        if isinstance(order, GroupOrder):
+            one, another = order.group("gpu"), order.group("gpub")
+            assert one != another
+            assert all(re.fullmatch(r"\^.+\$", re.compile(pattern).pattern) for pattern in (one, another))
+        elif isinstance(order, ClassOrder):
+            found = _translated(harness, replace(harness.target("autoscaled"), family="gpu"))
+            assert found.labels[order.key] == "gpu"
+            assert Taint(order.key, "gpu", "NoSchedule") in found.effective_taints
 
     def test_rules_when_listed_then_each_has_a_number_of_its_own(self, harness: Harness) -> None:
         """Its codes start with its name, and no other installed package uses their numbers."""
