@@ -130,7 +130,8 @@ class Sources:
         if file.suffix != ".md":
             fence = file.suffix.removeprefix(".") or "text"
             return f"{UNLISTED}# {path}\n\n````{fence}\n{file.read_text('utf-8').rstrip()}\n````\n", []
-        unlisted = "" if path == QUICKSTART or path.startswith("docs/") else UNLISTED
+        listed = path == QUICKSTART or (path.startswith("docs/") and path != INDEX)
+        unlisted = "" if listed else UNLISTED
         return self._linked(path, unlisted + file.read_text("utf-8"), place(path))
 
     def _linked(self, path: str, text: str, here: str) -> tuple[str, list[str]]:

@@ -34,7 +34,7 @@ def answers(site: Path) -> dict[str, list[str]]:
     node = shutil.which("node")
     if node is None:
         pytest.skip("the site's search runs in node: https://nodejs.org/")
-    asked = json.dumps([*QUESTIONS, "scale", "qqqqqqqq", "how do I", "fabrics RDMA", "sharding"])
+    asked = json.dumps([*QUESTIONS, "scale", "qqqqqqqq", "how do I", "fabrics RDMA", "state file", "tests of rules"])
     done = subprocess.run(
         [node, str(ASSETS / "ask.mjs"), str(site)], input=asked, capture_output=True, text=True, check=True
     )
@@ -78,6 +78,13 @@ def test_search_when_words_are_few_unknown_or_fillers_then_still_answers(answers
     assert answers["qqqqqqqq"] == []
     assert answers["how do I"], "fillers alone are words like others"
     assert "large-pools.html" in answers["fabrics RDMA"], "one word fits, the other is dropped"
+
+
+def test_search_when_it_finds_how_gpukube_is_made_then_after_how_it_is_used(answers: dict[str, list[str]]) -> None:
+    assert answers["state file"][0] == "decisions/no-state-file.html"
+    made = [location.startswith(("testing", "architecture")) for location in answers["tests of rules"]]
+    assert any(made)
+    assert made[:3] == [False, False, False]
 
 
 def test_site_when_opened_then_nothing_is_fetched_from_elsewhere(site: Path) -> None:

@@ -9,13 +9,20 @@ const FILLERS = new Set(
     "our out so that the their them then there this to use was we what when where which who why will with without you your").split(" "),
 );
 const ENOUGH = 10; // a page of results
+const LAST = new Set(["Architecture", "Testing"]); // pages about how gpukube is made; most people search how it is used
 const MOST = 6; // of n words there are 2^n combinations
 
 const post = self.postMessage.bind(self);
+let pages = []; // of each section: the page that it is in
 let answer = null; // takes the engine's next result
-self.postMessage = (message) => (message.type === 3 && answer ? answer(message.data) : post(message));
+self.postMessage = (message) => (message.type === 3 && answer ? answer(ordered(message.data)) : post(message));
 importScripts("engine.js");
 const engine = self.onmessage;
+
+function ordered(data) {
+  const last = (item) => LAST.has(pages[item.id]);
+  return { ...data, items: [...data.items.filter((item) => !last(item)), ...data.items.filter(last)] };
+}
 
 const ask = (query, words) =>
   new Promise((resolve) => {
@@ -57,6 +64,7 @@ async function search(query) {
 
 let turn = Promise.resolve(); // the engine keeps the pages of one query: no other may come in between
 self.onmessage = (event) => {
+  if (event.data.type === 0) pages = event.data.data.items.map((item) => item.path[1]);
   if (event.data.type !== 2) return engine(event);
   turn = turn.then(async () => {
     const data = await search(event.data.data);
