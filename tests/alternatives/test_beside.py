@@ -111,7 +111,7 @@ def test_create_when_protected_then_only_the_pool_that_has_won_gets_the_mark(wor
     assert marks == {"m0": False, "m1": True}
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(6)
 @pytest.mark.parametrize("cloud", CLOUDS)
 @pytest.mark.parametrize("step", ["m0 no machines", "m1 requesting"])
 def test_create_when_its_record_is_deleted_then_it_stops_and_the_next_run_ends_with_one(
@@ -171,6 +171,7 @@ def test_place_when_a_cluster_cannot_be_read_then_nothing_is_made_for_that_pool_
     assert world.sizes() == {"eks/other": 1, "eks/m0": NODES}
 
 
+@pytest.mark.slow
 def test_place_when_the_family_has_nodes_somewhere_then_it_stays_there(world: Families) -> None:
     world.begin("eks", "gke-a")
     daemon.set_stock(world.info, "eks", 0, type="p4de.24xlarge")

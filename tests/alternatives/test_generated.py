@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.alternatives.stage import Families
 
 COUNT = 500
-EACH_RUN = 27
+EACH_RUN = 18
 
 
 @pytest.mark.turns(9)

@@ -90,7 +90,7 @@ def test_create_when_a_failed_pool_on_gke_has_recovered_after_a_killed_run_then_
     assert set(seen) == {frozenset({"gke/m0"})}
 
 
-@pytest.mark.turns(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("after_s", [1.0, 30.0, 300.0])
 def test_create_when_a_failed_pool_on_gke_recovers_while_it_is_deleted_then_nothing_of_it_is_billed(
     world: Families, after_s: float

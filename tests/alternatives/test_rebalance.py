@@ -90,8 +90,9 @@ def test_rebalance_when_a_better_alternative_gets_machines_then_the_pods_move_th
     assert world.applied(document, rebalance=True).report.outcome == "unchanged"
 
 
-@pytest.mark.turns(3)
-@pytest.mark.parametrize("cloud", CLOUDS)
+@pytest.mark.parametrize(
+    "cloud", [pytest.param("eks", marks=pytest.mark.slow), pytest.param("aks", marks=pytest.mark.slow), "gke"]
+)
 def test_rebalance_when_stopped_at_each_step_then_the_next_run_finishes_it(world: Families, cloud: str) -> None:
     document = begin(world, cloud)
     for step in STEPS:

@@ -135,6 +135,7 @@ def test_create_when_a_price_is_unknown_or_old_then_refused_before_the_first_cha
     assert [one for one in changed if "node-groups" in str(one["path"]) or "leases" in str(one["path"])] == []
 
 
+@pytest.mark.slow
 def test_create_when_every_alternative_costs_too_much_then_one_and_nothing_was_asked(world: Families) -> None:
     world.begin("eks")
     mark = world.last_request()
