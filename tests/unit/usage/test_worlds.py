@@ -188,6 +188,25 @@ def test_map_when_worlds_are_generated_then_only_what_claims_publish_is_attribut
                     assert pods[key] == dict(asked), (seed, key)
 
 
+@pytest.mark.parametrize("seeds", SEEDS[:3], ids=str)
+def test_map_when_no_spec_declares_the_pools_then_the_same_devices_as_far_as_they_are_shown(seeds: range) -> None:
+    for seed in seeds:
+        made = scene(seed)
+        found = nodes(json.loads(json.dumps(map_document(made.build(declared=False)))))
+        for node in made.all_nodes:
+            name = node["metadata"]["name"]
+            stocks = {stock["resource"]: stock for stock in found[name]["stocks"]}
+            for resource, counts in expected_counts(made, node).items():
+                if shown := sum(counts[state] for state in ("held", "open", "unhealthy")):
+                    stock = stocks[resource]
+                    assert (stock["held"], stock["free"] + stock["unusable"]) == (counts["held"], counts["open"])
+                    assert stock["unhealthy"] == counts["unhealthy"]
+                    assert stock["total"] >= shown, (seed, name)
+            if not any(stock["total"] > stock["notAdvertised"] for stock in stocks.values()):
+                # Without a spec, only the machine tells what a node that shows nothing has.
+                assert sum(stock["notAdvertised"] for stock in stocks.values()) in (1, 8), (seed, name)
+
+
 @pytest.mark.parametrize("seeds", SEEDS, ids=str)
 def test_usage_when_worlds_are_generated_then_its_sums_are_those_of_the_objects(seeds: range) -> None:
     for seed in seeds:

@@ -6,7 +6,7 @@ Everything that the map and usage are compared with is counted here from these o
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -372,9 +372,3 @@ def class_name(device: Json) -> str:
     if attributes["type"]["string"] == "gpu":
         return "gpu.nvidia.com"
     return f"mig.nvidia.com/{attributes['profile']['string']}"
-
-
-def undeclared(made: Scene) -> Scene:
-    """Return the scene with pools of another owner."""
-    pools = [(kind, wanted, replace(live, owner="other")) for kind, wanted, live in made.pools]
-    return replace(made, pools=pools)
