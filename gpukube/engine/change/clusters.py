@@ -21,6 +21,7 @@ from gpukube.errors import Conflict, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
@@ -88,12 +89,13 @@ def settle_orders(plan: ClusterPlan, session: Session, run: Run) -> str:
 def none_attempted(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:
     """Return the report of a run that was stopped while it read the clusters: no change was sent."""
     message = "not attempted: stopped before it started"
+    listed: set[FamilyKey] = set()
     return tuple(
         ClusterReport(
             cluster,
             tuple(
                 PoolReport(pool, name, "not-attempted", message, resume=run.resume)
-                for pool, name in declared_lines(prepared.desired.get(key, ()))
+                for pool, name in declared_lines(prepared.desired.get(key, ()), listed)
             ),
         )
         for key, cluster in prepared.clusters.items()

@@ -82,17 +82,20 @@ def place_words(place: FamilyPlace) -> str:
     return f"alternative {place.turn + 1} of {place.of}"
 
 
-def declared_lines(pools: Iterable[Desired]) -> Iterator[tuple[str, str]]:
+def declared_lines(pools: Iterable[Desired], listed: set[FamilyKey] | None = None) -> Iterator[tuple[str, str]]:
     """List the declared pools of a cluster, name and cloud name, each family with a fixed size once.
 
-    A family that is on any of several clusters is no pool of a single one, and is omitted.
+    Args:
+        pools: The pools.
+        listed: Families on any of several clusters that another cluster of this list has; gets those of this one. None
+            omits these families, as they are no pools of a single cluster.
     """
-    seen = set()
+    seen = set() if listed is None else listed
     for desired in pools:
         target, key = desired.target, family_key(desired)
         if key is None:
             yield target.pool, target.name
-        elif key[2] and key not in seen:
+        elif key not in seen and (key[2] or listed is not None):
             seen.add(key)
             yield target.family, target.name
 

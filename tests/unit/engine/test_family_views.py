@@ -27,6 +27,7 @@ from tests.unit.engine.stage import Stage
 
 if TYPE_CHECKING:
     from gpukube.core.values import Action, ClusterRef, Desired, FamilyRole, Observed, PoolPlan
+    from gpukube.engine.plan.families import FamilyKey
 
 ND, T4 = "Standard_ND96asr_v4", "Standard_NC4as_T4_v3"
 PROVIDER = FakeProvider()
@@ -110,6 +111,9 @@ def test_lines_when_pools_are_a_family_then_one_and_none_if_it_is_on_any_cluster
     alone, anywhere = wanted("alone"), [member("first", 0, place="any"), member("second", 1, place="any")]
     assert list(declared_lines([*FAMILY, alone])) == [("first", "first"), ("alone", "alone")]
     assert list(declared_lines([*anywhere, alone])) == [("alone", "alone")]
+    listed: set[FamilyKey] = set()
+    assert list(declared_lines(anywhere, listed)) == [("first", "first")]
+    assert list(declared_lines([*anywhere, alone], listed)) == [("alone", "alone")]
     pools = [planned(FAMILY[0], "standby"), planned(FAMILY[1], "holder"), plan_pool(PROVIDER, alone, ())]
     assert [name for name, _ in planned_lines(pools)] == ["first", "alone"]
 
