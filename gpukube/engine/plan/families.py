@@ -156,6 +156,8 @@ def _by_role(plan: PoolPlan, holder: Member | None, session: Session, unread: st
     assert plan.family is not None  # noqa: S101 - the caller sets it
     name = plan.family.name
     match plan.family.role:
+        case "holder" if holder is not None and holder.nodes == 0 and plan.action == "no-op":
+            return replace(plan, why="matches the spec, but has no nodes yet; pool create goes on to get them")
         case "holder":
             return plan
         case "next" if plan.action == "create" and plan.desired and session.provider.extras.starts_empty:
@@ -184,7 +186,8 @@ def _standby_why(plan: PoolPlan, holder: Member | None, unread: str) -> str:
     assert plan.family is not None  # noqa: S101 - the caller sets it
     if holder is not None:
         elsewhere = holder.plan.cluster.key != plan.cluster.key
-        return f"{holder.plan.where if elsewhere else holder.plan.pool} has the nodes of {plan.family.name}"
+        verb = "waits for" if holder.nodes == 0 else "has"
+        return f"{holder.plan.where if elsewhere else holder.plan.pool} {verb} the nodes of {plan.family.name}"
     if unread:
         return f"{unread} could not be read, and {plan.family.name} may have its nodes there"
     return f"tried if the pools of {plan.family.name} before it get no machines"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube.cluster.state.snapshot import Snapshot
 from gpukube.core.fields import COUNT
 from gpukube.core.plan import plan_pool, plan_removal
 from gpukube.core.prices import EMBEDDED
@@ -15,6 +16,7 @@ from gpukube.engine.change.holders import declared_lines, planned_lines
 from gpukube.engine.change.scale import Size, plan_scaling
 from gpukube.engine.documents.families import listed_families, longest_waits
 from gpukube.engine.documents.plan import plan_document
+from gpukube.engine.plan.families import with_families
 from gpukube.engine.plan.lookup import absent_pools
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.plan.price_limits import PriceLimits
@@ -22,7 +24,7 @@ from gpukube.errors import Conflict
 from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
-from tests.screens.scenes import live, wanted
+from tests.screens.scenes import live, node, wanted
 from tests.unit.engine.stage import Stage
 
 if TYPE_CHECKING:
@@ -159,3 +161,18 @@ def test_prices_when_a_pool_costs_too_much_then_an_alternative_is_skipped_and_an
     assert found == [[("price-limit", "warning")], [("price-limit", "error")], []]
     late = PriceLimits(book, now + 90 * 86400).shown([replace(cluster([dear], []), pools=pools[:1])])
     assert [one.code for one in late[0].pools[0].diagnostics] == ["price-unknown"]
+
+
+@pytest.mark.parametrize(
+    ("ready", "said"), [(2, "third has the nodes of first"), (0, "third waits for the nodes of first")]
+)
+def test_plan_when_an_attempt_has_no_nodes_yet_then_it_waits_for_them(ready: int, said: str) -> None:
+    stage = Stage([])
+    nodes = tuple(node(f"n{number}", "third", {"nvidia.com/gpu": "8"}) for number in range(ready))
+    holder = plan_pool(PROVIDER, FAMILY[2], ())
+    holder = replace(holder, action="no-op", why="matches the spec", observed=there("third", 2))
+    pools = (*(plan_pool(PROVIDER, desired, ()) for desired in FAMILY[:2]), holder)
+    read = replace(cluster(FAMILY, []), pools=pools, seen=Snapshot(nodes=nodes))
+    (found,) = with_families([read], {CLUSTER.key: stage.session})
+    assert [(pool.action, pool.why) for pool in found.pools[:2]] == [("standby", said), ("standby", said)]
+    assert ("has no nodes yet" in found.pools[2].why) == (not ready)
