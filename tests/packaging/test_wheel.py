@@ -48,7 +48,7 @@ RUN = """
 import sys, gpukube
 from gpukube.__main__ import main
 print(gpukube.__file__)
-sys.exit(main(["validate", "-f", sys.argv[1]]))
+sys.exit(main(["validate", "-f", sys.argv[1]]) or main(["docs", "first-run"]))
 """
 
 
@@ -219,9 +219,9 @@ def test_wheel_when_on_the_path_alone_then_the_command_runs_and_finds_its_data(w
         check=False,
         timeout=120,
     )
-    assert done.stdout.splitlines() == [str(tmp_path / "gpukube" / "__init__.py"), "ok: 1 pool on 1 cluster"], (
-        done.stderr
-    )
+    place, validated, *page = done.stdout.splitlines()
+    assert (place, validated) == (str(tmp_path / "gpukube" / "__init__.py"), "ok: 1 pool on 1 cluster"), done.stderr
+    assert page == (ROOT / "README.md").read_text("utf-8").splitlines()
 
 
 def test_sdist_when_a_wheel_is_built_of_it_then_the_same_bytes(built: Built) -> None:
