@@ -23,7 +23,7 @@ REPORTS: Final = (
 )
 """Kinds of reports on pools and clusters, which share one shape."""
 FORMATS: Final[Mapping[str, Sequence[str]]] = {
-    "Plan": (*_PLANNED, "terraform-json"),
+    "Plan": (*_PLANNED, "terraform-json", "html"),
     "Diff": _PLANNED,
     "PoolList": (*_WIDE, "name", *_MARKDOWN),
     "Pool": (*_WIDE, "name"),

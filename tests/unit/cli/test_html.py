@@ -20,6 +20,7 @@ import pytest
 from gpukube.cli import output
 from gpukube.cli.formats.html.cells import MOST_CELLS
 from gpukube.cli.formats.html.page import NAME, Markup, cut, joined, tag
+from tests.documents import DOCUMENTS
 from tests.map_scene import big_map, rich_map
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ ROOT: Final = Path(__file__).parents[3]
 VOID: Final = ("br", "input", "link", "meta")
 MARKS: Final = "</script></style><script>alert(1)</script>\"'>"
 EVIL: Final = f"{MARKS}<img src=x onerror=alert(1)>&amp;\u202e\x1b]0;x\x07{'n' * 10_000}"
-PAGES: Final[Mapping[str, dict[str, Any]]] = {"Map": json.loads(json.dumps(rich_map()))}
+PAGES: Final[Mapping[str, dict[str, Any]]] = {
+    "Map": json.loads(json.dumps(rich_map())),
+    "Plan": DOCUMENTS["Plan"],
+}
 
 
 class Read(HTMLParser):
@@ -71,7 +75,23 @@ def written(document: object, capsys: pytest.CaptureFixture[str]) -> str:
 
 def every_text(node: Any, change: str) -> Any:  # noqa: ANN401 - any part of a document
     """Replace all free text of a document; words that a schema lists stay."""
-    fixed = {"kind", "state", "attribution", "provider", "by", "readAt", "severity", "action", "role", "status", "code"}
+    fixed = {
+        "step",
+        "fidelity",
+        "weight",
+        "source",
+        "kind",
+        "state",
+        "attribution",
+        "provider",
+        "by",
+        "readAt",
+        "severity",
+        "action",
+        "role",
+        "status",
+        "code",
+    }
     if isinstance(node, dict):
         return {key: value if key in fixed else every_text(value, change) for key, value in node.items()}
     if isinstance(node, list):
@@ -191,6 +211,73 @@ def test_map_when_of_400_nodes_and_3200_gpus_then_small(capsys: pytest.CaptureFi
     text = written(big_map(400), capsys)
     assert len(text) <= 2_000_000
     assert text.count('<i class="h">') + text.count('<i class="f">') == 3200 + 2
+
+
+def sides(text: str, pool: str) -> list[Counter[str]]:
+    """Return the GPU cells of a pool, by state, now and after."""
+    part = text.partition(f"<h3>{pool}</h3>")[2].partition("</details>")[0].partition('class="sides"')[2]
+    now, _, after = part.partition("<h4>After</h4>")
+    return [Counter(re.findall(r'<i class="(\w+)">', side.partition("<dl>")[0])) for side in (now, after)]
+
+
+def test_plan_when_drawn_then_each_gpu_comes_stays_or_goes(capsys: pytest.CaptureFixture[str]) -> None:
+    text = written(PAGES["Plan"], capsys)
+    assert sides(text, "a100mig") == [{}, {"new": 8}]
+    assert sides(text, "t4label") == [{"h": 1}, {"h": 1}]
+    assert sides(text, "t4new") == [{"changed": 2}, {"changed": 2}]
+    assert sides(text, "a100cut") == [{"gone": 16}, {"new": 8}]
+    assert sides(text, "t4old") == [{"gone": 3}, {}]
+    assert sides(text, "found") == [{"h": 1}, {"h": 1}]
+    assert sides(text, "t4elastic") == [{"h": 1}, {"h": 1, "s": 4}]
+    assert "2 nodes go: 8 x A100-40GB on each" in text
+    assert "To apply all of it, add: --allow-disruption --replace surge --prune --adopt." in text
+    assert text.index("What is lost") < text.index("<h3>")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "live", "expected"),
+    [
+        ((3, 3, 3, False), 1, [{"h": 1}, {"h": 1, "new": 2}]),
+        ((1, 1, 1, False), 3, [{"h": 1, "gone": 2}, {"h": 1}]),
+        ((1, 2, 6, True), 0, [{}, {"new": 2, "s": 4}]),
+        ((1, 0, 2, True), 3, [{"h": 2, "gone": 1}, {"h": 2}]),
+        ((400, 400, 400, False), 0, [{}, {"new": 1}]),
+        ((1, 1, 1, False), None, [{}, {}]),
+    ],
+)
+def test_plan_when_a_size_changes_then_drawn_from_the_live_nodes(
+    nodes: tuple[int, int, int, bool],
+    live: int | None,
+    expected: list[dict[str, int]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = copy.deepcopy(PAGES["Plan"])
+    pool = next(one for one in document["clusters"][0]["pools"] if one["pool"] == "t4label")
+    pool["nodes"] = dict(zip(("count", "min", "max", "autoscaled"), nodes, strict=True))
+    pool["live"]["nodes"] = live
+    assert sides(written(document, capsys), "t4label") == expected
+
+
+def test_plan_when_an_alternative_stands_by_then_its_nodes_only_may_appear(capsys: pytest.CaptureFixture[str]) -> None:
+    document = copy.deepcopy(PAGES["Plan"])
+    pool = next(one for one in document["clusters"][0]["pools"] if one["pool"] == "a100mig")
+    family = {"name": "train", "rank": 2, "of": 3, "role": "standby", "differs": ["spot"], "mostWaitSeconds": None}
+    pool |= {"action": "standby", "family": family}
+    text = written(document, capsys)
+    assert sides(text, "a100mig") == [{}, {"s": 8}]
+    assert "alternative 2 of 3: spot" in text
+    assert 'aria-label="Family train"' in text
+
+
+def test_plan_when_shown_then_requests_are_folded_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    text = written(PAGES["Plan"], capsys)
+    requests = [
+        request for cluster in PAGES["Plan"]["clusters"] for pool in cluster["pools"] for request in pool["requests"]
+    ]
+    assert requests
+    assert text.count("<pre>") >= len(requests)
+    assert "a `tick` | a pipe" in text
+    assert not re.search(r'<details class="fold"[^>]*open', text)
 
 
 def test_page_when_written_to_a_file_then_only_its_owner_reads_it(tmp_path: Path) -> None:

@@ -9,7 +9,12 @@ if TYPE_CHECKING:
 
 
 def html_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """Return a document as a page."""
-    from gpukube.cli.formats.html.map import map_page  # each kind of page is imported when it is shown
+    """Return a document as a page; the code for each kind is imported when it is shown."""
+    if document["kind"] == "Map":
+        from gpukube.cli.formats.html.map import map_page
 
-    yield map_page(document)  # type: ignore[arg-type]  # its kind was checked against FORMATS
+        yield map_page(document)  # type: ignore[arg-type]  # its kind says so
+    else:
+        from gpukube.cli.formats.html.plan import plan_page
+
+        yield plan_page(document)  # type: ignore[arg-type]  # as above

@@ -56,6 +56,11 @@ def cut(text: str, length: int = NAME) -> str:
     return text if len(text) <= length else f"{text[:length]}… ({len(text) - length:,} more characters)"
 
 
+def lines_of(lines: Iterable[str]) -> Markup:
+    """Return lines of a block of code."""
+    return joined(lines, "\n")
+
+
 def page(title: str, head: Markup, body: Markup) -> str:
     """Return a whole page.
 
