@@ -165,10 +165,6 @@ class FamilyLease:
         """Record which member has the nodes; see `begin`."""
         self._note(lambda record: record.win(cluster, member, self._run.clock.now()))
 
-    def forget(self) -> None:
-        """Empty the record, as when the family was deleted; see `begin`."""
-        self._note(lambda _: Record())
-
     def check(self) -> None:
         """Require that the lock is held; call it right before each call that changes something.
 

@@ -133,8 +133,19 @@ def test_record_when_the_run_ends_then_the_next_reads_it(kube: LightKube) -> Non
         assert lease.trial is None
         assert isinstance(lease.won, Win)
         assert (lease.won.cluster, lease.won.member) == ("train", "h200")
-        lease.forget()
 
+
+def test_record_when_the_family_was_deleted_then_it_is_empty_unless_a_run_holds_it(kube: LightKube) -> None:
+    FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run())
+    assert kube.find_object(LEASES, NAME, NAMESPACE) is None
+
+    with held(kube) as lease:
+        lease.end(FULL)
+        FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run())
+        lease.begin("train", "h200")
+        assert lease.outcomes == (FULL,)
+
+    FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run())
     with held(kube) as lease:
         assert (lease.trial, lease.won, lease.outcomes) == (None, None, ())
 
