@@ -456,3 +456,19 @@ def test_a_call_for_the_order_that_fails_once_costs_a_run_and_no_order(
     world.create(document)
     assert set(counts(world)) == {"t4", "t4spot"}
     assert priorities(enter(world, inside)) == T4
+
+
+def test_a_family_that_left_the_spec_and_has_no_pools_leaves_the_map(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    other = family("eks", {"name": "g6", "instanceType": "g6.xlarge"}, name="l4")
+    world.create(spec("team", clusters, [family("eks"), other]))
+    theirs = spec("another", clusters, [family("eks", {"name": "mine", "capacity": {"type": "spot"}}, name="ours")])
+    world.create(theirs)
+    for name in ("l4", "g6", "ours", "mine"):
+        daemon.tamper(world.info, "train", name, delete=True)
+    world.apply(spec("team", clusters, [family("eks")]))
+    assert priorities(enter(world, inside)) == {
+        1000: [f"^eks-ours-{UUID}", f"^eks-t4-{UUID}"],  # another owner's are as they were
+        990: [f"^eks-mine-{UUID}", f"^eks-t4spot-{UUID}"],
+        1: [".*"],
+    }

@@ -31,12 +31,16 @@ FIXED = (
     "{name: fixed, clusters: [train-aks, train-eks, train-gke], gpu: {model: T4, count: 1}, nodes: {count: 2}, "
     "alternatives: [{name: fixedspot, capacity: {type: spot}}, {name: fixedbig, gpu: {model: T4, count: 4}}]}"
 )
+CHEAPER = (
+    "{name: large, clusters: [train-eks], instanceType: g4dn.2xlarge, nodes: {autoscaling: {min: 0, max: 2}}, "
+    "alternatives: [{name: small, instanceType: g4dn.xlarge}]}"
+)
 GPU = "nvidia.com/gpu"
 
 
 @pytest.fixture(scope="module")
 def pools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PoolOffer]:
-    return offers(tmp_path_factory.mktemp("spec"), SCALED, FIXED)
+    return offers(tmp_path_factory.mktemp("spec"), SCALED, FIXED, CHEAPER)
 
 
 def whole(pools: dict[str, PoolOffer], name: str) -> PoolOffer:
@@ -138,6 +142,25 @@ def test_fit_of_an_autoscaled_family_then_by_rank_up_to_the_maximum_of_each(
     assert (found.fits, used(found)) == (fits, pools_used)
 
 
+def test_fit_of_an_autoscaled_family_then_a_cheaper_pool_waits_for_its_turn(pools: dict[str, PoolOffer]) -> None:
+    assert used(fit(pools, "train-eks", deployment(1, {"gpukube.io/family": "large"}))) == {"large"}
+    anywhere = deployment(1, {"node.kubernetes.io/instance-type": "g4dn.xlarge"})
+    assert "large" not in used(fit(pools, "train-eks", anywhere))
+
+
+def test_fit_on_live_pools_then_alternatives_that_do_not_exist_are_no_reason(pools: dict[str, PoolOffer]) -> None:
+    view = ClusterView(
+        key="train-eks",
+        offers=(pools["train-eks/fixed"],),
+        missing=(pools["train-eks/fixedspot"], pools["train-eks/large"]),
+        nodes=(),
+    )
+    objects = [deployment(9, {"gpukube.io/family": "fixed"})]
+    demands = read_demands(read_manifests(yaml.safe_dump_all(objects), "file.yaml").manifests).demands
+    (answer,) = find_fit([view], demands).answers
+    assert [reason.pool for reason in answer.reasons] == ["train-eks/fixed", "train-eks/large"]
+
+
 def test_fit_on_gke_when_a_pod_selects_the_class_then_the_cluster_tolerates_its_taint(
     pools: dict[str, PoolOffer],
 ) -> None:
@@ -152,4 +175,6 @@ def test_lint_of_replicas_then_one_pool_of_a_family_of_fixed_size_counts(
     there = [offer for name, offer in pools.items() if name.startswith("train-eks/")]
     text = yaml.safe_dump(deployment(replicas, {"gpukube.io/family": "fixed"}))
     found = lint([Source("file.yaml", text)], offers=there)
-    assert [one.code for one in found.findings if "replicas" in one.code or "pool" in one.code] == codes
+    named = [one for one in found.findings if "replicas" in one.code]
+    assert [one.code for one in named] == codes
+    assert {one.severity for one in named} <= {"error"}  # a family's label is the spec's own, so no other node is meant
