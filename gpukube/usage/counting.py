@@ -100,6 +100,7 @@ def _pool(pool: Pool) -> UsagePool:
         "stocks": add_priced(stock for node in pool.nodes for stock in _stocks(node)),
         "cost": add_costs(_cost(node, reserved=pool.capacity == "reserved") for node in pool.nodes),
         "rough": any(price.rough for price in prices),
+        "asOf": min((price.as_of for price in prices if price.as_of), default=""),
         "unknown": unknown,
     }
 

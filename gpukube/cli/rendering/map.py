@@ -55,6 +55,8 @@ _CELLS: Final = 32
 """Devices of a node beyond which a number stands for its cells."""
 _FEW_NODES: Final = 8
 """Nodes of a pool that are drawn one by one, even if they are equal."""
+_NAME: Final = 44
+"""Width of the column of names; longer names move only their own line."""
 _FEW_PODS: Final = 4
 _FEW_WAITING: Final = 5
 
@@ -148,7 +150,7 @@ def _pool(pool: MapPool, view: View, *, free: bool) -> Iterator[Line]:
     ]
     yield Hung(Text.assemble("  ", (name, "bold"), "  "), Text(", ".join(filter(None, facts)), style="dim"))
     nodes = [node for node in pool["nodes"] if not free or _has_free(node["stocks"])]
-    width = max((len(node["name"]) for node in nodes), default=0)
+    width = min(_NAME, max((len(node["name"]) for node in nodes), default=0))
     for alike in _folded(nodes, view):
         yield _node(alike, width, view)
     if pool["starting"] and not free:

@@ -172,4 +172,6 @@ def closing_notes(document: UsageDocument) -> Iterator[str]:
     if any(cluster["advice"] for cluster in document["clusters"]):
         yield "a layout is set in the spec of a pool (sharing.mig), for all of its GPUs; nothing was changed"
     yield from document["notes"]
-    yield "list prices of machines, not a bill"
+    days = sorted({pool["asOf"] for pool in pools if pool["asOf"]})
+    dates = f" of {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "") if days else ""
+    yield f"list prices of machines{dates}, not a bill"

@@ -126,6 +126,34 @@ def test_layout_when_it_is_unknown_which_gpus_are_held_then_a_divided_node_has_n
     assert (held["rooms"], held["enough"]) == ([], False)
 
 
+def test_usage_when_pools_are_of_one_family_then_one_row_over_all_clusters() -> None:
+    made = world(
+        *(
+            (
+                plan(key, [live(name, EIGHT, family="train")], [node(f"{name}-0", name, {GPU: 8})]),
+                [pod("ml/a", f"{name}-0", gpu=held), waits],
+                [],
+            )
+            for key, name, held, waits in (
+                ("one", "train", 3, pod("ml/w", gpu=1)),
+                ("two", "train-2", 5, pod("ml/v", gpu=2)),
+            )
+        )
+    )
+    (group,) = usage_document(made)["groups"]
+    assert (group["group"], group["clusters"], group["nodes"], group["waiting"]) == ("train", ["one", "two"], 2, {})
+    assert [(stock["held"], stock["free"]) for stock in group["stocks"]] == [(8, 8)]
+
+
+def test_usage_when_a_waiting_pod_names_a_pool_then_it_counts_there() -> None:
+    waits = pod("ml/w", gpu=3)
+    waits["spec"]["nodeSelector"] = {"gpukube.io/pool": "b"}
+    pools = [live("a", EIGHT), live("b", EIGHT)]
+    nodes = [node("a-0", "a", {GPU: 8}), node("b-0", "b", {GPU: 8})]
+    found = usage_document(world((plan("c", pools, nodes), [waits], [])))["groups"]
+    assert {group["group"]: group["waiting"] for group in found} == {"a": {}, "b": {GPU: 3}}
+
+
 # pods
 
 

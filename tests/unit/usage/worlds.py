@@ -314,6 +314,9 @@ def _wear(made: Scene, luck: Random) -> None:
             healthy = node["status"]["allocatable"]
             for name in healthy.keys() & {GPU, *LAYOUT_NAMES}:
                 healthy[name] = str(max(0, int(healthy[name]) - 1))
+        if luck.random() < 0.05:  # its device plugin is gone, and the pods run on
+            for shown in (node["status"]["capacity"], node["status"]["allocatable"]):
+                shown.update(dict.fromkeys(shown.keys() & {GPU, *LAYOUT_NAMES}, "0"))
     for claim in made.claims:
         if claim.get("status") and luck.random() < 0.1:
             claim["status"]["reservedFor"] = []

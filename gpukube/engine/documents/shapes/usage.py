@@ -75,6 +75,8 @@ class UsagePool(TypedDict):
     """What its nodes cost."""
     rough: bool
     """Whether the price of another region is used."""
+    asOf: str
+    """Date on which the price was read, YYYY-MM-DD; empty if unknown."""
     unknown: str
     """Why the price of its nodes is unknown; empty if it is known."""
 
