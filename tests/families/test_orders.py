@@ -472,3 +472,12 @@ def test_a_family_that_left_the_spec_and_has_no_pools_leaves_the_map(world: Worl
         990: [f"^eks-mine-{UUID}", f"^eks-t4spot-{UUID}"],
         1: [".*"],
     }
+
+
+def test_a_pool_in_the_way_has_no_place_in_the_order(world: World, inside: list[Cluster]) -> None:
+    clusters = {"train": world.make("eks", "train", autoscaler="priority")}
+    alone = {"name": "t4spot", **SMALL["eks"], "nodes": {"autoscaling": {"min": 0, "max": 2}}}
+    world.create(spec("another", clusters, [alone]))
+    report = api.create(prepare(spec("team", clusters, [family("eks")])), world.run())[0]
+    assert {pool.pool: pool.outcome for pool in report.pools} == {"t4": "done", "t4spot": "failed"}
+    assert priorities(enter(world, inside)) == {1000: [f"^eks-t4-{UUID}"], 1: [".*"]}

@@ -100,7 +100,7 @@ def drop_gone(plan: ClusterPlan, session: Session, run: Run) -> str:
     if how is None or plan.seen is None or not touched:
         return ""
     kube = session.kube()
-    there = {pool.name for pool in session.cloud.pools() if pool.fields and pool.state != "deleting"}
+    there = {pool.name for pool in session.cloud.pools() if pool.fields}
     if isinstance(how, GroupOrder):
         namespace = map_namespace(plan.cluster, plan.seen, how)
         changed = _drop_from_map(kube, namespace, how, touched, there) if namespace else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -111,6 +112,13 @@ def test_rendered_for_pools_of_several_sizes_then_a_pod_fits_the_smallest(pools:
     assert offer.real.cpu == pools["train-eks/fixed"].real.cpu
     head = render(Intent(kind="pod"), offer).text
     assert "# Or of its alternatives: fixedspot, fixedbig." in head
+
+
+def test_a_family_refuses_what_one_of_its_pools_refuses_and_knows_what_all_know(pools: dict[str, PoolOffer]) -> None:
+    first = pools["train-eks/fixed"]
+    found = family_offer([first, replace(first, single=True, discovered=False, on_request="a request")])
+    assert (found.single, found.discovered, found.on_request) == (True, False, "a request")
+    assert family_offer([first]) is first
 
 
 def test_capacity_of_a_family_then_one_pool_of_fixed_size_and_all_autoscaled_ones(pools: dict[str, PoolOffer]) -> None:
