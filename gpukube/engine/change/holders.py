@@ -41,7 +41,7 @@ class Holder(NamedTuple):
 def find_holders(prepared: Prepared, sessions: Mapping[str, Session], run: Run) -> Mapping[FamilyKey, Holder]:
     """Return the pool of each declared family with most nodes; the first one if none has any.
 
-    A cluster that cannot be read counts as one without nodes; reading it again reports its error.
+    If none has any and a cluster cannot be read, it is the first one there: reading it again reports the error.
     """
     members: dict[FamilyKey, list[Target]] = {}
     for pools in prepared.desired.values():
@@ -59,6 +59,8 @@ def find_holders(prepared: Prepared, sessions: Mapping[str, Session], run: Run) 
     for key, targets in members.items():
         targets.sort(key=lambda target: (target.turn, target.rank))
         most = max(targets, key=nodes)
+        if not nodes(most):
+            most = next((target for target in targets if target.cluster.key not in counts), most)
         role: FamilyRole = "holder" if nodes(most) else "next"
         found[key] = Holder(most, FamilyPlace(most.family, targets.index(most), role, of=len(targets)))
     return found

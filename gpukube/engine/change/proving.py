@@ -89,7 +89,9 @@ def verify_pools(
     }
     results = run_all(tasks, run.parallelism)
     return tuple(
-        result if isinstance(result, ClusterReport) else _unreachable(sessions[key], prepared.desired[key], result)
+        result
+        if isinstance(result, ClusterReport)
+        else _unreachable(sessions[key], _standing(prepared.desired[key], holders), result)
         for key, result in results.items()
     )
 
@@ -110,10 +112,7 @@ def _verify_cluster(
     operated = has_operator(look(session.kube()))
     settled = prepared.settle(session.cluster.key, session.provider, operator_live=operated).desired
     standing = {d.target.name: holders[key] for d in settled if (key := family_key(d))}
-    desired = [
-        d for d in settled
-        if (holder := standing.get(d.target.name)) is None or holder.target.where == d.target.where
-    ]  # fmt: skip
+    desired = _standing(settled, holders)
     seconds = _replaced(desired, session)
     tasks = {
         expected.target.name: partial(_verify_pool, expected, session, run, probing, seconds.get(expected.target.name))
@@ -122,6 +121,14 @@ def _verify_cluster(
     reports = {name: r for name, r in run_all(tasks, run.parallelism).items() if isinstance(r, PoolReport)}
     pools = [as_family(r, standing[name].place) if name in standing else r for name, r in reports.items()]
     return ClusterReport(session.cluster, tuple(pools))
+
+
+def _standing(pools: Sequence[Desired], holders: Mapping[FamilyKey, Holder]) -> list[Desired]:
+    """Return the pools that are verified: those of no family, and of each family the one that stands for it."""
+    return [
+        desired for desired in pools
+        if (key := family_key(desired)) is None or holders[key].target.where == desired.target.where
+    ]  # fmt: skip
 
 
 def _replaced(desired: Sequence[Desired], session: Session) -> dict[str, Observed]:
@@ -177,7 +184,7 @@ def _probe(desired: Desired, proof: PoolProof, session: Session, run: Run, probi
 
 def _unreachable(session: Session, desired: Sequence[Desired], error: GpukubeError) -> ClusterReport:
     message = "not attempted: see the error of its cluster"
-    pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in declared_lines(desired))
+    pools = tuple(PoolReport(pool, name, "not-attempted", message) for pool, name in declared_lines(desired, set()))
     return ClusterReport(session.cluster, pools, error=error)
 
 
