@@ -173,7 +173,8 @@ class Evidence:
         roles_gone: (release, kind and name) of roles and bindings that gpukube's release created and that are missing.
         runtime_classes: Existing classes, if a DaemonSet of the stack names one; else None.
         config_maps: (namespace, name) -> entries of the ConfigMaps that device plugins mount.
-        order_map: ConfigMap of the autoscaler's priority expander; None if there is none, or no family needs it.
+        orders: Objects with the order of families for the autoscaler, of all owners: the ConfigMap of its priority
+            expander, or classes; empty if no live family needs one.
         denied: Rights that the declared pools need and that gpukube lacks.
         tools: Tools of this machine; None if they were not checked.
         troubles: Readings that failed, and why. Their fields are empty.
@@ -202,7 +203,7 @@ class Evidence:
     roles_gone: tuple[tuple[str, str], ...] = ()
     runtime_classes: tuple[str, ...] | None = None
     config_maps: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
-    order_map: Tree | None = None
+    orders: tuple[Tree, ...] = ()
     denied: tuple[Right, ...] = ()
     tools: Tools | None = None
     troubles: Mapping[Reading, GpukubeError] = field(default_factory=dict)

@@ -28,7 +28,7 @@ from gpukube.doctor.evidence import ClaimFacts, ClassFacts, Evidence, PodFacts, 
 from gpukube.doctor.gpu_stack import config_maps_of, part_of, release_of, runtime_class_of
 from gpukube.doctor.rights import check_rights, rights_for
 from gpukube.engine.change.family_record import ATTEMPTS, Record, lease_name, read_record
-from gpukube.engine.plan.orders import CONFIG_MAPS, map_namespace
+from gpukube.engine.plan.orders import CONFIG_MAPS, class_type, map_namespace
 from gpukube.engine.plan.quotas import growth_needs, quotas_for
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import GpukubeError
@@ -116,7 +116,7 @@ def gather(session: Session, desired: Sequence[Desired], tools: Tools | None = N
         roles_gone=inside.get("roles") or (),
         runtime_classes=inside.get("runtime-classes"),
         config_maps=inside.get("config-maps") or {},
-        order_map=inside.get("order"),
+        orders=inside.get("order") or (),
         denied=inside.get("rights") or (),
         tools=tools,
         troubles=troubles,
@@ -195,7 +195,7 @@ def _inside(
         {
             "releases": partial(_histories, kube, workloads),
             "config-maps": partial(_config_maps, kube, found.get("daemonsets") or ()),
-            "order": partial(_order_map, kube, session, live, found.get("deployments") or ()),
+            "order": partial(_orders, kube, session, live, found.get("deployments") or ()),
             "runtime-classes": partial(_runtime_classes, kube, found.get("daemonsets") or ()),
             "events": partial(_refusals, kube, found.get("daemonsets") or (), found.get("pods") or ()),
         },
@@ -263,15 +263,18 @@ def _config_maps(kube: Kube, daemonsets: Iterable[Tree]) -> dict[tuple[str, str]
     return {key: entries for key, entries in read.items() if entries is not None}
 
 
-def _order_map(
+def _orders(
     kube: Kube, session: Session, live: tuple[Observed, ...], deployments: Sequence[WorkloadView]
-) -> Tree | None:
-    """Read the autoscaler's order of groups, if a live family needs one."""
+) -> tuple[Tree, ...]:
+    """Read the autoscaler's order of pools, if a live family needs one."""
     how = session.provider.extras.order
-    if not isinstance(how, GroupOrder) or not scaled_members(live):
-        return None
+    if how is None or not scaled_members(live):
+        return ()
+    if not isinstance(how, GroupOrder):
+        return kube.objects(class_type(how)) or ()
     namespace = map_namespace(session.cluster, Snapshot(deployments=tuple(deployments)), how)
-    return kube.find_object(CONFIG_MAPS, ORDER_MAP, namespace) if namespace else None
+    found = kube.find_object(CONFIG_MAPS, ORDER_MAP, namespace) if namespace else None
+    return (found,) if found else ()
 
 
 def _refusals(kube: Kube, daemonsets: Iterable[Tree], pods: Iterable[Tree]) -> dict[tuple[str, str, str], str]:

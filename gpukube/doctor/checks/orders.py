@@ -1,6 +1,6 @@
-"""Checks of the order that an autoscaler has for the pools of autoscaled families: the priority expander's map.
+"""Checks of the order that an autoscaler has for autoscaled families: the priority expander's map, or classes.
 
-In scope: pure checks. Out of scope: clouds whose autoscaler reads the order elsewhere; writing it (engine.plan.orders).
+In scope: pure checks. Out of scope: writing an order (engine.plan.orders).
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from gpukube.core.expander import (
 )
 from gpukube.core.faults import fault
 from gpukube.core.fields import LEAST, MOST
-from gpukube.core.jsontree import text
-from gpukube.core.scaling_order import GroupOrder
+from gpukube.core.jsontree import at, strings, text, trees
+from gpukube.core.scaling_order import ClassOrder, GroupOrder
 from gpukube.core.values import FAMILY_LABEL
-from gpukube.doctor.check import Checks
+from gpukube.doctor.check import APPLY, Checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpukube.core.expander import Priorities
     from gpukube.core.faults import Fault
+    from gpukube.core.jsontree import Tree
     from gpukube.core.values import Observed
     from gpukube.doctor.evidence import Evidence
 
@@ -57,7 +58,7 @@ def scaled_members(pools: tuple[Observed, ...]) -> list[Observed]:
     link=_README,
 )
 def _invalid(evidence: Evidence) -> Iterator[Fault]:
-    if not evidence.order_map:
+    if not _map_of(evidence):
         return
     try:
         broken = broken_patterns(_priorities(evidence))
@@ -80,7 +81,9 @@ def _invalid(evidence: Evidence) -> Iterator[Fault]:
 def _stale(evidence: Evidence) -> Iterator[Fault]:
     how = evidence.provider.extras.order
     members = scaled_members(evidence.live)
-    if not isinstance(how, GroupOrder) or not (evidence.order_map or members):
+    if isinstance(how, ClassOrder):
+        yield from _stale_classes(evidence, how, members)
+    if not isinstance(how, GroupOrder) or not (_map_of(evidence) or members):
         return
     try:
         written = {one for patterns in _priorities(evidence).values() for one in patterns}
@@ -102,6 +105,22 @@ def _stale(evidence: Evidence) -> Iterator[Fault]:
             fix=_rewrite(evidence),
             evidence=tuple(f"{name}: {how.group(name)}" for name in lacking),
         )
+
+
+def _stale_classes(evidence: Evidence, how: ClassOrder, members: list[Observed]) -> Iterator[Fault]:
+    """Report the classes of live families, as `_stale` does the ConfigMap; a missing one too."""
+    names = {pool.name for pool in evidence.live}
+    classes = {text(found, "metadata", "name"): found for found in evidence.orders}
+    for family in dict.fromkeys(pool.labels[FAMILY_LABEL] for pool in members):
+        own = [pool.name for pool in members if pool.labels[FAMILY_LABEL] == family]
+        ranks = trees(at(classes.get(family), "spec", "priorities"))
+        listed = [name for rank in ranks for name in strings(rank.get("nodepools"))]
+        if gone := sorted(set(listed) - names):
+            verb = "exists" if len(gone) == 1 else "exist"
+            yield fault(f"{how.kind} {family}", f"it names {', '.join(gone)}, which no longer {verb}", APPLY)
+        if lacking := [name for name in own if name not in listed]:
+            seen = f"it does not name {', '.join(lacking)}" if listed else f"there is none for {', '.join(lacking)}"
+            yield fault(f"{how.kind} {family}", seen, APPLY)
 
 
 @CHECKS.add(
@@ -133,19 +152,27 @@ def _ignored(evidence: Evidence) -> Iterator[Fault]:
 
 
 def _priorities(evidence: Evidence) -> Priorities:
-    return parse_priorities(text(evidence.order_map, "data", KEY)) if evidence.order_map else {}
+    found = _map_of(evidence)
+    return parse_priorities(text(found, "data", KEY)) if found else {}
+
+
+def _map_of(evidence: Evidence) -> Tree | None:
+    """Return the ConfigMap of the priority expander, where the autoscaler reads one."""
+    is_read = isinstance(evidence.provider.extras.order, GroupOrder)
+    return next(iter(evidence.orders), None) if is_read else None
 
 
 def _place(evidence: Evidence) -> str:
-    return f"ConfigMap {text(evidence.order_map, 'metadata', 'namespace') or 'kube-system'}/{NAME}"
+    return f"ConfigMap {text(_map_of(evidence), 'metadata', 'namespace') or 'kube-system'}/{NAME}"
 
 
 def _rewrite(evidence: Evidence) -> str:
     """Return how the map gets right: gpukube writes its own."""
-    ours = evidence.order_map is None or recorded(evidence.order_map) is not None
-    return "gpukube pool apply -f SPEC" if ours else _edit(evidence)
+    found = _map_of(evidence)
+    ours = found is None or recorded(found) is not None
+    return APPLY if ours else _edit(evidence)
 
 
 def _edit(evidence: Evidence) -> str:
-    namespace = text(evidence.order_map, "metadata", "namespace")
+    namespace = text(_map_of(evidence), "metadata", "namespace")
     return f"correct it: kubectl edit configmap {NAME} --namespace {namespace}"

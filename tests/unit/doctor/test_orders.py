@@ -12,7 +12,7 @@ from gpukube.core.expander import NAME, RECORD, record
 from gpukube.core.scaling_order import FamilyOrder
 from gpukube.doctor.check import examine
 from gpukube.doctor.checks import orders
-from tests.unit.doctor.live_pools import LABELS, SCALER, aks_pool, eks_pool, evidence_of
+from tests.unit.doctor.live_pools import LABELS, SCALER, aks_pool, eks_pool, evidence_of, gke_pool
 
 if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
@@ -47,7 +47,7 @@ def members() -> tuple[Observed, ...]:
 
 def on_eks(order: Tree | None, *pools: Observed) -> Evidence:
     seen = Snapshot(deployments=(BY_PRIORITY,))
-    return evidence_of("eks", *(pools or members()), scaled=False, seen=seen, order_map=order)
+    return evidence_of("eks", *(pools or members()), scaled=False, seen=seen, orders=(order,) if order else ())
 
 
 def found(evidence: Evidence) -> list[tuple[str, str, str]]:
@@ -102,7 +102,7 @@ def test_pools_of_no_family_and_of_fixed_size_need_no_order() -> None:
 
 
 def test_an_autoscaler_that_does_not_read_the_order() -> None:
-    evidence = evidence_of("eks", *members(), order_map=written(FULL))
+    evidence = evidence_of("eks", *members(), orders=(written(FULL),))
     assert found(evidence) == [
         (
             "order-ignored",
@@ -123,3 +123,22 @@ def test_on_aks_the_profile_decides() -> None:
     assert found(ignored)[1][2].endswith("--cluster-autoscaler-profile expander=priority")
     followed = replace(evidence, facts=replace(evidence.facts, expander="priority"))
     assert [one[0] for one in found(followed)] == ["order-stale"]
+
+
+@pytest.mark.parametrize(
+    ("nodepools", "seen"),
+    [
+        ([["t4"], ["t4spot"]], []),
+        ([["t4"], ["t4spot", "old"]], ["it names old, which no longer exists"]),
+        ([["t4"]], ["it does not name t4spot"]),
+        ([], ["there is none for t4, t4spot"]),
+    ],
+)
+def test_on_gke_the_class_of_a_family_is_checked(nodepools: list[list[str]], seen: list[str]) -> None:
+    scaling = {"enabled": True, "totalMinNodeCount": 0, "totalMaxNodeCount": 2}
+    first = gke_pool({"pool": {"autoscaling": scaling}}, labels={**LABELS, **FAMILY})
+    second = gke_pool({"pool": {"autoscaling": scaling}}, labels={**LABELS, **FAMILY, "gpukube.io/pool": "t4spot"})
+    priorities = [{"nodepools": names} for names in nodepools]
+    found_there: Tree = {"metadata": {"name": "t4"}, "spec": {"priorities": priorities}}
+    evidence = evidence_of("gke", first, replace(second, name="t4spot"), orders=(found_there,) if nodepools else ())
+    assert [one[:2] for one in found(evidence)] == [("order-stale", text) for text in seen]
