@@ -300,13 +300,13 @@ def _judge(attempt: Attempt) -> None:
         if ready >= attempt.wanted:
             return
         launches = attempt.session.cloud.launches(live, 0.0)
-        failure = launches.failure
+        is_newest = launches.failed_at is None or launches.failed_at >= (launches.launched_at or 0.0)
+        failure = launches.failure if is_newest else None
         if failure is not None and not isinstance(failure, MOVABLE):
             raise failure
-        is_newest = (launches.failed_at or 0.0) >= (launches.launched_at or 0.0)
         progress = launches.launched_at, ready
         now = attempt.run.clock.now()
-        if failure is None or not is_newest:
+        if failure is None:
             failing = None
         elif failing is None or failing[0] != progress:
             failing = progress, now
