@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "providers")]
 from benchmarks import clients, gpu_map, lint, table, validate  # noqa: E402 - the path is set above
 from gpukube import api  # noqa: E402
 from gpukube.__main__ import GARBAGE  # noqa: E402
+from gpukube.cli.formats.html import html_lines  # noqa: E402
 from gpukube.core.fields import label  # noqa: E402
 from gpukube.core.plan import plan_pool  # noqa: E402
 from gpukube.gpu.mig_solver import MOST_INSTANCES, pack  # noqa: E402
@@ -34,6 +35,7 @@ from gpukube.gpu.models import model_named  # noqa: E402
 from gpukube.provider import load_provider  # noqa: E402
 from gpukube_sandbox import daemon  # noqa: E402
 from tests.builders import make_observed  # noqa: E402
+from tests.map_scene import big_map  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,6 +103,8 @@ def _rows() -> Iterator[table.Row]:
     yield from lint.rows()
     yield from gpu_map.rows()
     yield f"cut {MILLION['1g.5gb']:,} MIG instances and more", f"{_timed(_cut_a_million):.2f} s", "<= 2 s"
+    big = big_map(400)
+    yield "page of a map of 400 nodes and 3,200 GPUs", f"{_timed(lambda: list(html_lines(big))):.2f} s", "<= 0.2 s"
     seconds, megabytes = plan_figures(10_000)
     yield "plan 10,000 pools from given live state", f"{seconds:.2f} s", "<= 0.4 s"
     yield "plan 10,000 pools, peak memory of the process", f"{megabytes:.0f} MB", "<= 250 MB"

@@ -28,6 +28,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 ASSETS: Final = ROOT / "tools" / "site"
 INDEX: Final = "docs/README.md"
 QUICKSTART: Final = "README.md"
+PICTURE: Final = ".png"
 LINK: Final = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s]+)(?=\))")
 CODE: Final = re.compile(r"(^ *```.*?^ *```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FRONT: Final = re.compile(r"\A---\n(.*?\n)---\n+", re.DOTALL)
@@ -86,7 +87,7 @@ def place(path: str) -> str:
     """Return where a file of the repository is among the site's sources."""
     if path == QUICKSTART:
         return "quickstart.md"
-    if path.startswith("docs/") and path.endswith(".md"):
+    if path.startswith("docs/") and path.endswith((".md", PICTURE)):
         return path.removeprefix("docs/")
     shown = f"files/{path}".replace("/.", "/")  # zensical skips hidden files
     return shown if path.endswith(".md") else f"{shown}.md"
@@ -112,6 +113,9 @@ class Sources:
             path = waiting.pop()
             if path not in self.done:
                 self.done.add(path)
+                if path.endswith(PICTURE):
+                    self._picture(path)
+                    continue
                 text, linked = self._page(path)
                 target = self.folder / place(path)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +123,11 @@ class Sources:
                 waiting += linked
         if self.problems:
             raise SiteError("\n".join(self.problems))
+
+    def _picture(self, path: str) -> None:
+        target = self.folder / place(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.root / path, target)
 
     def _page(self, path: str) -> tuple[str, list[str]]:
         """Return a page for a file or folder of the repository, and the paths that it links to."""

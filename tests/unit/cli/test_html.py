@@ -269,6 +269,18 @@ def test_plan_when_an_alternative_stands_by_then_its_nodes_only_may_appear(capsy
     assert 'aria-label="Family train"' in text
 
 
+def test_plan_when_the_spec_has_findings_then_hints_are_folded_and_warnings_are_not(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document = copy.deepcopy(PAGES["Plan"])
+    (warning,) = document["warnings"]
+    document["warnings"].append({**warning, "severity": "hint", "message": "this costs more"})
+    shown, _, after = written(document, capsys).partition("<summary>1 hint</summary>")
+    assert warning["message"].split()[-1] in shown
+    assert "this costs more" not in shown
+    assert "this costs more" in after
+
+
 def test_plan_when_shown_then_requests_are_folded_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
     text = written(PAGES["Plan"], capsys)
     requests = [

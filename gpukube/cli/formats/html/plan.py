@@ -119,8 +119,13 @@ def _losses(document: PlanDocument) -> Iterator[Markup]:
 
 
 def _warnings(document: PlanDocument) -> Iterator[Markup]:
-    if document["warnings"]:
-        yield tag("section", tag("h2", "Findings on the spec"), finding_list(document["warnings"]))
+    """Show errors and warnings; hints are folded."""
+    grave = [found for found in document["warnings"] if found["severity"] != "hint"]
+    hints = [found for found in document["warnings"] if found["severity"] == "hint"]
+    parts = [finding_list(grave)] if grave else []
+    parts += [folded(plural(len(hints), "hint"), finding_list(hints))] if hints else []
+    if parts:
+        yield tag("section", tag("h2", "Findings on the spec"), *parts)
 
 
 def _cluster(cluster: ClusterPart) -> Markup:
