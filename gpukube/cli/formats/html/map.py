@@ -296,7 +296,7 @@ def _node(node: MapNode, *, tell_why: bool) -> Markup:
         parts.append(tag("p", "no GPUs known", class_="small soft"))
     parts += _pods(node["pods"])
     if node["devices"]:
-        parts.append(_device_table(node))
+        parts.append(_device_list(node))
     if tell_why:
         parts.append(tag("p", sentence(node["why"]), class_="small soft"))
     return tag("li", *parts, class_=f"node item {_marks(node)}".rstrip())
@@ -361,19 +361,16 @@ def _holder(holder: MapHolder) -> str:
     return f"{pod} ({claim})" if pod else claim
 
 
-def _device_table(node: MapNode) -> Markup:
-    head = tag("tr", *(tag("th", title, scope="col") for title in ("Device", "GPU", "Profile", "State")))
-    rows = (
-        tag(
-            "tr",
-            tag("th", cut(device["name"]), scope="row"),
-            tag("td", cut(device["gpu"])),
-            tag("td", cut(device["profile"]) or NONE),
-            tag("td", _holding(device, node)),
-        )
+def _device_list(node: MapNode) -> Markup:
+    items = (
+        tag("li", tag("b", cut(device["name"])), f"{_part(device)}: {_holding(device, node)}")
         for device in node["devices"]
     )
-    return folded(plural(len(node["devices"]), "device"), tag("table", tag("thead", head), tag("tbody", *rows)))
+    return folded(plural(len(node["devices"]), "device"), tag("ul", *items, class_="pods", role="list"))
+
+
+def _part(device: MapDevice) -> str:
+    return f", {cut(device['profile'])} of {cut(device['gpu'])}" if device["profile"] else ""
 
 
 def _pods(pods: Sequence[MapPod]) -> Iterator[Markup]:
