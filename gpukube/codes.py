@@ -282,6 +282,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "family-price": "An alternative costs more than maxHourlyPrice, so it was not tried; if no other was tried either, "
     "the exit code is 1.",
     "family-partial": "A pool has some of its family's nodes and gets no more, or several pools have some.",
+    "family-left": "A pool has nodes of a family that is to get nodes, and is no alternative of it any more.",
     "family-waits": "A pool with alternatives is to get its nodes, but --no-wait does not wait for them.",
     "capacity-wait": "The cloud got no machines for an alternative in the time it had, or queues requests, so that "
     "--capacity-wait must be set.",

@@ -235,6 +235,8 @@ def test_prune_when_an_alternative_left_the_spec_then_only_that_one_goes(
 ) -> None:
     held.write_text(SPEC.replace("      - {name: h200, gpu: {model: H200-141GB, count: 8}}\n", ""))
     daemon.set_stock(sandbox, "eks", 9, type="p5.48xlarge")
+    planned = gpukube("pool", "plan", "-f", held).out
+    assert "warning[family-left]: h200 left the spec, and still has nodes of h100\n" in planned
     done = gpukube("pool", "apply", "-f", held, "--prune", "--yes")
     assert (done.code, live(sandbox)) == (0, {"h100"}), done.out + done.err
 

@@ -77,7 +77,7 @@ def with_families(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session])
         replace(
             cluster,
             pools=tuple(
-                planned.get((pool.cluster.key, pool.pool), pool)
+                _beside_undeclared(planned.get((pool.cluster.key, pool.pool), pool), cluster)
                 if pool.desired and pool.desired.target.family
                 else pool
                 for pool in cluster.pools
@@ -85,6 +85,24 @@ def with_families(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session])
         )
         for cluster in plans
     )
+
+
+def _beside_undeclared(plan: PoolPlan, cluster: ClusterPlan) -> PoolPlan:
+    """Warn that a family is to get nodes although a pool has some that was an alternative until it left the spec."""
+    if plan.family is None or plan.family.role != "next" or plan.desired is None:
+        return plan
+    marks, declared = (plan.desired.target.owner, plan.family.name), {one.target.pool for one in cluster.desired}
+    left = [o.name for o in cluster.live if (o.owner, o.family) == marks and o.pool not in declared and o.nodes]
+    if not left:
+        return plan
+    found = Finding(
+        "family-left",
+        plan.where,
+        f"{', '.join(left)} left the spec, and still has nodes of {plan.family.name}",
+        fix="declare it again; or delete it with --prune, after the others have got nodes",
+        severity="warning",
+    )
+    return replace(plan, diagnostics=(*plan.diagnostics, found))
 
 
 def _member(pool: PoolPlan, cluster: ClusterPlan) -> Member:
