@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpukube.core.quotas import CloudQuotas
     from gpukube.core.scaling_order import ClassOrder, GroupOrder
     from gpukube.core.upgrades import NodeMarks, NodeOffer, NodeSystem, UpgradeTerms
-    from gpukube.core.values import Change, ClusterFacts, ClusterRef, Desired, Nodes, Observed, Request, Target
+    from gpukube.core.values import Change, ClusterFacts, ClusterRef, Desired, Nodes, Observed, Request
     from gpukube.errors import Finding
 
 
@@ -130,12 +130,8 @@ class Extras:
     """Whether a pool can be created with no nodes and then scaled, so that a stock-out leaves no failed pool."""
     capacity_wait_s: float = 1800
     """How long to wait for the machines of a pool of fixed size before its next alternative is tried."""
-    autoscaled_wait_s: float = 1800
-    """The same for an autoscaled pool."""
     outcome_ttl_s: float = 180.0
     """How long a refusal for lack of machines counts before the same place is tried again."""
-    queues: Callable[[Target], bool] = staticmethod(lambda _: False)
-    """Returns whether the cloud queues a pool's request for machines until there are some, for up to days."""
     tolerates_resources: bool = False
     """Whether its clusters run Kubernetes' admission plugin ExtendedResourceToleration, which lets a pod tolerate
     NoSchedule taints whose key is the name of a resource that the pod requests."""

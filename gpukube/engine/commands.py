@@ -108,7 +108,7 @@ def _trying(plans: Sequence[ClusterPlan], run: Run, held: Held, prices: Prices, 
     if not has_limits(plans):
         return Trying(held, rebalance=rebalance)
     limits = PriceLimits(prices(plans), run.clock.now())
-    limits.require_known(plans)
+    limits.require_known(plans, rebalance=rebalance)
     return Trying({**limits.refused(plans), **held}, limits, rebalance=rebalance)
 
 

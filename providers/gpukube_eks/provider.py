@@ -86,7 +86,6 @@ class EksExtras(Extras):
     pools_at_once = 8  # node groups do not wait for each other, but many at once are throttled (aws/aws-sdk#652)
     starts_empty = True  # aws/containers-roadmap#1684: min and desired 0
     capacity_wait_s = 900  # docs: eks/troubleshooting, NodeCreationFailure: EKS waits as long for nodes to join
-    autoscaled_wait_s = 900
     outcome_ttl_s = 180.0  # as Karpenter (aws/karpenter-provider-aws pkg/cache, UnavailableOfferingsTTL)
     tolerates_resources = True  # docs: eks/platform-versions, the admission controllers enabled
     claims_advice = "docs: eks/device-management-nvidia-dra-device-plugin"

@@ -66,7 +66,6 @@ class GkeExtras(Extras):
     pools_at_once = 4  # five operations may run at once; one is left to others (terraform-provider-google#15205)
     starts_empty = True
     capacity_wait_s = 2700  # a resize tries for 35 min to start machines (cilium/cilium#48184), and then ends
-    autoscaled_wait_s = 900  # the autoscaler resizes the instance groups, without an operation of the cluster
     outcome_ttl_s = 600.0  # ours: a managed instance group itself retries every few minutes (NVIDIA/aicr#2764)
     tolerates_resources = True  # docs: kubernetes-engine/how-to/gpus, Automatic tolerations
     in_cluster = part(".facts.in_cluster:IN_CLUSTER")

@@ -54,7 +54,7 @@ def create_pools(
 
     Raises:
         Conflict: A pool to adopt cannot be adopted; nothing was changed.
-        SpecError: A family is to get nodes, and the run does not wait, or has no limit for a queue.
+        SpecError: A family is to get nodes, and the run does not wait.
     """
     require_adoptable(plans)
     return with_families(plans, sessions, run, _create_on_cluster, _work_on, trying or Trying())

@@ -20,7 +20,6 @@ from gpukube.engine.plan.families import family_key
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import PoolReport
 from gpukube.errors import SpecError, Where
-from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +81,7 @@ def with_families(  # noqa: PLR0913, PLR0917 - the context of a run, and what di
         trying: How the run gets nodes.
 
     Raises:
-        SpecError: A family is to get nodes, and the run does not wait, or has no limit for a queue.
+        SpecError: A family is to get nodes, and the run does not wait.
     """
     require_waiting(plans, run)
     families = OnCluster(families_of(plans, sessions), work_on, trying)
@@ -111,8 +110,7 @@ def require_waiting(plans: Sequence[ClusterPlan], run: Run) -> None:
     Raises:
         SpecError: A family has no nodes, and the run does not wait.
     """
-    tried = [pool for plan in plans for pool in plan.pools if pool.family and pool.family.role in ("next", "standby")]
-    waiting = [pool for pool in tried if pool.family and pool.family.role == "next"]
+    waiting = [pool for plan in plans for pool in plan.pools if pool.family and pool.family.role == "next"]
     if run.no_wait and waiting:
         raise SpecError(
             f"--no-wait cannot be used to get nodes for {waiting[0].pool}",
@@ -120,20 +118,6 @@ def require_waiting(plans: Sequence[ClusterPlan], run: Run) -> None:
             fix="remove it, or leave the pool out with --pool",
             why="the next alternative is tried once this one has got no machines",
             code="family-waits",
-        )
-    for pool in tried if waiting else ():
-        _require_patience(pool, run)
-
-
-def _require_patience(pool: PoolPlan, run: Run) -> None:
-    """Require a time for a pool whose cloud queues requests for machines, for up to days."""
-    queues = load_provider(pool.cluster.provider).extras.queues
-    if pool.desired and queues(pool.desired.target) and run.pace.capacity_s is None:
-        raise SpecError(
-            f"{pool.where} waits in a queue for its machines",
-            where=Where("--capacity-wait"),
-            fix="add --capacity-wait MINUTES: how long to wait before the next alternative is tried",
-            code="capacity-wait",
         )
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.prices import target_side
+from gpukube.engine.plan.families import family_key
 from gpukube.engine.plan.regions import region_of
 from gpukube.errors import Finding, GpukubeError, SpecError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from gpukube.core.prices import NodePrice, PriceBook
     from gpukube.core.values import Action, Desired, PoolPlan
+    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
 
 _OLDEST_DAYS: Final = 30
@@ -67,15 +69,16 @@ class PriceLimits:
 
     def shown(self, plans: Sequence[ClusterPlan]) -> tuple[ClusterPlan, ...]:
         """Add to each pool with a maximum what a run would do about its price: refuse, or skip it."""
+        held = _held(plans)
         return tuple(
-            replace(plan, pools=tuple(self._judged(plan, pool) for pool in plan.pools))
+            replace(plan, pools=tuple(self._judged(plan, pool, held) for pool in plan.pools))
             if any(pool.desired and pool.desired.target.max_hourly_price is not None for pool in plan.pools)
             else plan
             for plan in plans
         )
 
-    def _judged(self, cluster: ClusterPlan, pool: PoolPlan) -> PoolPlan:
-        if pool.desired is None or pool.action not in _PAYING:
+    def _judged(self, cluster: ClusterPlan, pool: PoolPlan, held: frozenset[FamilyKey]) -> PoolPlan:
+        if pool.desired is None or not _may_pay(pool, held):
             return pool
         if reason := self._doubt(cluster, pool.desired):
             return replace(pool, diagnostics=(*pool.diagnostics, _unknown(pool, pool.desired, reason)))
@@ -83,17 +86,22 @@ class PriceLimits:
             return replace(pool, diagnostics=(*pool.diagnostics, _over(pool, reason)))
         return pool
 
-    def require_known(self, plans: Iterable[ClusterPlan]) -> None:
+    def require_known(self, plans: Sequence[ClusterPlan], *, rebalance: bool = False) -> None:
         """Refuse to decide about money with unknown or old prices.
+
+        Args:
+            plans: Plans of all clusters.
+            rebalance: Whether alternatives are tried although another one has the nodes.
 
         Raises:
             SpecError: One diagnostic per pool with a maximum and without a good price.
         """
+        held = frozenset() if rebalance else _held(plans)
         found = [
             _unknown(pool, pool.desired, reason)
             for cluster in plans
             for pool in cluster.pools
-            if pool.desired and pool.action in _PAYING
+            if pool.desired and _may_pay(pool, held)
             if (reason := self._doubt(cluster, pool.desired))
         ]
         if found:
@@ -146,6 +154,18 @@ def _over(pool: PoolPlan, reason: str) -> Finding:
         fix=_RAISE,
         severity="warning" if skipped else "error",
     )
+
+
+def _held(plans: Iterable[ClusterPlan]) -> frozenset[FamilyKey]:
+    """Return the families of which a pool has the nodes: none of their others is tried."""
+    pools = (pool for plan in plans for pool in plan.pools if pool.family and pool.family.role == "holder")
+    return frozenset(key for pool in pools if pool.desired and (key := family_key(pool.desired)))
+
+
+def _may_pay(pool: PoolPlan, held: frozenset[FamilyKey]) -> bool:
+    """Return whether a run may start nodes of a pool."""
+    stands_by = pool.action == "standby" and pool.desired is not None and family_key(pool.desired) in held
+    return pool.action in _PAYING and not stands_by
 
 
 def has_limits(plans: Sequence[ClusterPlan]) -> bool:
