@@ -284,8 +284,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "family-partial": "A pool has some of its family's nodes and gets no more, or several pools have some.",
     "family-left": "A pool has nodes of a family that is to get nodes, and is no alternative of it any more.",
     "family-waits": "A pool with alternatives is to get its nodes, but --no-wait does not wait for them.",
-    "capacity-wait": "The cloud got no machines for an alternative in the time it had, or queues requests, so that "
-    "--capacity-wait must be set.",
+    "capacity-wait": "The cloud got no machines for an alternative in the time it had.",
     "price-limit": "A pool costs more than its maxHourlyPrice.",
     "price-unknown": "The price of a pool with maxHourlyPrice is unknown, of another region, or too old.",
     "lease-foreign": "The Lease with the name of a family's lock was not written by gpukube for this family.",

@@ -68,10 +68,8 @@ def family_words(pool: PoolPart) -> str:
 def family_wait(pool: PoolPart) -> str:
     """Return the longest time that a run may wait for machines of a family; "" if it has nodes."""
     family = pool.get("family")
-    if family is None or family["role"] != "next":
+    if family is None or family["mostWaitSeconds"] is None:
         return ""
-    if family["mostWaitSeconds"] is None:
-        return "for machines without limit in a cloud's queue: set --capacity-wait"
     return f"at most {family['mostWaitSeconds'] / 60:g} min for machines, over all {family['of']} alternatives"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.planning import ClusterPlan
 
 
-def family_part(plan: PoolPlan, waits: dict[FamilyKey, float | None]) -> FamilyPart | None:
+def family_part(plan: PoolPlan, waits: dict[FamilyKey, float]) -> FamilyPart | None:
     """Return the place of a pool in its family; None for a pool of no family, or of an autoscaled one.
 
     Args:
@@ -40,18 +40,14 @@ def family_part(plan: PoolPlan, waits: dict[FamilyKey, float | None]) -> FamilyP
     }
 
 
-def longest_waits(plans: Iterable[ClusterPlan]) -> dict[FamilyKey, float | None]:
-    """Return how long the clouds may take until no pool of a family has got machines, in seconds, one after the other.
-
-    None for a family with a pool whose requests its cloud queues: --capacity-wait must limit that.
-    """
-    waits: dict[FamilyKey, list[float | None]] = defaultdict(list)
+def longest_waits(plans: Iterable[ClusterPlan]) -> dict[FamilyKey, float]:
+    """Return the longest time, in seconds, until no pool of a family has got machines, one after the other."""
+    waits: dict[FamilyKey, float] = defaultdict(float)
     for plan in plans:
         for pool in plan.pools:
             if pool.family and pool.desired and pool.action != "conflict" and (key := family_key(pool.desired)):
-                extras = load_provider(plan.cluster.provider).extras
-                waits[key].append(None if extras.queues(pool.desired.target) else extras.capacity_wait_s)
-    return {key: None if None in each else sum(filter(None, each)) for key, each in waits.items()}
+                waits[key] += load_provider(plan.cluster.provider).extras.capacity_wait_s
+    return waits
 
 
 def live_place(pool: Observed, plan: ClusterPlan) -> FamilyPart | None:

@@ -21,7 +21,6 @@ from gpukube.engine.plan.lookup import absent_pools
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.plan.price_limits import PriceLimits
 from gpukube.errors import Conflict
-from gpukube.provider import load_provider
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
 from tests.screens.scenes import live, node, wanted
@@ -139,11 +138,9 @@ def test_plan_when_another_pool_of_the_family_has_nodes_too_then_they_count_and_
     assert [part["family"]["role"] for part in (first, left, second)] == ["holder", "leftover", "second"]
 
 
-def test_waits_when_a_cloud_queues_a_request_then_there_is_no_longest_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_when_no_pool_has_nodes_then_each_cloud_may_take_its_time() -> None:
     plan = replace(cluster(FAMILY, []), pools=(planned(FAMILY[0], "next"), planned(FAMILY[1], "standby")))
     assert list(longest_waits([plan]).values()) == [2 * 30 * 60]
-    monkeypatch.setattr(load_provider("aks").extras, "queues", lambda target: target.pool == "second")
-    assert list(longest_waits([plan]).values()) == [None]
 
 
 def test_list_when_a_family_has_no_nodes_then_no_pool_is_named() -> None:
