@@ -36,9 +36,10 @@ from tests.unit.gpukube_eks.samples import eks_target
 from tests.unit.gpukube_gke.targets import gke_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from gpukube.core.values import Target
+    from gpukube.core.values import Desired, Target
     from gpukube.engine.run.session import Session
     from tests.cli.harness import Gpukube
 
@@ -349,11 +350,16 @@ SPECS = [
 ]
 
 
+def exportable(pools: Sequence[Desired]) -> list[Desired]:
+    """Leave out the alternatives of other pools, which no export takes."""
+    return [one for one in pools if not one.target.rank]
+
+
 def hcl(file: Path, key: str, tmp_path: Path) -> Path:
     """Write the Terraform of an example's pools on one cluster, with a place for what only the live cluster knows."""
     prepared = prepare(load([str(file)]), Filters(clusters=(key,)))
     cluster = prepared.clusters[key]
-    pools = [ExportedPool(one) for one in prepared.desired[key]]
+    pools = [ExportedPool(one) for one in exportable(prepared.desired[key])]
     made = tmp_path / f"{file.stem}-{key}.tf"
     made.write_text(export_text(cluster, "terraform", pools))
     return made
@@ -592,7 +598,8 @@ ROLE = "arn:aws:iam::111122223333:role/nodes"
 
 def documents(file: Path, key: str, target: str) -> list[dict[str, Any]]:
     prepared = prepare(load([str(file)]), Filters(clusters=(key,)))
-    pools = [ExportedPool(with_place(one, ROLE, ["subnet-0123456789abcdef0"])) for one in prepared.desired[key]]
+    desired = exportable(prepared.desired[key])
+    pools = [ExportedPool(with_place(one, ROLE, ["subnet-0123456789abcdef0"])) for one in desired]
     return list(yaml.safe_load_all(export_text(prepared.clusters[key], target, pools)))
 
 

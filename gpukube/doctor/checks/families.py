@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpukube.engine.change.family_record import Record
 
 _KARPENTER: Final = "https://karpenter.sh/docs/concepts/nodepools/#specweight"
-_EKS: Final = "https://github.com/aws/containers-roadmap/issues/2326"
+_RETRIED: Final = "https://github.com/aws/containers-roadmap/issues/2326"
 
 CHECKS: Final = Checks(needs=("pools", "nodes"))
 
@@ -103,7 +103,7 @@ def _moment(at: float) -> str:
     title="pools that an attempt to get nodes has left",
     consequence="late machines would be billed next to those of the pool that has the nodes; "
     "the next create or apply deletes it",
-    link=_EKS,
+    link=_RETRIED,
     severity="warning",
 )
 def _leftover(evidence: Evidence) -> Iterator[Fault]:
@@ -123,7 +123,7 @@ def _leftover(evidence: Evidence) -> Iterator[Fault]:
     "family-twice",
     title="pools whose nodes are in two alternatives",
     consequence="both are billed, until the pods have left one of them",
-    link=_EKS,
+    link=_RETRIED,
     severity="warning",
 )
 def _twice(evidence: Evidence) -> Iterator[Fault]:
