@@ -142,7 +142,7 @@ def _mended(draw: st.DrawFn, pool: Node, number: int, clusters: Mapping[str, Nod
     keys = draw(st.lists(st.sampled_from(list(clusters)), min_size=1, unique=True))
     gpu = {} if isinstance(pool.get("instanceType"), str) else {"gpu": draw(defined("Gpu"))}
     types = dict.fromkeys(pool.pop("instanceTypes", []))
-    if types and gpu and all(clusters[key]["provider"] == "eks" for key in keys):
+    if types and "instanceType" not in pool and all(clusters[key]["provider"] == "eks" for key in keys):
         gpu["instanceTypes"] = [*types]  # excludes instanceType, and only EKS mixes types
     if pool.get("disk", {}).get("encrypted") is False:
         pool["disk"].pop("kmsKey", None)
