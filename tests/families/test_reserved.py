@@ -8,10 +8,13 @@ import pytest
 
 from gpukube import api
 from gpukube_sandbox import daemon
-from tests.changes.world import ADDRESSES, SMALL, prepare, spec
+from tests.changes.world import ADDRESSES, SMALL, World, prepare, spec
 
 if TYPE_CHECKING:
-    from tests.changes.world import Document, World
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.changes.world import Document
 
 GROUP = (
     "/subscriptions/11111111-2222-3333-4444-555555555555/resourceGroups/ml"
@@ -93,9 +96,20 @@ def test_doctor_when_an_alternative_has_the_nodes_then_since_when(world: World) 
     assert " since " in diagnosis(world, document)["family-lower-rank"]
 
 
-def test_doctor_when_the_reservation_ends_in_days_then_when(world: World) -> None:
-    document = family(world, "eks", 2)
-    world.create(document)
-    found = diagnosis(world, document)
+@pytest.fixture
+def young(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Give the test a sandbox of its own.
+
+    Its clock is ahead of gpukube's by minutes: that of the worker's sandbox is ahead by days, and so are EC2's ends.
+    """
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)  # emulated, as the clusters of the other tests
+    yield World(daemon.up(tmp_path, 200))
+    daemon.down(tmp_path)
+
+
+def test_doctor_when_the_reservation_ends_in_days_then_when(young: World) -> None:
+    document = family(young, "eks", 2)
+    young.create(document)
+    found = diagnosis(young, document)
     assert found["reservation-ends"].startswith(f"its reservation {RESERVATION} ends in ")
     assert "family-lower-rank" not in found
