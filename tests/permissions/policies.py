@@ -78,7 +78,7 @@ _OTHERS = frozenset({"default", "kube-system", "gmp-system"})
 
 NOT_PRINTED = frozenset(
     {
-        *("create namespaces", "create namespaces in gpu-operator"),
+        *("create namespaces", "create namespaces in dra", "create namespaces in gpu-operator"),
         "patch namespaces in gpukube-system",
         *("create jobs.batch in default", "delete jobs.batch in default", "get pods/log in default"),
         "list secrets",
@@ -86,7 +86,7 @@ NOT_PRINTED = frozenset(
 )
 """What is not printed on purpose: what gpukube does only where the release's namespace is missing, which the document
 makes (it makes it itself, and probes in another); reading the Secrets of all namespaces, to look for releases of others
-(--adopt-release); and what only the tests do that install the operator by hand."""
+(--adopt-release); and what only the tests do that install the operator or the DRA driver by hand."""
 
 
 def printed_for_all() -> Printed:
