@@ -235,7 +235,7 @@ class FamilyRun:
         """
         order = [resumed] if resumed else []
         for state in (*order, *(one for one in states if one is not resumed)):
-            if state is not resumed and (outcome := self._known(state)):
+            if state is not resumed and (outcome := self._known(state, moving=beside is not None)):
                 self.said.append(outcome)
                 continue
             if reason := self._over_price(state, beside):
@@ -276,15 +276,18 @@ class FamilyRun:
         state.trying.report(f"{warning}{KINDS[outcome.kind]}: {outcome.says}")
         self.said.append(outcome)
 
-    def _known(self, state: State) -> Outcome | None:
-        """Return why a pool need not be asked: it was, a moment ago; or its quota is known to be used up."""
+    def _known(self, state: State, *, moving: bool) -> Outcome | None:
+        """Return why a pool need not be asked: it was, a moment ago; or its quota is known to be used up.
+
+        A move to a better pool asks again: somebody has reason to believe that there are machines now.
+        """
         where, now = state.member.where, self.run.clock.now()
         if error := self.trying.held.get(where):
             return Outcome(*where, "quota", str(error), now)
         extras = state.member.session.provider.extras
         ttl_s = extras.outcome_ttl_s / self.run.pace.speed
         mine = next((one for one in self.lease.outcomes if (one.cluster, one.member) == where), None)
-        if mine and mine.kind != "price" and fresh(mine, ttl_s, now):
+        if mine and not moving and mine.kind != "price" and fresh(mine, ttl_s, now):
             return mine
         return next(
             (replace(one, cluster=where[0], member=where[1]) for one in self.said if self._same_quota(one, state)), None
