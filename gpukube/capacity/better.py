@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gpukube.capacity.finding import AT_ONCE, ask_place
 from gpukube.capacity.wanted import places_of_pools
 from gpukube.core.capacity_sources import KNOWN, Offers
-from gpukube.engine.plan.families import family_key
+from gpukube.core.families import family_key
 from gpukube.engine.plan.regions import region_of
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import Finding, Where

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from gpukube.core.values import Desired, Target
 
 
+FamilyKey = tuple[str, str, str]
+"""Owner, name, and cluster of a family; the cluster is "" if the family is on any of several."""
+
+
+def family_key(desired: Desired) -> FamilyKey | None:
+    """Return the family of a declared pool; None for a pool of no family, or of an autoscaled one."""
+    target = desired.target
+    if not target.family or target.nodes.autoscaled:
+        return None
+    return target.owner, target.family, "" if target.place == "any" else target.cluster.key
+
+
 def families(pools: Iterable[Desired]) -> dict[tuple[str, str], list[Desired]]:
     """Return the families among the declared pools of one cluster: (owner, name) -> its pools by rank."""
     found: dict[tuple[str, str], list[Desired]] = {}

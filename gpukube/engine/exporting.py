@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, cast
 from gpukube import __version__
 from gpukube.cluster.names import ALL_KINDS
 from gpukube.core.exporting import ExportedPool, Losses
+from gpukube.core.families import family_key
 from gpukube.core.owners.labels import ADVERTISER_LABEL
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, PROTECT_LABEL
-from gpukube.engine.plan.families import family_key
 from gpukube.errors import SpecError, Where
 from gpukube.provider import load_provider, provider_names
 from gpukube.visible import visible
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpukube.core.exporting import Exporter
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Advertiser, ClusterRef, Desired, Observed
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.session import Session
     from gpukube.provider import Provider

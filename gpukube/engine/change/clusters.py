@@ -21,7 +21,7 @@ from gpukube.errors import Conflict, GpukubeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gpukube.engine.plan.families import FamilyKey
+    from gpukube.core.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run

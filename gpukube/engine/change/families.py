@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpukube.core.families import family_key
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.family_lease import FamilyLease
 from gpukube.engine.change.family_run import Family, FamilyRun, Member, as_family
 from gpukube.engine.change.holding import unless_held
 from gpukube.engine.change.live_pool import attempt, attempt_all
-from gpukube.engine.plan.families import family_key
 from gpukube.engine.run.fanout import run_all
 from gpukube.engine.run.report import PoolReport
 from gpukube.errors import SpecError, Where
@@ -24,10 +24,10 @@ from gpukube.errors import SpecError, Where
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import PoolPlan
     from gpukube.engine.change.family_run import Trying
     from gpukube.engine.change.live_pool import Proof, Work
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.report import ClusterReport

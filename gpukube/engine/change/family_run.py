@@ -23,11 +23,11 @@ from gpukube.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.change.family_lease import FamilyLease
     from gpukube.engine.change.holding import Held
     from gpukube.engine.change.live_pool import Proof, Work
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session

@@ -11,15 +11,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpukube.core.families import family_key
 from gpukube.core.values import OWNER_LABEL, POOL_LABEL, FamilyPlace
-from gpukube.engine.plan.families import family_key
 from gpukube.engine.run.fanout import run_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Desired, FamilyRole, PoolPlan, Target
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.report import PoolReport

@@ -13,10 +13,10 @@ from gpukube.cluster.proof.outcome import NOT_MANAGED, code_of_step
 from gpukube.cluster.proof.verify import nodes_of, prove_pool
 from gpukube.cluster.state.node_drift import without_nodes_of
 from gpukube.cluster.state.snapshot import look
+from gpukube.core.families import family_key
 from gpukube.core.plan import plan_pool
 from gpukube.engine.change.holders import as_family, declared_lines, find_holders
 from gpukube.engine.change.probing import Probing, probe_pool
-from gpukube.engine.plan.families import family_key
 from gpukube.engine.plan.ownership import has_operator
 from gpukube.engine.plan.planning import forms
 from gpukube.engine.run.clock import Stopped
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.proof.outcome import PoolProof, ProofStatus
     from gpukube.cluster.state.snapshot import Snapshot
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Desired, Observed
     from gpukube.engine.change.holders import Holder
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.prepare import Prepared
     from gpukube.engine.run.context import Run
     from gpukube.engine.run.session import Session

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gpukube.core.families import families
+from gpukube.core.families import families, family_key
 from gpukube.core.fields import COUNT, MOST
-from gpukube.engine.plan.families import family_key, live_size
+from gpukube.engine.plan.families import live_size
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Observed, PoolPlan
     from gpukube.engine.documents.shapes.listing import ListedFamily
     from gpukube.engine.documents.shapes.parts import FamilyPart
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
 
 

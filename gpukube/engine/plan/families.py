@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpukube.core.families import differences
+from gpukube.core.families import differences, family_key
 from gpukube.core.fields import COUNT
 from gpukube.core.plan import plan_removal
 from gpukube.core.values import FamilyPlace, Nodes
@@ -19,12 +19,11 @@ from gpukube.errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Desired, FamilyRole, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.session import Session
 
-FamilyKey = tuple[str, str, str]
-"""Owner, name, and cluster of a family; the cluster is "" if the family is on any of several."""
 EMPTY = Nodes(0, 0, 0, autoscaled=False)
 """Size of a pool that was created to be scaled, or that an attempt has given up."""
 
@@ -48,14 +47,6 @@ class Member(NamedTuple):
         assert self.plan.desired is not None  # noqa: S101 - pools of a family are declared
         wanted = self.plan.desired.target.nodes.count
         return self.size >= wanted and (self.nodes is None or self.nodes >= wanted)
-
-
-def family_key(desired: Desired) -> FamilyKey | None:
-    """Return the family of a declared pool; None for a pool of no family, or of an autoscaled one."""
-    target = desired.target
-    if not target.family or target.nodes.autoscaled:
-        return None
-    return target.owner, target.family, "" if target.place == "any" else target.cluster.key
 
 
 def with_families(plans: Sequence[ClusterPlan], sessions: Mapping[str, Session]) -> tuple[ClusterPlan, ...]:

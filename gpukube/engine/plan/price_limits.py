@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.families import family_key
 from gpukube.core.prices import target_side
-from gpukube.engine.plan.families import family_key
 from gpukube.engine.plan.regions import region_of
 from gpukube.errors import Finding, GpukubeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from gpukube.core.families import FamilyKey
     from gpukube.core.prices import NodePrice, PriceBook
     from gpukube.core.values import Action, Desired, PoolPlan
-    from gpukube.engine.plan.families import FamilyKey
     from gpukube.engine.plan.planning import ClusterPlan
 
 _OLDEST_DAYS: Final = 30

@@ -27,8 +27,8 @@ from tests.screens.scenes import live, node, wanted
 from tests.unit.engine.stage import Stage
 
 if TYPE_CHECKING:
+    from gpukube.core.families import FamilyKey
     from gpukube.core.values import Action, ClusterRef, Desired, FamilyRole, Observed, PoolPlan
-    from gpukube.engine.plan.families import FamilyKey
 
 ND, T4 = "Standard_ND96asr_v4", "Standard_NC4as_T4_v3"
 PROVIDER = FakeProvider()
