@@ -22,6 +22,7 @@ SUBSCRIPTION, PROJECT = "11111111-2222-3333-4444-555555555555", "ml-prod"
 DENIED, UNCLEAR, PARTLY, DONE = 5, 4, 3, 0
 REFRESH = "catalog refresh --provider"
 BIGGER = "pool apply -y --allow-disruption --set pools.shared.disk.sizeGiB=200"
+OTHER_TYPE = "pool plan --replace surge --set pools.fast.instanceType=g4dn.12xlarge"
 FIND = "capacity find --live --for 7d --pool shared"
 FIND_H100 = "capacity find --live --for 7d --gpu H100-80GB --count 8"
 RENEW = "pool apply -y --allow-disruption --upgrade --pool shared"
@@ -56,7 +57,8 @@ ROWS = (
     Row("ec2:DescribeInstances", "pool plan", "eks", DONE),
     Row("iam:ListRoles", "pool plan", "eks", UNCLEAR, world="bare"),
     Row("iam:CreateServiceLinkedRole", "pool create", "eks", world="bare"),
-    Row("servicequotas:GetServiceQuota servicequotas:GetAWSDefaultServiceQuota", "pool plan", "eks", DONE),
+    Row("servicequotas:GetServiceQuota", "pool plan", "eks", DONE),
+    Row("servicequotas:GetAWSDefaultServiceQuota", OTHER_TYPE, "eks", DONE, world="pools"),
     Row("ssm:GetParameter", "pool plan --upgrade", "eks", DONE, world="pools"),
     Row("pricing:GetProducts", "pool plan --live-prices", "eks", DONE),
     Row("ec2:DescribeSpotPriceHistory", "pool plan --live-prices --set pools.shared.capacity.type=spot", "eks", DONE),
