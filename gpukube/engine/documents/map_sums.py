@@ -37,15 +37,20 @@ def add_stocks(stocks: Iterable[MapStock]) -> list[MapStock]:
         if (known := found.get(key)) is None:
             found[key] = {**stock}
             continue
-        known["perGpu"] = known["perGpu"] if known["perGpu"] == stock["perGpu"] else None
-        known["total"] += stock["total"]
-        known["held"] += stock["held"]
-        known["free"] += stock["free"]
-        known["unusable"] += stock["unusable"]
-        known["unhealthy"] += stock["unhealthy"]
-        known["notAdvertised"] += stock["notAdvertised"]
-        known["heldUnhealthy"] += stock["heldUnhealthy"]
+        add_devices(known, stock)
     return [found[key] for key in sorted(found)]
+
+
+def add_devices(known: MapStock, stock: MapStock) -> None:
+    """Add the devices of a stock to a known one of the same resource and kind."""
+    known["perGpu"] = known["perGpu"] if known["perGpu"] == stock["perGpu"] else None
+    known["total"] += stock["total"]
+    known["held"] += stock["held"]
+    known["free"] += stock["free"]
+    known["unusable"] += stock["unusable"]
+    known["unhealthy"] += stock["unhealthy"]
+    known["notAdvertised"] += stock["notAdvertised"]
+    known["heldUnhealthy"] += stock["heldUnhealthy"]
 
 
 def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.engine.documents.map_sums import add_counts
+from gpukube.engine.documents.map_sums import add_counts, add_devices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -84,14 +84,7 @@ def add_priced(stocks: Iterable[UsageStock]) -> list[UsageStock]:
         if (known := found.get(key)) is None:
             found[key] = {**stock}
             continue
-        known["perGpu"] = known["perGpu"] if known["perGpu"] == stock["perGpu"] else None
-        known["total"] += stock["total"]
-        known["held"] += stock["held"]
-        known["free"] += stock["free"]
-        known["unusable"] += stock["unusable"]
-        known["unhealthy"] += stock["unhealthy"]
-        known["notAdvertised"] += stock["notAdvertised"]
-        known["heldUnhealthy"] += stock["heldUnhealthy"]
+        add_devices(known, stock)
         known["price"] = {
             "held": add_usd((known["price"]["held"], stock["price"]["held"])),
             "idle": add_usd((known["price"]["idle"], stock["price"]["idle"])),
