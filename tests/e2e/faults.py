@@ -301,9 +301,7 @@ FAULTS: dict[str, Fault] = {
     "aks: the plugin tolerates sku no more": edited(
         "plugin-not-tolerating", "placement", PLUGIN, drop_tolerations("sku")
     ),
-    "aks: NFD's workers tolerate sku no more": edited(
-        "nfd-out-of-reach", "", WORKER, drop_tolerations("sku"), "warning"
-    ),
+    "aks: NFD's workers tolerate sku no more": edited("stack-part-edited", "", WORKER, drop_tolerations("sku")),
     "aks: the MPS daemon is sent elsewhere": Fault(
         AKS,
         "mps-daemon-missing",
