@@ -1,4 +1,4 @@
-"""One empty sandbox per test."""
+"""An empty sandbox for each test."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world(running_sandbox: SandboxInfo) -> Families:
-    """Return the test an empty sandbox."""
+    """Give the test an empty sandbox."""
     return Families(emptied(running_sandbox, SPEED))

@@ -1,4 +1,4 @@
-"""Families whose first rank is a reservation: it is asked before anything is created in it."""
+"""Families whose first rank is a reservation: its free machines are read before anything is created in it."""
 
 from __future__ import annotations
 

@@ -16,19 +16,20 @@ from lightkube.resources.core_v1 import ConfigMap, Pod
 
 from gpukube import api
 from gpukube_sandbox import daemon
-from sandbox_tests.sandboxes import signed
+from sandbox_tests.sandboxes import emptied, signed
 from sandbox_tests.waiting import wait_for
-from tests.changes.world import ADDRESSES, SMALL, prepare, spec
+from tests.changes.world import ADDRESSES, SMALL, World, prepare, spec
 from tests.cli.harness import Cluster
-from tests.families.conftest import SPEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.changes.world import Document, World
+    from gpukube_sandbox.daemon import SandboxInfo
+    from tests.changes.world import Document
 
 MAP = "cluster-autoscaler-priority-expander"
 CLASS = "cloud.google.com/compute-class"
+SPEED = 1000.0
 BACK_OFF_S = 600
 """Longer than the first back-off of a group, on the sandbox's clock."""
 UUID = "[0-9a-f]{8}-[0-9a-f-]{27}$"
@@ -47,7 +48,13 @@ def family(cloud: str, *alternatives: Document, name: str = "t4") -> Document:
 
 
 @pytest.fixture
-def inside(request: pytest.FixtureRequest) -> Iterator[list[Cluster]]:
+def world(running_sandbox: SandboxInfo) -> World:
+    """Give the test an empty sandbox whose clock is fast enough for back-offs of an autoscaler."""
+    return World(emptied(running_sandbox, SPEED))
+
+
+@pytest.fixture
+def inside() -> Iterator[list[Cluster]]:
     """Close what a test has opened."""
     opened: list[Cluster] = []
     yield opened
