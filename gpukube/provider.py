@@ -242,15 +242,13 @@ class CloudExtras(Protocol):
         del successor, pools
         return []
 
-    def launches(self, observed: Observed, since: float) -> Launches:
+    def launches(self, observed: Observed) -> Launches:
         """Read the newest launches of a pool's machines, with at most one call.
 
         Args:
             observed: The pool as just read.
-            since: Seconds since the epoch, by the cloud's clock; older launches with a time are left out. The newest
-                time of an answer with 0, which is for all, is the start of a later attempt.
         """
-        del observed, since
+        del observed
         return Launches()
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:

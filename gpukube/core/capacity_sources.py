@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from gpukube.core.cloud_catalog import Inquiry
     from gpukube.core.values import ClusterRef
@@ -35,6 +35,8 @@ question, or it could not be read. not asked: gpukube does not ask, with the rea
 State = Literal["ok", "not asked", "failed"]
 
 KNOWN: Final[tuple[Known, ...]] = get_args(Known)
+PAID: Final = "paid with the reservation"
+"""Source of the price of a reservation's machines."""
 
 _T = TypeVar("_T")
 
@@ -60,6 +62,10 @@ class Ask:
     seconds: int | None = None
     cluster: ClusterRef | None = None
     mixed: bool = False
+
+    def covers(self, zone: str) -> bool:
+        """Return whether a zone is one to look at."""
+        return not self.zones or zone in self.zones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +165,9 @@ class CloudCapacity:
     """What a cloud package contributes.
 
     Attributes:
-        kinds: Kinds of purchase that the cloud sells, in which order a table without answers lists them.
         fetch: Asks the cloud. A source that fails is a line; raises GpukubeError only if nothing can be asked.
     """
 
-    kinds: tuple[Kind, ...]
     fetch: Callable[[Ask], Offers]
 
 
@@ -178,13 +182,3 @@ def band(score: float, likely: float, possible: float) -> Known:
     if score >= likely:
         return "likely"
     return "possible" if score >= possible else "unlikely"
-
-
-def legal_step(seconds: int, steps: Sequence[int]) -> int | None:
-    """Return the shortest duration for sale that is long enough; None if none is.
-
-    Args:
-        seconds: Needed duration.
-        steps: Durations for sale, ascending.
-    """
-    return next((step for step in steps if step >= seconds), None)

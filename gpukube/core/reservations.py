@@ -7,6 +7,10 @@ In scope: the value. Out of scope: reading it (`CloudExtras.reserved`), and rese
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+RUNS_ON: Final = "its machines run on, billed on demand"
+"""What happens to machines at the end of a reservation that does not end them; see `LiveReservation.at_end`."""
 
 
 @dataclass(frozen=True, slots=True)

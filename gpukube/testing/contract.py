@@ -358,9 +358,9 @@ class ProviderContract:
             _create(harness, desired)
         for left in harness.cloud.pools():
             if left.name == desired.target.name and left.fields:  # one without fields is what is left of a pool
-                assert isinstance(harness.cloud.launches(left, 0).failure, error)
+                assert isinstance(harness.cloud.launches(left).failure, error)
         _converge(harness, desired)
-        found = harness.cloud.launches(_find(harness, desired), 0)
+        found = harness.cloud.launches(_find(harness, desired))
         assert found.failure is None or (found.failed_at or 0) <= (found.launched_at or 0)
 
     def test_reserved_when_a_pool_names_no_reservation_then_none(self, harness: Harness) -> None:

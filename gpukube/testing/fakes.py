@@ -354,9 +354,8 @@ class FakeCloud(CloudExtras):
             return Progress(done=error is None, status=word, error=error)
         return Progress(done=pool.state == "ready", status=pool.status, retry_after_s=0.0)
 
-    def launches(self, observed: Observed, since: float) -> Launches:
+    def launches(self, observed: Observed) -> Launches:
         """Return what the world has for the pool."""
-        del since
         return self._world.launches.get(observed.name, Launches())
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:

@@ -71,7 +71,7 @@ def _capacity(ask: Ask) -> Offers:
     return fetch_capacity(ask)
 
 
-CAPACITY: Final = CloudCapacity(kinds=("reservation", "block", "spot", "on-demand"), fetch=_capacity)
+CAPACITY: Final = CloudCapacity(_capacity)
 
 CATALOG: Final = CloudCatalog(
     home="us-east-1",

@@ -63,7 +63,7 @@ def _capacity(ask: Ask) -> Offers:
     return fetch_capacity(ask)
 
 
-CAPACITY: Final = CloudCapacity(kinds=("reservation", "block", "spot", "flex-start", "on-demand"), fetch=_capacity)
+CAPACITY: Final = CloudCapacity(_capacity)
 
 CATALOG: Final = CloudCatalog(
     home="us-central1",

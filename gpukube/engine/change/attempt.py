@@ -299,7 +299,7 @@ def _judge(attempt: Attempt) -> None:
         ready = attempt.ready_nodes(live)
         if ready >= attempt.wanted:
             return
-        launches = attempt.session.cloud.launches(live, 0.0)
+        launches = attempt.session.cloud.launches(live)
         is_newest = launches.failed_at is None or launches.failed_at >= (launches.launched_at or 0.0)
         failure = launches.failure if is_newest else None
         if failure is not None and not isinstance(failure, MOVABLE):

@@ -298,10 +298,10 @@ class BoundedCloud:
         """See Cloud."""
         return self._calls(self._cluster, "reading subnets", lambda: self._cloud.check_limits(successor, pools))
 
-    def launches(self, observed: Observed, since: float) -> Launches:
+    def launches(self, observed: Observed) -> Launches:
         """See Cloud."""
         where = f"{self._cluster}/{observed.name}"
-        return self._calls(where, "reading its launches", lambda: self._cloud.launches(observed, since))
+        return self._calls(where, "reading its launches", lambda: self._cloud.launches(observed))
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
         """See Cloud."""

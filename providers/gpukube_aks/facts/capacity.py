@@ -13,9 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.capacity_sources import Way
+from gpukube.core.capacity_sources import PAID, Way
 from gpukube.core.jsontree import items, number, strings, text, tree, trees
-from gpukube.core.reservations import LiveReservation
+from gpukube.core.reservations import RUNS_ON, LiveReservation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gpukube.core.capacity_sources import Known
 
 Json = dict[str, object]
-PAID: Final = "paid with the reservation"
 FORM: Final = "capacityReservationGroup"
 _SCORES: Final[Mapping[str, Known]] = {
     "high": "likely",
@@ -228,7 +227,7 @@ def read_reserved(
         used=sum(len(items(use, "virtualMachinesAllocated")) for use in uses),
         active=any(begun),
         end=min(filter(None, ends), default=""),
-        at_end="Azure may end its machines with it" if kind == _BLOCK else "its machines run on, billed on demand",
+        at_end="Azure may end its machines with it" if kind == _BLOCK else RUNS_ON,
     )
 
 

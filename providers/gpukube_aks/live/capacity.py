@@ -45,7 +45,6 @@ _GROUPS: Final = "Microsoft.Compute capacityReservationGroups"
 _SCORES: Final = "Microsoft.Compute placementScores/spot"
 _MIX: Final = "Microsoft.Compute skuMixPlacementScores"
 _SCORES_VERSION: Final = "2025-06-05"
-_KEYS: Final = ("value", "nextLink")
 _NOWHERE: Final = Sold(())
 _UNREAD: Final = "{} could not be read"
 _NO_BLOCKS: Final = "Azure lists no Block reservations for sale"
@@ -114,7 +113,7 @@ class _Asking:
         return Offers(tuple(ways), tuple(self._reading.lines), tuple(notes))
 
     def _wanted(self, sold: Sold) -> list[str]:
-        return [zone for zone in sold.zones if not self._ask.zones or zone in self._ask.zones]
+        return [zone for zone in sold.zones if self._ask.covers(zone)]
 
     def _skus(self, names: Sequence[str]) -> dict[str, Sold]:
         region = self._ask.inquiry.region
@@ -128,7 +127,7 @@ class _Asking:
             why = _UNREAD.format("reservations")
             yield from (Way(kind="reservation", machine=name, why=why) for name in sold)
         else:
-            yield from (way for way in ways if not self._ask.zones or way.zone in self._ask.zones)
+            yield from (way for way in ways if self._ask.covers(way.zone))
 
     def _reserved(self, sold: _Sold) -> list[Way]:
         """Read each group of the region with its use, and its reservations: only they have sizes and zones."""
@@ -165,4 +164,4 @@ class _Asking:
         return found
 
     def _listed(self, address: str, params: Mapping[str, str]) -> Iterator[Mapping[str, object]]:
-        return listed(self._arm, HttpRequest("GET", address, params=dict(params)), self._base, _KEYS)
+        return listed(self._arm, HttpRequest("GET", address, params=dict(params)), self._base)

@@ -332,9 +332,8 @@ class AksCloud(CloudExtras):
         """Read quotas of the subscription in the region; an unreadable one contains the reason."""
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
 
-    def launches(self, observed: Observed, since: float) -> Launches:
+    def launches(self, observed: Observed) -> Launches:
         """Return the error of the pool as read: AKS tells neither times nor successful launches."""
-        del since
         return Launches(pool_error(observed.native, self._where(observed.name)))
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:

@@ -81,7 +81,7 @@ def read_offers(arm: Sender, prices: Sender | None, inquiry: Inquiry, bases: tup
         params={"api-version": SKUS_VERSION, "$filter": sku_filter(inquiry.region)},
     )
     with explained(inquiry.where):
-        items = listed(arm, first, arm_base, ("value", "nextLink"))
+        items = listed(arm, first, arm_base)
         offers = [offer for item in items if (offer := read_sku(item))]
     unknown = sorted(offer.name for offer in offers if not offer.model)
     notes = [f"GPU sizes that are not in the catalog: {', '.join(unknown)}"] if unknown else []

@@ -36,7 +36,9 @@ def answer_of(client: Sender, request: HttpRequest) -> Mapping[str, object]:
     return tree(response.json())
 
 
-def listed(client: Sender, first: HttpRequest, base: str, keys: tuple[str, str]) -> Iterator[Mapping[str, object]]:
+def listed(
+    client: Sender, first: HttpRequest, base: str, keys: tuple[str, str] = ("value", "nextLink")
+) -> Iterator[Mapping[str, object]]:
     """Yield the items of all pages; raise at a link to another host, which would get our token.
 
     Args:

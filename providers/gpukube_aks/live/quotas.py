@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpukube_aks.live.pages import Sender
 
 _VERSION: Final = "2024-07-01"
-_KEYS: Final = ("value", "nextLink")
 
 
 def read_quotas(sdk: Sender, base: str, asked: Sequence[CloudQuota], where: str) -> dict[CloudQuota, QuotaReading]:
@@ -38,8 +37,6 @@ def read_quotas(sdk: Sender, base: str, asked: Sequence[CloudQuota], where: str)
     address = f"{base}/subscriptions/{subscription}/providers/Microsoft.Compute/locations/{location}/usages"
     try:
         with explained(where):
-            return read_usages(
-                listed(sdk, HttpRequest("GET", address, params={"api-version": _VERSION}), base, _KEYS), asked
-            )
+            return read_usages(listed(sdk, HttpRequest("GET", address, params={"api-version": _VERSION}), base), asked)
     except GpukubeError as error:
         return dict.fromkeys(asked, QuotaReading(unknown=str(error)))

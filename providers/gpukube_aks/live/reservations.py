@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 GROUPS_VERSION: Final = "2025-04-01"
 """First version that tells Block reservations from others."""
-_KEYS: Final = ("value", "nextLink")
 
 
 def read_group(arm: Sender, base: str, group: str) -> tuple[Mapping[str, object], list[Mapping[str, object]]]:
@@ -35,7 +34,7 @@ def read_group(arm: Sender, base: str, group: str) -> tuple[Mapping[str, object]
     params = {"api-version": GROUPS_VERSION}
     viewed = answer_of(arm, HttpRequest("GET", f"{base}{group}", params={**params, "$expand": "instanceView"}))
     inside = HttpRequest("GET", f"{base}{group}/capacityReservations", params=params)
-    return viewed, list(listed(arm, inside, base, _KEYS))
+    return viewed, list(listed(arm, inside, base))
 
 
 def find_reserved(arm: Sender, base: str, group: str, size: str, zones: Collection[str]) -> LiveReservation | None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.capacity_sources import Way, band, legal_step
+from gpukube.core.capacity_sources import PAID, Way, band
 from gpukube.core.jsontree import decimal, number, text, trees
-from gpukube.core.reservations import LiveReservation
+from gpukube.core.reservations import RUNS_ON, LiveReservation
 from gpukube_eks.facts.images import family_of
 
 if TYPE_CHECKING:
@@ -29,15 +29,13 @@ LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferi
 FEWEST_TYPES: Final = 3
 """Instance types below which a Spot placement score is always low (botocore GetSpotPlacementScoresRequest)."""
 _HOUR_S: Final = 3600
-_DAY_S: Final = 24 * _HOUR_S
-_BLOCK_DAYS: Final = (*range(1, 15), *range(21, 183, 7))
-"""Days of a Capacity Block (botocore DescribeCapacityBlockOfferingsRequest CapacityDurationHours)."""
+_BLOCK_HOURS: Final = tuple(24 * days for days in (*range(1, 15), *range(21, 183, 7)))
+"""Hours of a Capacity Block (botocore DescribeCapacityBlockOfferingsRequest CapacityDurationHours)."""
 _LIKELY: Final = 7
 _POSSIBLE: Final = 4
 """Lower bounds of AWS's scores from 1 to 10 for a class; gpukube's own."""
 _MARKET: Final = "EC2 DescribeSpotPriceHistory"
 _BLOCK_FEE: Final = "upfront fee of the offering, per hour"
-PAID: Final = "paid with the reservation"
 
 
 def can_be_block(instance_type: str) -> bool:
@@ -47,8 +45,7 @@ def can_be_block(instance_type: str) -> bool:
 
 def block_hours(seconds: int) -> int | None:
     """Return the hours of the shortest Capacity Block that is long enough; None if none is."""
-    found = legal_step(seconds, [days * _DAY_S for days in _BLOCK_DAYS])
-    return found // _HOUR_S if found else None
+    return next((hours for hours in _BLOCK_HOURS if hours * _HOUR_S >= seconds), None)
 
 
 def reservation_filter(types: Sequence[str]) -> list[dict[str, object]]:
@@ -122,7 +119,7 @@ def read_reserved(item: Mapping[str, object]) -> LiveReservation:
         used=total - number(item, "AvailableInstanceCount"),
         active=text(item, "State") == "active",
         end=_moment(item.get("EndDate")),
-        at_end=block if text(item, "ReservationType") == "capacity-block" else "its machines run on, billed on demand",
+        at_end=block if text(item, "ReservationType") == "capacity-block" else RUNS_ON,
     )
 
 

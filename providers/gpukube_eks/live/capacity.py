@@ -74,7 +74,7 @@ def read_capacity(ec2: Ec2Capacity, ask: Ask) -> Offers:
     offered = read(_OFFERINGS, partial(_offered, ec2, names))
     if offered is None:
         offered = dict.fromkeys(names, ask.zones or ("",))
-    sold = {name: zones for name in names if (zones := _wanted(offered.get(name, ()), ask.zones))}
+    sold = {name: zones for name in names if (zones := tuple(filter(ask.covers, offered.get(name, ()))))}
     notes = tuple(f"{name} is not sold in {_place(ask)}" for name in names if name not in sold)
     if not sold:
         return Offers((), tuple(reading.lines), notes)
@@ -101,10 +101,6 @@ def _place(ask: Ask) -> str:
     return ", ".join(ask.zones) or ask.inquiry.region
 
 
-def _wanted(zones: Sequence[str], among: Sequence[str]) -> tuple[str, ...]:
-    return tuple(zone for zone in zones if not among or zone in among)
-
-
 def _offered(ec2: Ec2Capacity, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     only = [{"Name": "instance-type", "Values": list(names)}]
     call = partial(ec2.describe_instance_type_offerings, LocationType="availability-zone", Filters=only)
@@ -123,7 +119,7 @@ def _reservations(
         why = _UNREAD.format("reservations")
         yield from (Way(kind="reservation", machine=name, why=why) for name in sold)
     else:
-        yield from (way for way in ways if not ask.zones or way.zone in ask.zones)
+        yield from (way for way in ways if ask.covers(way.zone))
 
 
 def _blocks(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], reading: Reading) -> Iterator[Way]:
@@ -153,7 +149,7 @@ def _blocks(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], readi
             yield Way(kind="block", machine=name, why=_UNREAD.format("offerings"))
             continue
         ways = [read_offering(item, ask.inquiry.region) for item in items]
-        ways = [way for way in ways if not ask.zones or way.zone in ask.zones]
+        ways = [way for way in ways if ask.covers(way.zone)]
         yield from ways or [Way(kind="block", machine=name, known="none", words=f"no offering for {hours} hours")]
 
 

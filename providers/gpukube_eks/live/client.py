@@ -255,9 +255,9 @@ class EksCloud:
         """Check free addresses of the subnets, and the limit of node groups per cluster."""
         return read_room(self._aws, self._cluster, successor, pools)
 
-    def launches(self, observed: Observed, since: float) -> Launches:
+    def launches(self, observed: Observed) -> Launches:
         """Read the activities of the group's Auto Scaling group; its health if they cannot be read."""
-        return read_launches(self._aws, observed, since, self._where(observed.name), _DENIED)
+        return read_launches(self._aws, observed, self._where(observed.name), _DENIED)
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:
         """Read the reservation or Capacity Block by its id."""

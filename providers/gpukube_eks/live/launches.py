@@ -31,13 +31,12 @@ _LAUNCHING: Final = "Launching"
 """First word of the description of an activity that starts machines, not one that terminates them."""
 
 
-def read_launches(aws: Aws, observed: Observed, since: float, where: str, denied: Collection[str]) -> Launches:
+def read_launches(aws: Aws, observed: Observed, where: str, denied: Collection[str]) -> Launches:
     """Read the activities; the health if they cannot be read.
 
     Args:
         aws: The clients.
         observed: The node group as just read.
-        since: Seconds since the epoch; older activities are left out.
         where: The pool, for messages.
         denied: Error codes of a missing permission.
     """
@@ -46,12 +45,12 @@ def read_launches(aws: Aws, observed: Observed, since: float, where: str, denied
     with explained(where):
         answer = unless(denied, call) if name else None
     if answer is not None:
-        return _activities(answer, since, where)
+        return _activities(answer, where)
     issues = health_of(observed.native)
     return Launches(issue_error(issues, where) if issues else None)
 
 
-def _activities(answer: Mapping[str, object], since: float, where: str) -> Launches:
+def _activities(answer: Mapping[str, object], where: str) -> Launches:
     """Return the newest failed and the newest successful launch."""
     failed: tuple[float, str] | None = None
     launched: float | None = None
@@ -60,8 +59,6 @@ def _activities(answer: Mapping[str, object], since: float, where: str) -> Launc
         if not isinstance(started, datetime) or not text(activity, "Description").startswith(_LAUNCHING):
             continue
         when, status = started.timestamp(), activity.get("StatusCode")
-        if when < since:
-            continue
         if status == "Failed" and failed is None:
             failed = when, text(activity, "StatusMessage")
         elif status == "Successful" and launched is None:

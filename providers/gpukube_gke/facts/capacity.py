@@ -14,11 +14,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.capacity_sources import Way, band
+from gpukube.core.capacity_sources import PAID, Way, band
 from gpukube.core.jsontree import decimal, number, text, tree, trees
-from gpukube.core.reservations import LiveReservation
+from gpukube.core.reservations import RUNS_ON, LiveReservation
 from gpukube.gpu.attached import ATTACHED, find_host, usual_host
-from gpukube_gke.facts.listings import in_region
+from gpukube_gke.facts.listings import scoped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ NOT_ON_DEMAND: Final = re.compile(r"(a3-ultragpu|a4)-.*")
 SHORTEST_BLOCK_S: Final = 86_400
 LONGEST_BLOCK_S: Final = 90 * 86_400
 """Bounds of a reservation in calendar mode."""
-PAID: Final = "paid with the reservation"
 _CALENDAR: Final = re.compile(r"a[34]x?-.*")
 """Machines that may be available in calendar mode; Google tells for each zone."""
+_RESERVATIONS: Final = "reservations"
 _CALENDAR_MODE: Final = "CALENDAR"
 """Mode of a reservation that ends with its machines; in others they run on (google.cloud.compute ReservationMode)."""
 _LIKELY: Final = 0.7
@@ -54,7 +54,6 @@ _FLEX: Final = "for an autoscaled pool, for at most 7 days"
 _KEY: Final = "gpukube"
 """Name of the one selection or specification of a request; names are the caller's."""
 _HOUR_S: Final = 3600
-_DAY_S: Final = 86_400
 _NANO: Final = 1e-9
 
 
@@ -101,11 +100,8 @@ def read_zones(pages: Iterable[Mapping[str, object]], region: str, kind: str) ->
         kind: "machineTypes" or "acceleratorTypes".
     """
     found: dict[str, set[str]] = {}
-    for page in pages:
-        for scope, listed in tree(page, "items").items():
-            if in_region(scope, region):
-                for item in trees(listed, kind):
-                    found.setdefault(text(item, "name"), set()).add(scope.removeprefix("zones/"))
+    for zone, item in scoped(pages, region, kind):
+        found.setdefault(text(item, "name"), set()).add(zone)
     return {name: tuple(sorted(zones)) for name, zones in found.items()}
 
 
@@ -120,11 +116,9 @@ def read_reservations(
         machine: The machine.
         nodes: Number of nodes that are needed.
     """
-    for page in pages:
-        for scope, listed in tree(page, "items").items():
-            if in_region(scope, region):
-                fitting = (item for item in trees(listed, "reservations") if _fits(item, machine))
-                yield from (_reservation(item, scope.removeprefix("zones/"), machine, nodes) for item in fitting)
+    for zone, item in scoped(pages, region, _RESERVATIONS):
+        if _fits(item, machine):
+            yield _reservation(item, zone, machine, nodes)
 
 
 def _fits(item: Mapping[str, object], machine: Machine) -> bool:
@@ -174,11 +168,8 @@ def read_reserved(
     """
     found = [
         item
-        for page in pages
-        for scope, listed in tree(page, "items").items()
-        if in_region(scope, region) and (not zones or scope.removeprefix("zones/") in zones)
-        for item in trees(listed, "reservations")
-        if text(item, "name") == name
+        for zone, item in scoped(pages, region, _RESERVATIONS)
+        if (not zones or zone in zones) and text(item, "name") == name
     ]
     if not found:
         return None
@@ -190,7 +181,7 @@ def read_reserved(
         used=sum(number(one, "inUseCount") for one in counts),
         active=bool(counts),
         end=min(filter(None, (text(item, "deleteAtTime") for item in found)), default=""),
-        at_end="Google ends its machines with it" if with_machines else "its machines run on, billed on demand",
+        at_end="Google ends its machines with it" if with_machines else RUNS_ON,
     )
 
 

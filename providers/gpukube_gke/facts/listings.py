@@ -27,15 +27,25 @@ _MIB: Final = 1024
 _STATUSES: Final[Mapping[str, Status]] = {"DEPRECATED": "legacy", "OBSOLETE": "retired", "DELETED": "retired"}
 
 
-def in_region(scope: str, region: str) -> bool:
-    """Return whether the scope of an aggregated list, zones/us-central1-a, is a zone of a region."""
-    return scope.removeprefix("zones/").rpartition("-")[0] == region
+def scoped(pages: Iterable[Mapping[str, object]], region: str, key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the items of an aggregated list in the zones of a region, each with its zone.
+
+    Args:
+        pages: Pages of the list.
+        region: The region.
+        key: Member with the items, machineTypes for machineTypes.aggregatedList.
+    """
+    for page in pages:
+        for scope, found in tree(page, "items").items():
+            zone = scope.removeprefix("zones/")
+            if zone.rpartition("-")[0] == region:
+                yield from ((zone, item) for item in trees(found, key))
 
 
 def read_machines(pages: Iterable[Mapping[str, object]], region: str) -> tuple[Offer, ...]:
     """Parse machineTypes.aggregatedList: machines with NVIDIA GPUs in any zone of the region."""
     found: dict[str, Offer] = {}
-    for item in _scoped(pages, region, "machineTypes"):
+    for _, item in scoped(pages, region, "machineTypes"):
         offer = _machine(item)
         if offer is not None:
             found.setdefault(offer.name, offer)
@@ -45,7 +55,7 @@ def read_machines(pages: Iterable[Mapping[str, object]], region: str) -> tuple[O
 def bundled_ssds(pages: Iterable[Mapping[str, object]], region: str) -> dict[str, int]:
     """Return the number of local SSDs included in each machine."""
     found: dict[str, int] = {}
-    for item in _scoped(pages, region, "machineTypes"):
+    for _, item in scoped(pages, region, "machineTypes"):
         count = decimal(item, "bundledLocalSsds", "partitionCount")
         found[str(item.get("name"))] = int(count or 0)
     return found
@@ -57,7 +67,7 @@ def read_accelerators(pages: Iterable[Mapping[str, object]], region: str) -> tup
     The catalog decides which GPUs attach: the API lists built-in ones too.
     """
     most: dict[str, float] = {}
-    for item in _scoped(pages, region, "acceleratorTypes"):
+    for _, item in scoped(pages, region, "acceleratorTypes"):
         name, cards = str(item.get("name")), decimal(item, "maximumCardsPerInstance") or 0
         most[name] = max(cards, most.get(name, 0))
     parts = [m for m in machines("gke") if m.name == ATTACHED and m.gpus <= most.get(m.accelerator, 0)]
@@ -81,10 +91,3 @@ def _machine(item: Mapping[str, object]) -> Offer | None:
         accelerator=kind,
         status=_STATUSES.get(state, ""),
     )
-
-
-def _scoped(pages: Iterable[Mapping[str, object]], region: str, key: str) -> Iterator[Mapping[str, object]]:
-    for page in pages:
-        for scope, found in tree(page, "items").items():
-            if in_region(str(scope), region):
-                yield from trees(found, key)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import google.auth
 from google.api_core.exceptions import from_http_response
-from google.auth.transport.requests import AuthorizedSession
 
 from gpukube.core.capacity_sources import Offers, Reading, Way
 from gpukube.core.jsontree import tree
@@ -44,14 +43,15 @@ from gpukube_gke.facts.capacity import (
     scored_way,
 )
 from gpukube_gke.facts.endpoint import choose_endpoint
-from gpukube_gke.live.access import SCOPE, named, shared_identity
+from gpukube_gke.live.access import SCOPE, shared_identity
 from gpukube_gke.live.failures import explained
 from gpukube_gke.live.market import (
     COMPUTE_URL,
     EMULATED_PROJECT,
+    Session,
     all_pages,
     emulated_session,
-    repeat_failures,
+    real_session,
     require_project,
 )
 from gpukube_gke.pool.purchase import LONGEST_RUN_S
@@ -85,11 +85,8 @@ _Sold = list[tuple["Machine", str]]
 """Machines with each zone that sells them."""
 
 
-class Session(Protocol):
+class AdviceSession(Session, Protocol):
     """The part of an HTTP session that gpukube uses; it sends the token with each request."""
-
-    def get(self, url: str, *, params: Mapping[str, str], timeout: float) -> requests.Response:
-        """GET."""
 
     def post(self, url: str, *, data: str, headers: Mapping[str, str], timeout: float) -> requests.Response:
         """POST."""
@@ -120,12 +117,11 @@ def _real_session(ask: Ask) -> Iterator[tuple[requests.Session, str]]:
             credentials, usual = shared_identity(ask.cluster.identity.get("impersonate", "")).credentials(), None
         else:
             credentials, usual = google.auth.default(scopes=[SCOPE])
-    with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
-        repeat_failures(session)
+    with real_session(credentials) as session:
         yield session, usual or ""
 
 
-def read_capacity(session: Session, project: str, ask: Ask, base: str) -> Offers:
+def read_capacity(session: AdviceSession, project: str, ask: Ask, base: str) -> Offers:
     """Ask over an authorized session; a source that fails is a line.
 
     Args:
@@ -140,7 +136,7 @@ def read_capacity(session: Session, project: str, ask: Ask, base: str) -> Offers
 class _Asking:
     """The sources of one answer."""
 
-    def __init__(self, session: Session, project: str, ask: Ask, base: str) -> None:
+    def __init__(self, session: AdviceSession, project: str, ask: Ask, base: str) -> None:
         self._session = session
         self._project = project
         self._ask = ask
@@ -182,7 +178,7 @@ class _Asking:
             for machine, name in names.items():
                 zones = (self._ask.zones or ("",)) if found is None else found.get(name, ())
                 self._sellers[machine] = zones
-                yield machine, [zone for zone in zones if not self._ask.zones or zone in self._ask.zones]
+                yield machine, list(filter(self._ask.covers, zones))
 
     def _reservations(self, sold: _Sold) -> Iterator[Way]:
         machines = _machines(sold)
@@ -194,7 +190,7 @@ class _Asking:
                 yield Way(kind="reservation", machine=machine.name, why=_UNREAD.format("reservations"))
                 continue
             found = read_reservations(pages, self._ask.inquiry.region, machine, self._ask.nodes)
-            yield from (way for way in found if not self._ask.zones or way.zone in self._ask.zones)
+            yield from (way for way in found if self._ask.covers(way.zone))
 
     def _calendar(self, sold: _Sold) -> Iterator[Way]:
         ask, seconds = self._ask, self._ask.seconds
@@ -210,7 +206,7 @@ class _Asking:
         span = first.isoformat(), (first + _AHEAD).isoformat()
         bodies = {}
         for machine in machines:
-            denied = {zone for zone in self._sellers[machine] if ask.zones and zone not in ask.zones}
+            denied = {zone for zone in self._sellers[machine] if not ask.covers(zone)}
             bodies[machine] = calendar_body(machine, ask.nodes, seconds, span, denied)
         found = self._advice(_CALENDAR, "advice/calendarMode", bodies)
         for machine in machines:

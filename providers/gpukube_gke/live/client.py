@@ -314,9 +314,8 @@ class GkeCloud(CloudExtras):
         except GpukubeError as error:
             return dict.fromkeys(asked, QuotaReading(unknown=str(error)))
 
-    def launches(self, observed: Observed, since: float) -> Launches:
+    def launches(self, observed: Observed) -> Launches:
         """Return the error of the pool as read: GKE tells neither times nor successful launches."""
-        del since
         return Launches(pool_error(observed.native, self._where(observed.name)))
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:

@@ -31,6 +31,8 @@ from gpukube_gke.live.failures import explained
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from google.auth.credentials import Credentials
+
     from gpukube.core.cloud_catalog import Inquiry, PriceInquiry
     from gpukube_gke.facts.endpoint import Endpoint
 
@@ -65,8 +67,7 @@ def fetch(inquiry: Inquiry) -> Findings:
     with explained(inquiry.where):
         credentials, usual = google.auth.default(scopes=[SCOPE])
     project = require_project(inquiry.account.project or usual or "")
-    with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
-        repeat_failures(session)
+    with real_session(credentials) as session:
         return read_offers(session, project, inquiry, (COMPUTE_URL, _BILLING_URL))
 
 
@@ -78,6 +79,14 @@ def _fetch_emulated(inquiry: Inquiry, endpoint: Endpoint) -> Findings:
 
 
 @contextmanager
+def real_session(credentials: Credentials) -> Iterator[requests.Session]:
+    """Open a session that sends a token of these credentials, and repeats calls after transient failures."""
+    with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
+        _repeat_failures(session)
+        yield session
+
+
+@contextmanager
 def emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.Session]:
     """Open a session of an emulated cloud with its secret; it ignores the environment's proxies."""
     if not endpoint.url:
@@ -86,7 +95,7 @@ def emulated_session(inquiry: Inquiry, endpoint: Endpoint) -> Iterator[requests.
     with named(requests.Session()) as session:
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {endpoint.secret}"
-        repeat_failures(session)
+        _repeat_failures(session)
         yield session
 
 
@@ -104,8 +113,7 @@ def fetch_prices(requested: PriceInquiry) -> LivePrices:
             return read_prices(session, requested, endpoint.url)
     with explained(inquiry.where):
         credentials, _ = google.auth.default(scopes=[SCOPE])
-    with named(AuthorizedSession(credentials)) as session:  # type: ignore[no-untyped-call]  # google-auth has no types
-        repeat_failures(session)
+    with real_session(credentials) as session:
         return read_prices(session, requested, _BILLING_URL)
 
 
@@ -190,7 +198,7 @@ def all_pages(
     raise CloudError(f"Google's response has more than {_MAX_PAGES} pages", code="bad-answer")
 
 
-def repeat_failures(session: requests.Session) -> None:
+def _repeat_failures(session: requests.Session) -> None:
     """Make a session retry transient failures: throttling, and gateway errors of Google's front end."""
     retry = Retry(_RETRIES, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
     for scheme in ("https://", "http://"):

@@ -78,7 +78,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Install:
             asked.append(ask)
             return answer(ask)
 
-        monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(("spot", "on-demand"), fetch))
+        monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(fetch))
         return asked
 
     return install

@@ -70,7 +70,7 @@ def clouds(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Ask], Offers]
             asked.append(ask)
             return answer(ask)
 
-        monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(("spot", "on-demand"), fetch))
+        monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(fetch))
         return asked
 
     return install

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.capacity_sources import KNOWN, Reading, SourceLine, band, legal_step
+from gpukube.core.capacity_sources import KNOWN, Reading, SourceLine, band
 from gpukube.errors import NotAllowed
 
 
@@ -17,11 +17,6 @@ def test_known_when_ordered_then_reserved_machines_are_best_and_silence_is_worse
 )
 def test_band_when_score_is_at_a_bound_then_it_has_the_better_class(score: float, known: str) -> None:
     assert band(score, 0.7, 0.4) == known
-
-
-@pytest.mark.parametrize(("seconds", "step"), [(1, 10), (10, 10), (11, 20), (21, None)])
-def test_legal_step_when_between_two_then_the_longer_one(seconds: int, step: int | None) -> None:
-    assert legal_step(seconds, (10, 20)) == step
 
 
 def test_reading_when_a_source_fails_then_it_is_a_line_and_the_others_are_read() -> None:

@@ -13,7 +13,6 @@ from gpukube.core.capacity_sources import Ask, SourceLine
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.gpu.machines import require_machine
-from gpukube_aks.catalog import CAPACITY
 from gpukube_aks.facts.capacity import is_group, read_groups, read_reservations, read_sold, spot_way
 from gpukube_aks.live.capacity import read_capacity
 
@@ -295,7 +294,3 @@ def test_ask_when_everything_is_refused_then_lines_and_places_that_are_not_told(
     assert [one.state for one in offers.sources].count("failed") == 3
     assert {one.code for one in offers.sources if one.state == "failed"} == {"permission"}
     assert len(arm.of("generate")) == 1
-
-
-def test_capacity_when_declared_then_the_kinds_that_azure_sells() -> None:
-    assert CAPACITY.kinds == ("reservation", "block", "spot", "on-demand")

@@ -277,7 +277,7 @@ STOCK_OUT = {"code": "ReconcileVMSSAgentPoolFailed", "details": [{"code": "Alloc
 def test_launches_when_the_pool_was_read_are_its_last_failure(state: str, kind: type[object]) -> None:
     native = {"name": "p", "properties": {"provisioningState": state, "status": {"provisioningError": STOCK_OUT}}}
 
-    found = connect(FakeSdk()).launches(observe_pool(native), 0)
+    found = connect(FakeSdk()).launches(observe_pool(native))
 
     assert type(found.failure) is kind
     assert (found.failed_at, found.launched_at) == (None, None)

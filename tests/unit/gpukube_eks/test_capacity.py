@@ -13,7 +13,6 @@ from gpukube.core.capacity_sources import Ask, SourceLine
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.gpu.machines import require_machine
-from gpukube_eks.catalog import CAPACITY
 from gpukube_eks.facts.capacity import block_hours, can_be_block, read_offering, read_reservation, spot_way
 from gpukube_eks.live.capacity import read_capacity
 
@@ -315,7 +314,3 @@ def test_ask_when_everything_is_refused_then_lines_and_places_that_are_not_told(
     }
     assert [one.state for one in offers.sources].count("failed") == 4
     assert all(one.code for one in offers.sources if one.state == "failed")
-
-
-def test_capacity_when_declared_then_the_kinds_that_aws_sells() -> None:
-    assert CAPACITY.kinds == ("reservation", "block", "spot", "on-demand")

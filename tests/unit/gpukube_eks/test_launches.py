@@ -33,10 +33,10 @@ def activity(age_s: float, status: str, text: str = "", words: str = "Launching 
     return {"StartTime": started, "StatusCode": status, "StatusMessage": text, "Description": words}
 
 
-def launches(aws: FakeAws, *, since: float = 0, health: Json | None = None, asg: str = ASG) -> Launches:
+def launches(aws: FakeAws, *, health: Json | None = None, asg: str = ASG) -> Launches:
     resources = {"autoScalingGroups": [{"name": asg}]} if asg else {}
     group = {"nodegroupName": "h100", "status": "ACTIVE", "resources": resources, "health": health or {}}
-    return EksCloud(CLUSTER, Settings(), Endpoint(), aws).launches(observe_group(group, {}, {}), since)
+    return EksCloud(CLUSTER, Settings(), Endpoint(), aws).launches(observe_group(group, {}, {}))
 
 
 def test_launches_when_activities_failed_and_succeeded_are_the_newest_of_each(aws: FakeAws) -> None:
@@ -54,12 +54,6 @@ def test_launches_when_activities_failed_and_succeeded_are_the_newest_of_each(aw
     assert "(InsufficientInstanceCapacity)" in str(found.failure)
     assert (found.failed_at, found.launched_at) == (NOW - 20, NOW - 30)
     assert aws.calls == [f"describe_scaling_activities {ASG}"]
-
-
-def test_launches_when_older_than_the_attempt_are_left_out(aws: FakeAws) -> None:
-    aws.activities = [activity(20, "Successful"), activity(40, "Failed", STOCK)]
-
-    assert launches(aws, since=NOW - 30) == Launches(launched_at=NOW - 20)
 
 
 def test_launches_when_machines_are_terminated_are_none(aws: FakeAws) -> None:

@@ -13,7 +13,6 @@ from gpukube.core.capacity_sources import Ask, SourceLine
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.gpu.machines import find_machine, machines
-from gpukube_gke.catalog import CAPACITY
 from gpukube_gke.facts.capacity import (
     advice_body,
     calendar_body,
@@ -371,10 +370,6 @@ def test_ask_when_advice_is_refused_then_asked_once_and_a_line(status: int) -> N
 def test_ask_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
     offers, _ = answer(replace(ASK, seconds=DAY_S), machineTypes=403, reservations=403, calendarMode=403, capacity=403)
     assert {(way.kind, way.machine, way.zone, way.known) for way in offers.ways} == {
-        (kind, H100.name, "", "not told") for kind in CAPACITY.kinds
+        (kind, H100.name, "", "not told") for kind in ("reservation", "block", "spot", "flex-start", "on-demand")
     }
     assert all(one.code for one in offers.sources if one.state == "failed")
-
-
-def test_capacity_when_declared_then_the_kinds_that_google_sells() -> None:
-    assert CAPACITY.kinds == ("reservation", "block", "spot", "flex-start", "on-demand")

@@ -13,7 +13,7 @@ from gpukube.errors import AccessError, CloudError, SpecError
 from gpukube.gpu.machines import require_machine
 from gpukube.gpu.models import parse_model
 from gpukube.gpu.refreshed import Offer
-from gpukube_gke.facts.listings import bundled_ssds, in_region, read_accelerators, read_machines
+from gpukube_gke.facts.listings import bundled_ssds, read_accelerators, read_machines, scoped
 from gpukube_gke.facts.prices import price_machine, price_offers, read_skus
 from gpukube_gke.live.market import fetch, read_offers
 
@@ -47,7 +47,8 @@ def page(kind: str, **scopes: list[dict[str, object]]) -> dict[str, object]:
     ],
 )
 def test_scope_when_a_zone_of_the_region_then_read(scope: str, is_in: bool) -> None:  # noqa: FBT001 - a table
-    assert in_region(scope, REGION) is is_in
+    found = list(scoped([{"items": {scope: {"machineTypes": [{}]}}}], REGION, "machineTypes"))
+    assert found == ([(scope.removeprefix("zones/"), {})] if is_in else [])
 
 
 def test_machines_when_in_several_zones_and_pages_then_each_once_and_others_left_out() -> None:

@@ -164,7 +164,7 @@ def test_launches_when_the_pool_was_read_are_its_condition(
 ) -> None:
     native = {"name": "p", "status": status, "conditions": [condition] if condition else []}
 
-    found = live.cloud.launches(observe_pool(native), 0)
+    found = live.cloud.launches(observe_pool(native))
 
     assert (type(found.failure) if found.failure else None) is kind
     assert (found.failed_at, found.launched_at) == (None, None)

@@ -24,5 +24,5 @@ def test_launches_when_there_are_no_machines_then_told_by_the_pool(sandbox: Sand
     )
     pool = wait_for(lambda: found if (found := cloud.pool(target.name)) and found.state == "failed" else None)
     assert pool is not None
-    found = cloud.launches(pool, 0)
+    found = cloud.launches(pool)
     assert (type(found.failure), found.failed_at) == (StockOut, None)

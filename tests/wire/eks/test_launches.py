@@ -32,8 +32,8 @@ def group(cloud: EksCloud) -> Observed:
     return found
 
 
-def launches(cloud: EksCloud, since: float = 0) -> Launches:
-    return cloud.launches(group(cloud), since)
+def launches(cloud: EksCloud) -> Launches:
+    return cloud.launches(group(cloud))
 
 
 def scale(cloud: EksCloud, nodes: int) -> None:
@@ -54,7 +54,7 @@ def test_launches_when_there_are_no_machines_and_later_some_then_both_are_told(
     assert failed.failed_at
 
     daemon.clear_stock(sandbox)
-    done = wait_for(lambda: found if (found := launches(cloud, failed.failed_at or 0)).launched_at else None)
+    done = wait_for(lambda: found if (found := launches(cloud)).launched_at else None)
     assert done is not None
     assert (done.launched_at or 0) >= failed.failed_at
 

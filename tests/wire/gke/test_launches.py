@@ -31,8 +31,8 @@ def test_launches_when_there_are_no_machines_then_told_by_the_pool(sandbox: Sand
         assert found is not None
         return found
 
-    assert cloud.launches(pool(), 0) == Launches()
+    assert cloud.launches(pool()) == Launches()
     cloud.send(PROVIDER.requests.scale(CLUSTER, pool(), Nodes(2, 2, 2, autoscaled=False)))
-    found = wait_for(lambda: found if (found := cloud.launches(pool(), 0)).failure else None, lambda: pool().native)
+    found = wait_for(lambda: found if (found := cloud.launches(pool())).failure else None, lambda: pool().native)
     assert found is not None
     assert (type(found.failure), found.failed_at) == (StockOut, None)
