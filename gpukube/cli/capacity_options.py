@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpukube.cli.catalog_options import complete_model, provider_option
+from gpukube.cli.catalog_options import (
+    complete_model,
+    count_option,
+    project_option,
+    provider_option,
+    subscription_option,
+)
 from gpukube.cli.completion import complete_pool
 from gpukube.cli.options import option
 
@@ -16,9 +22,7 @@ class Query:
     gpu: str = option(
         "--gpu", default="", metavar="GPU", autocompletion=complete_model, help="GPU model: H100-80GB."
     )  # fmt: skip
-    count: float = option(
-        "--count", default=1.0, metavar="N", min=0, help="N GPUs per node (default 1); 0.5 for a share."
-    )
+    count: float = count_option()
     nodes: int = option(
         "--nodes", default=0, metavar="N", min=0, help="Number of nodes (default: that of the pool, else 1)."
     )
@@ -36,11 +40,5 @@ class Query:
         "--region", default=(), metavar="REGION",
         help="Look in this region (default: the clusters', else us-east-1, eastus, us-central1); may be repeated.",
     )  # fmt: skip
-    subscription: str = option(
-        "--subscription", default="", envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
-        help="Azure subscription for the API requests, without a cluster.",
-    )  # fmt: skip
-    project: str = option(
-        "--project", default="", envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
-        help="Google Cloud project for the API requests, without a cluster.",
-    )  # fmt: skip
+    subscription: str = subscription_option(", without a cluster")
+    project: str = project_option(", without a cluster")

@@ -19,6 +19,27 @@ def provider_option() -> tuple[str, ...]:
     return option("--provider", default=(), metavar="CLOUD", help="Only this cloud: aks, eks or gke; may be repeated.")
 
 
+def count_option() -> float:
+    """Declare --count."""
+    return option("--count", default=1.0, metavar="N", min=0, help="N GPUs per node (default 1); 0.5 for a share.")
+
+
+def subscription_option(details: str = "") -> str:
+    """Declare --subscription; `details` end its help."""
+    return option(
+        "--subscription", default="", envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
+        help=f"Azure subscription for the API requests{details}.",
+    )  # fmt: skip
+
+
+def project_option(details: str) -> str:
+    """Declare --project; `details` end its help."""
+    return option(
+        "--project", default="", envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
+        help=f"Google Cloud project for the API requests{details}.",
+    )  # fmt: skip
+
+
 def region_option() -> str:
     """Declare --region, which selects refreshed data."""
     return option(
@@ -63,9 +84,7 @@ class Search:
         "--gpu", default="", metavar="GPU", autocompletion=complete_model,
         help="Find the instance type of each cloud with this GPU: A100-80GB.",
     )  # fmt: skip
-    count: float = option(
-        "--count", default=1.0, metavar="N", min=0, help="N GPUs per node (default 1); 0.5 for a share."
-    )
+    count: float = count_option()
     slice_memory: str = option(
         "--slice-memory", default="", metavar="GIB",
         help="Find the smallest MIG instances and GPUs with at least this memory: 20GiB.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.kube.views import timestamp
 from gpukube.cluster.state.node_drift import belongs_to_pool
 from gpukube.cluster.state.published import PARENT, UUID, device_name, published
 from gpukube.core.fields import CAPACITY_TYPE
@@ -18,7 +19,7 @@ from gpukube.gpu.capacity import GPU_RESOURCE, SHARED_SUFFIX
 from gpukube.gpu.catalog import find_machine
 from gpukube.gpu.claims import GPU_CLASS, is_claimable
 from gpukube.gpu.mig import RESOURCE_PREFIX
-from gpukube.usage.pods import SLOW_S, Pods, seconds_of
+from gpukube.usage.pods import SLOW_S, Pods
 from gpukube.usage.units import Hints, is_gpu, unit_of
 from gpukube.usage.world import Cluster, Device, Node, PodUse, Pool, Stock, added
 
@@ -157,7 +158,7 @@ class _Builder:
         taint = next((taint.key for taint in node.taints if taint.key in _LEAVING), "")
         if taint or (live and live.state == "deleting"):
             return "leaving", taint or "its pool is being deleted"
-        created = seconds_of(node.created)
+        created = timestamp(node.created)
         young = created is not None and self._now - created < SLOW_S
         if any(taint.key == _UNINITIALIZED for taint in node.taints):
             return "starting", "the cloud has not initialized it"

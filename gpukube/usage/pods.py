@@ -9,10 +9,10 @@ pkg/scheduler/framework NodeInfo); a claim holds devices as long as it is alloca
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.kube.views import timestamp
 from gpukube.core.jsontree import at, text, texts, tree, trees
 from gpukube.core.values import POOL_LABEL
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS, mig_devices
@@ -110,14 +110,6 @@ def read_pods(pods: Iterable[Tree], claims: Sequence[Tree], now: float) -> Pods:
     return Pods(bound, tuple(waiting), _holders(claims))
 
 
-def seconds_of(time: str) -> float | None:
-    """Return a time of the API in seconds since the epoch; None if it is none."""
-    try:
-        return datetime.fromisoformat(time).timestamp()
-    except ValueError:
-        return None
-
-
 def _requested(pod: Tree) -> dict[str, int]:
     """Return the devices that a pod requests by resource, without those that the scheduler took from DRA drivers.
 
@@ -184,14 +176,14 @@ def _trouble(pod: Tree, now: float) -> str:
     phase = text(pod, "status", "phase")
     if phase in _ENDED:
         return _ENDED[phase]
-    deleted = seconds_of(text(pod, "metadata", "deletionTimestamp"))  # with the grace period
+    deleted = timestamp(text(pod, "metadata", "deletionTimestamp"))  # with the grace period
     if deleted is not None:
         return "terminating, and late" if now - deleted > _LATE_S else ""
     states = [*trees(pod, "status", "initContainerStatuses"), *trees(pod, "status", "containerStatuses")]
     reasons = [text(one, "state", "waiting", "reason") for one in states]
     if stuck := next((reason for reason in reasons if reason in _STUCK), ""):
         return stuck
-    started = seconds_of(text(pod, "status", "startTime"))
+    started = timestamp(text(pod, "status", "startTime"))
     if phase == "Pending" and started is not None and now - started > SLOW_S:
         return f"not running after {SLOW_S // 60} minutes"
     return ""

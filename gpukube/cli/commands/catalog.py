@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from gpukube.cli.catalog_options import Search, TypeFilters, complete_model, provider_option, region_option
+from gpukube.cli.catalog_options import (
+    Search,
+    TypeFilters,
+    complete_model,
+    project_option,
+    provider_option,
+    region_option,
+    subscription_option,
+)
 from gpukube.cli.options import Choices, option, takes
 
 app = typer.Typer(help="Browse GPU instance types of the three clouds and their prices.", no_args_is_help=True)
@@ -102,14 +110,8 @@ def refresh(
         "--region", default=(), metavar="REGION",
         help="Region to read (default: us-east-1, eastus, us-central1); may be repeated.",
     ),
-    subscription: str = option(
-        "--subscription", default="", envvar="AZURE_SUBSCRIPTION_ID", metavar="ID",
-        help="Azure subscription for the API requests.",
-    ),
-    project: str = option(
-        "--project", default="", envvar="GOOGLE_CLOUD_PROJECT", metavar="ID",
-        help="Google Cloud project for the API requests (default: the project of the credentials).",
-    ),
+    subscription: str = subscription_option(),
+    project: str = project_option(" (default: the project of the credentials)"),
 ) -> None:  # fmt: skip
     """Read types and prices from the clouds' APIs. Stores them in a local file for `catalog`.
 

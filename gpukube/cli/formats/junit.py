@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 from gpukube.cli.formats.notes import fit_lines, reason_lines, sum_lines, unfit_words, workload_name
 from gpukube.cli.kinds import REPORTS
-from gpukube.cli.rendering.lines import difference_lines, plural
+from gpukube.cli.rendering.lines import QUIET_ACTIONS, difference_lines, plural
 from gpukube.cli.rendering.words import (
     cost_words,
     drift_words,
@@ -131,7 +131,7 @@ def _planned_pool(cluster: str, pool: PoolPart, *, diff: bool) -> ET.Element:
     changes = [line for change in pool["changes"] for line in _change_lines(change)]
     costs = [f"costs {cost_words(pool['loss'])}"] if pool["loss"] else []
     lines = [f"{action}: {pool['why']}", *changes, *costs]
-    if errors or action == "conflict" or (diff and action not in ("no-op", "standby")):
+    if errors or action == "conflict" or (diff and action not in QUIET_ACTIONS):
         message = errors[0]["message"] if errors else lines[0]
         kind = errors[0]["code"] if errors else f"pool-{action}"
         _result(case, "failure", message, kind, "\n".join([*lines, *_diagnostic_lines(errors)]))

@@ -24,7 +24,7 @@ from gpukube.cli.rendering.capacity import (
     way_words,
 )
 from gpukube.cli.rendering.doctor import doctor_words
-from gpukube.cli.rendering.lines import difference_lines, gpu_words, node_words, plural, value_words
+from gpukube.cli.rendering.lines import QUIET_ACTIONS, difference_lines, gpu_words, node_words, plural, value_words
 from gpukube.cli.rendering.listing import list_columns, list_rows
 from gpukube.cli.rendering.map import stock_words
 from gpukube.cli.rendering.plan_parts import few, leaving_facts, leaving_words, surge_facts
@@ -234,7 +234,7 @@ def _plan(document: PlanDocument) -> Iterator[Block]:
     table = _table(_PLAN_TITLES)
     for cluster in document["clusters"]:
         for pool in cluster["pools"]:
-            if pool["action"] not in ("no-op", "standby") or not diff:
+            if pool["action"] not in QUIET_ACTIONS or not diff:
                 yield Block(_row(_pool_row(cluster, pool)), "pool", _ACTION_RANKS[pool["action"]], table)
     for cluster in document["clusters"] if not diff else ():
         for unplanned in cluster["unplanned"]:

@@ -40,6 +40,8 @@ ACTION_STYLES: Final = {
     "standby": (".", "dim"),
     "none": ("=", "dim"),
 }
+QUIET_ACTIONS: Final = ("no-op", "standby")
+"""Actions of a plan that change nothing."""
 _SEVERITY_STYLES: Final = {"error": "red", "warning": "yellow", "hint": "cyan"}
 _CHANGE_STYLES: Final = {"replace": "red", "refused": "red"}
 _PLAIN: Final = re.compile(r"[A-Za-z_/][\w./@=+-]*(:[\w./@=+-]+)*")

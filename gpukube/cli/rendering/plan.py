@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cli.rendering.lines import (
     ACTION_STYLES,
     INDENT,
+    QUIET_ACTIONS,
     WIDE,
     change_lines,
     difference_lines,
@@ -104,7 +105,7 @@ def render_diff(document: PlanDocument, view: View) -> Iterator[Line]:
             yield from lines
             yield ""
     yield outcome_of_diff(document)
-    if any(pool["action"] not in ("no-op", "standby") for cluster in document["clusters"] for pool in cluster["pools"]):
+    if any(pool["action"] not in QUIET_ACTIONS for cluster in document["clusters"] for pool in cluster["pools"]):
         yield from _price(document, view)
     yield from _unread(document)
 

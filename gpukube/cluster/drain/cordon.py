@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED, timestamp
+from gpukube.cluster.drain.pods import SCALE_DOWN_DISABLED
 from gpukube.cluster.kube.api_types import NODES
-from gpukube.cluster.kube.views import node_view
+from gpukube.cluster.kube.views import node_view, timestamp
 from gpukube.cluster.state.node_drift import belongs_to_pool
 from gpukube.core.jsontree import at, pointer, text, texts, trees
 from gpukube.errors import ClusterError

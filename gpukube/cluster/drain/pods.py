@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.kube.views import CORDON
+from gpukube.cluster.kube.views import CORDON, timestamp
 from gpukube.core.jsontree import at, integer, number, text, texts, tree, trees
 from gpukube.workload.selectors import Selector, read_selector
 
@@ -273,14 +272,6 @@ def disruption_budget(obj: Tree) -> DisruptionBudget:
         min_available=text(spec, "minAvailable"),
         evicts_unhealthy=text(spec, "unhealthyPodEvictionPolicy") == "AlwaysAllow",
     )
-
-
-def timestamp(written: str) -> float | None:
-    """Parse a time as the API writes it, in seconds since the epoch; return None for anything else."""
-    try:
-        return datetime.fromisoformat(written).timestamp()
-    except ValueError:
-        return None
 
 
 def go_duration(written: str) -> float | None:

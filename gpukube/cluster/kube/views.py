@@ -6,6 +6,7 @@ In scope: the views and how to read them from the API's JSON. Out of scope: I/O,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, get_args
 
 from gpukube.core.jsontree import Tree, at, items, number, text, texts, tree
@@ -362,3 +363,11 @@ def _state(item: object, *, init: bool) -> ContainerState:
         restarts=number(item, "restartCount"),
         exit_code=number(ended, "exitCode") if ended else None,
     )
+
+
+def timestamp(written: str) -> float | None:
+    """Parse a time as the API writes it, in seconds since the epoch; return None for anything else."""
+    try:
+        return datetime.fromisoformat(written).timestamp()
+    except ValueError:
+        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.core.prices import HOURS_PER_MONTH, NOTHING, Usd, after, before, target_side
+from gpukube.core.prices import HOURS_PER_MONTH, NOTHING, Usd, after, before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,17 +36,16 @@ def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | 
     """
     if plan.action == "conflict":
         return None
-    if plan.action == "standby" and plan.desired is not None:
-        return _standby_price(plan, plan.desired, region, book)
     there, desired = before(plan), after(plan)
     sides = [*there, *([desired] if desired else [])]
     nodes = [side.node(book, region) for side in sides]
     totals = [side.total(node) for side, node in zip(sides, nodes, strict=True)]
     was = _all_of(totals[: len(there)])
-    will = totals[-1] if desired else NOTHING
+    stands_by = plan.action == "standby"  # what it costs now, and goes on to cost, are only live nodes
+    will = was if stands_by else totals[-1] if desired else NOTHING
     shown, machine = nodes[-1], sides[-1].machine
     device, per_device = _device(plan.desired, shown)
-    return {
+    part: PoolPricePart = {
         "usdPerHour": {"before": usd_part(was), "after": usd_part(will)},
         "whileBothRun": usd_part(_all_of([totals[0], will])) if _surges(plan) else None,
         "perNode": usd_part(shown.usd),
@@ -60,29 +59,9 @@ def price_part(plan: PoolPlan, region: str, book: PriceBook) -> PoolPricePart | 
         "rough": any(node.rough for node in nodes),
         "unknown": _unknown(sides, nodes),
     }
-
-
-def _standby_price(plan: PoolPlan, desired: Desired, region: str, book: PriceBook) -> PoolPricePart:
-    """Return what an alternative would cost; what it costs now, and goes on to cost, are only live nodes."""
-    side = target_side(desired)
-    node = side.node(book, region)
-    now = usd_part(_all_of([live.total(live.node(book, region)) for live in before(plan)]))
-    device, per_device = _device(desired, node)
-    return {
-        "usdPerHour": {"before": now, "after": now},
-        "whileBothRun": None,
-        "perNode": usd_part(node.usd),
-        "perGpuHour": usd_part(node.usd.per(side.machine.gpus) if node.usd and side.machine else None),
-        "perDevice": usd_part(per_device),
-        "device": device,
-        "spot": node.spot,
-        "source": node.source,
-        "asOf": node.as_of,
-        "place": node.place,
-        "rough": node.rough,
-        "unknown": node.unknown,
-        "ifTried": usd_part(side.total(node)),
-    }
+    if stands_by:
+        part["ifTried"] = usd_part(totals[-1])
+    return part
 
 
 def price_sum(parts: Iterable[PoolPricePart | FitPricePart | None], book: PriceBook, *, unplanned: int = 0) -> PriceSum:

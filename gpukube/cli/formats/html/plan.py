@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cli.formats.html.cells import MOST_CELLS, State, cells, legend, strip
 from gpukube.cli.formats.html.page import NONE, Markup, cut, joined, lines_of, page, sentence, table, tag
 from gpukube.cli.formats.html.parts import finding_list, folded, tools
-from gpukube.cli.rendering.lines import ACTION_STYLES, difference_lines, gpu_words, node_words, plural, value_words
+from gpukube.cli.rendering.lines import (
+    ACTION_STYLES,
+    QUIET_ACTIONS,
+    difference_lines,
+    gpu_words,
+    node_words,
+    plural,
+    value_words,
+)
 from gpukube.cli.rendering.plan_parts import duration_words, leaving_facts, leaving_words, needs_words, surge_facts
 from gpukube.cli.rendering.prices import price_change, price_line, price_words
 from gpukube.cli.rendering.words import (
@@ -50,7 +58,6 @@ _VERBS: Final[Mapping[State, tuple[str, str]]] = {
     POSSIBLE: ("may appear", "may appear"),
 }
 _CHOICES: Final = (("", "all pools"), ("acting", "that change"), ("found", "with findings"))
-_QUIET: Final = ("no-op", "standby")
 _STYLES: Final = {
     "create": "good",
     "replace": "bad",
@@ -203,9 +210,9 @@ def _pool(pool: PoolPart) -> Markup:
         tag("span", " · ".join(fact for fact in facts if fact), class_="facts"),
     )
     inner = tag("div", joined(_details(pool), "\n"), class_="inner")
-    marks = (("acting", action not in _QUIET), ("found", bool(pool["diagnostics"])))
+    marks = (("acting", action not in QUIET_ACTIONS), ("found", bool(pool["diagnostics"])))
     class_ = " ".join(("pool", "item", *(mark for mark, holds in marks if holds)))
-    is_open = {} if action in _QUIET and not pool["diagnostics"] else {"open": ""}
+    is_open = {} if action in QUIET_ACTIONS and not pool["diagnostics"] else {"open": ""}
     return tag("details", summary, inner, class_=class_, **is_open)
 
 

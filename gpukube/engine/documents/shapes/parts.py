@@ -153,8 +153,7 @@ class FamilyPart(TypedDict):
     differs: list[str]
     """How it differs from the first pool of the family."""
     mostWaitSeconds: float | None
-    """For role next: the longest time until the run gives up, if no pool gets machines; null if a cloud queues the
-    request without limit, and for the other roles."""
+    """For role next: the longest time until the run gives up, if no pool gets machines; null for the other roles."""
 
 
 class MergedPart(TypedDict):
