@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from gpukube.cluster.kube.views import devices_of
+from gpukube.cluster.kube.views import NO_IMAGE, NO_MOUNT, devices_of
 from gpukube.cluster.names import DRA_DRIVER
 from gpukube.cluster.state.advertisers import node_plugin_evidence
 from gpukube.cluster.state.components import is_plugin_image, role_of
@@ -44,8 +44,6 @@ NFD_LABELS: Final = tuple(
 """NFD labels of a node with an NVIDIA device, with its default configuration or with that of NVIDIA's charts."""
 _PRESENT: Final = "nvidia.com/gpu.present"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
-_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
-_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
 _PARTS: Final[Mapping[Role, Part]] = {
     "plugin": "plugin",
     "cloud-plugin": "plugin",
@@ -104,9 +102,9 @@ def candidates(evidence: Evidence, node: NodeView) -> tuple[WorkloadView, ...]:
 
 def failure_of(state: ContainerState) -> Failure | None:
     """Return how a waiting container fails; None if it runs, has ended, or is just starting."""
-    if state.waiting in _NO_IMAGE:
+    if state.waiting in NO_IMAGE:
         return "image"
-    if state.waiting in _NO_MOUNT:
+    if state.waiting in NO_MOUNT:
         return "mount"
     if state.waiting in _CRASHES:
         chooses = state.init or "sidecar" in state.name or "config-manager" in state.name

@@ -10,10 +10,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.views import timestamp
-from gpukube.cluster.state.node_drift import belongs_to_pool
+from gpukube.cluster.state.node_drift import UNINITIALIZED, belongs_to_pool
 from gpukube.cluster.state.published import PARENT, UUID, device_name, published
 from gpukube.core.fields import CAPACITY_TYPE
 from gpukube.core.live import live_machine
+from gpukube.engine.documents.map_sums import add_counts
 from gpukube.engine.plan.regions import region_of
 from gpukube.gpu.capacity import GPU_RESOURCE, SHARED_SUFFIX
 from gpukube.gpu.catalog import find_machine
@@ -21,7 +22,7 @@ from gpukube.gpu.claims import GPU_CLASS, is_claimable
 from gpukube.gpu.mig import RESOURCE_PREFIX
 from gpukube.usage.pods import SLOW_S, Pods
 from gpukube.usage.units import Hints, is_gpu, unit_of
-from gpukube.usage.world import Cluster, Device, Node, PodUse, Pool, Stock, added
+from gpukube.usage.world import Cluster, Device, Node, PodUse, Pool, Stock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 _LEAVING: Final = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 """Taints of nodes that an autoscaler removes (kubernetes/autoscaler cluster-autoscaler utils/taints; karpenter.sh docs,
 Disruption)."""
-_UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
-"""Taint of a node that the cloud has not initialized yet (k8s.io/cloud-provider api/well_known_taints.go)."""
 _ZONE: Final = "topology.kubernetes.io/zone"
 _TYPE: Final = "node.kubernetes.io/instance-type"
 
@@ -135,7 +134,7 @@ class _Builder:
         merged = _merged(uses)
         requested: dict[str, int] = {}
         for use in self._on.get(node.name, ()):
-            requested = added(requested, use.devices)
+            requested = add_counts(requested, use.devices)
         promised = desired.promise.per_node if desired else {}
         if not promised and not pieces and own:
             promised = {GPU_RESOURCE: own.devices}
@@ -160,7 +159,7 @@ class _Builder:
             return "leaving", taint or "its pool is being deleted"
         created = timestamp(node.created)
         young = created is not None and self._now - created < SLOW_S
-        if any(taint.key == _UNINITIALIZED for taint in node.taints):
+        if any(taint.key == UNINITIALIZED for taint in node.taints):
             return "starting", "the cloud has not initialized it"
         if not node.ready:
             why = node.condition_views.get("Ready")
@@ -227,7 +226,7 @@ def _merged(uses: Iterable[PodUse]) -> tuple[PodUse, ...]:
     for use in uses:
         key = use.namespace, use.name, use.claim_only
         before = found.get(key)
-        devices = added(before.devices if before else {}, use.devices)
+        devices = add_counts(before.devices if before else {}, use.devices)
         found[key] = PodUse(use.namespace, use.name, devices, use.trouble, use.claim_only)
     return tuple(found[key] for key in sorted(found))
 

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.kube.views import timestamp
+from gpukube.cluster.kube.views import NO_IMAGE, NO_MOUNT, timestamp
 from gpukube.core.jsontree import at, text, texts, tree, trees
 from gpukube.core.values import POOL_LABEL
+from gpukube.engine.documents.map_sums import add_counts
 from gpukube.gpu.claims import DRIVER, GPU_CLASS, MIG_CLASS, mig_devices
 from gpukube.gpu.mig import profiles
 from gpukube.gpu.models import MODELS
 from gpukube.provider import in_cluster_facts
 from gpukube.usage.units import is_gpu
-from gpukube.usage.world import Holder, Waiting, added
+from gpukube.usage.world import Holder, Waiting
 from gpukube.workload.claims import read_claim
 from gpukube.workload.requests import pod_request
 
@@ -30,21 +31,9 @@ if TYPE_CHECKING:
     from gpukube.core.jsontree import Tree
 
 _ENDED: Final = {"Succeeded": "completed", "Failed": "failed"}
-_STUCK: Final = frozenset(
-    {
-        "CrashLoopBackOff",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "ErrImageNeverPull",
-        "ErrImagePull",
-        "ImageInspectError",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "RunContainerError",
-    }
-)
-"""Reasons of waiting containers that do not go away by waiting (kubernetes pkg/kubelet/images/types.go and
-pkg/kubelet/kuberuntime, kuberuntime_container.go)."""
+_STUCK: Final = frozenset({*NO_IMAGE, *NO_MOUNT, "ImageInspectError", "RunContainerError", "CrashLoopBackOff"})
+"""Reasons of waiting containers that do not go away by waiting (also kubernetes pkg/kubelet/container/sync_result.go).
+"""
 SLOW_S: Final = 15 * 60
 """Seconds after which a pod that is bound and not running, or a node without GPUs, no longer counts as starting: large
 images and drivers take some minutes."""
@@ -103,7 +92,7 @@ def read_pods(pods: Iterable[Tree], claims: Sequence[Tree], now: float) -> Pods:
             held = {} if phase in _ENDED else devices
             bound[key] = BoundPod(*key, node, held, _trouble(pod, now))
         elif phase not in _ENDED and not text(pod, "metadata", "deletionTimestamp"):
-            wanted = added(devices, _claimed(pod, key[0], named))
+            wanted = add_counts(devices, _claimed(pod, key[0], named))
             if wanted:
                 waiting.append(Waiting(*key, wanted, _named_pool(pod), _why(pod)))
     waiting.sort(key=lambda one: (one.namespace, one.name))
@@ -119,7 +108,7 @@ def _requested(pod: Tree) -> dict[str, int]:
         text(one, "resourceName") for one in trees(pod, "status", "extendedResourceClaimStatus", "requestMappings")
     }
     found = pod_request(at(pod, "spec")).devices
-    return {name: count for name, count in found.items() if is_gpu(name) and name not in served}
+    return {name: count for name, count in found.items() if count and is_gpu(name) and name not in served}
 
 
 def _claimed(pod: Tree, namespace: str, claims: Mapping[tuple[str, str], Tree]) -> dict[str, int]:
@@ -135,7 +124,7 @@ def _claimed(pod: Tree, namespace: str, claims: Mapping[tuple[str, str], Tree]) 
             if choice.device_class in (GPU_CLASS, MIG_CLASS) and not choice.admin:
                 profile = _selected_profile(choice.selectors) if choice.device_class == MIG_CLASS else ""
                 name = mig_devices(profile) if profile else choice.device_class
-                total = added(total, {name: choice.count or 1})
+                total = add_counts(total, {name: choice.count or 1})
     return total
 
 

@@ -7,8 +7,7 @@ per resource and the pods that request them, and no device has a holder.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpukube.core.prices import UNPRICED
@@ -259,9 +258,4 @@ class World:
 
     clusters: tuple[Cluster, ...]
     read_at: float
-    notes: tuple[str, ...] = field(default=())
-
-
-def added(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Add up counts, in the order of the names."""
-    return dict(sorted((Counter(counts) + Counter(more)).items()))
+    notes: tuple[str, ...] = ()

@@ -27,6 +27,10 @@ _GENERATION_NOW: Final = "deprecated.daemonset.template.generation"
 """Annotation on a DaemonSet: its current template generation, raised together with the template (apps/v1
 DeprecatedTemplateGeneration). Rolling back to an earlier template keeps the pods created from it, whose generation is
 then lower: the status reports them as up to date."""
+NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
+"""Reasons of containers that wait for an image, or for what they mount (kubernetes pkg/kubelet/images/types.go and
+kuberuntime/kuberuntime_container.go)."""
 _MIRROR: Final = "kubernetes.io/config.mirror"
 """Annotation of a pod that the kubelet runs from a file (k8s.io/api core/v1 MirrorPodAnnotationKey)."""
 _EFFECTS: Final[dict[str, TaintEffect]] = {name: name for name in get_args(TaintEffect)}

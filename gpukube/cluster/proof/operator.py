@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from gpukube.cluster.kube.views import NO_IMAGE
 from gpukube.cluster.names import (
     CLUSTER_POLICY,
     DRIVER_NAME,
@@ -36,14 +37,7 @@ if TYPE_CHECKING:
 
 _PLUGIN_LABEL: Final = "nvidia.com/gpu.deploy.device-plugin"
 _OPERANDS_LABEL: Final = "nvidia.com/gpu.deploy.operands"
-_FAILS: Final = (
-    "CrashLoopBackOff",
-    "Error",
-    "ErrImageNeverPull",
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "InvalidImageName",
-)
+_FAILS: Final = ("CrashLoopBackOff", "Error", *NO_IMAGE)
 _APPLY: Final = "gpukube pool create"
 _MANAGER_LOG: Final = f"kubectl -n {NAMESPACE} logs daemonset/{MIG_MANAGER_NAME}"
 

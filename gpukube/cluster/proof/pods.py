@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.kube.views import GENERATION
+from gpukube.cluster.kube.views import GENERATION, NO_IMAGE, NO_MOUNT
 from gpukube.cluster.names import DRA_DRIVER, NAMESPACE
 from gpukube.cluster.proof.outcome import missing
 from gpukube.cluster.state.components import publishes_itself, role_of
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _MPS_LABEL: Final = "nvidia.com/mps.capable"
 _CRASHES: Final = ("CrashLoopBackOff", "Error", "RunContainerError", "StartError")
-_NO_IMAGE: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
-_NO_MOUNT: Final = ("CreateContainerConfigError", "CreateContainerError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,12 @@ def _chooses(state: ContainerState) -> bool:
 
 _ANY_POD: Final = (
     _Row(
-        lambda _desired, state: state.waiting in _NO_IMAGE,
+        lambda _desired, state: state.waiting in NO_IMAGE,
         "the node cannot pull the image",
         "kubectl -n {namespace} describe pod {pod}; set a mirror in the chart's image values",
     ),
     _Row(
-        lambda _desired, state: state.waiting in _NO_MOUNT,
+        lambda _desired, state: state.waiting in NO_MOUNT,
         "a ConfigMap or a host path of the pod is missing",
         "kubectl -n {namespace} describe pod {pod}",
     ),

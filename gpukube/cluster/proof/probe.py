@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from gpukube.cluster.kube.views import NO_IMAGE
 from gpukube.cluster.proof.fabric import fabric_devices
 from gpukube.cluster.proof.outcome import code_of_step, missing
 from gpukube.core.jsontree import items, number, text, tree
@@ -309,7 +310,7 @@ class _Row:
 
 _ROWS: Final = (
     _Row(
-        ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"),
+        NO_IMAGE,
         "the nodes cannot pull the probe's image",
         "use another image: --probe-image REGISTRY/cuda:TAG",
     ),

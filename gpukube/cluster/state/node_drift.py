@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.values import Desired, Observed, PoolPlan
 
-_UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
+UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 """Taint of a node that the cloud has not initialized yet (k8s.io/cloud-provider api/well_known_taints.go)."""
 _CUT_LABEL: Final = "nvidia.com/mig.config"
 _WRITTEN_BY_OPERATOR: Final = frozenset({"nvidia.com/gpu.present"})
@@ -93,7 +93,7 @@ def node_repairs(pools: Sequence[PoolPlan], seen: Snapshot) -> tuple[NodeRepair,
         ):
             continue
         for node in sorted(nodes_of_pool(seen, live), key=lambda node: node.name):
-            if all(taint.key != _UNINITIALIZED for taint in node.taints):
+            if all(taint.key != UNINITIALIZED for taint in node.taints):
                 found += [*_labels(desired, live, node), *_taints(desired, live, node)]
     return tuple(found)
 

@@ -90,8 +90,8 @@ _TABLE: Final[tuple[Meaning, ...]] = (
         code="reservation",
     ),
     # google.container.v1 StatusCondition.Code; codes of Compute Engine: docs: compute/docs/troubleshooting, and
-    # skypilot-org/skypilot#831 (UNSUPPORTED_OPERATION: a Spot machine that is taken back while it is created); the
-    # autoscaler's: docs: kubernetes-engine/docs/how-to/cluster-autoscaler-visibility
+    # skypilot-org/skypilot sky/backends/cloud_vm_ray_backend.py (UNSUPPORTED_OPERATION: a machine that is preempted
+    # while it is created); the autoscaler's: docs: kubernetes-engine/docs/how-to/cluster-autoscaler-visibility
     Meaning(
         text=r"GCE_STOCKOUT|RESOURCE_POOL_EXHAUSTED|INSUFFICIENT_CAPACITY|insufficientCapacity|UNSUPPORTED_OPERATION|"
         r"does not (?:currently )?have (?:enough resources|sufficient capacity)|"
