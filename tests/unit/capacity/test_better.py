@@ -10,7 +10,7 @@ import pytest
 
 from gpukube.capacity.better import best_way, with_better
 from gpukube.capacity.finding import Line
-from gpukube.core.capacity_sources import Ask, CloudCapacity, Offers, SourceLine, Way
+from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
 from gpukube.core.values import ClusterFacts, FamilyPlace, PoolPlan, Settings
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.plan.prepare import prepare
@@ -18,14 +18,10 @@ from gpukube.engine.run.calls import Calls
 from gpukube.engine.run.clock import SystemClock
 from gpukube.errors import CloudError
 from gpukube.spec.loading.load import load_specs
-from gpukube_eks.provider import EksExtras
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpukube.core.values import FamilyRole, Target
-
-    Install = Callable[[Callable[[Ask], Offers]], list[Ask]]
+    from tests.unit.capacity.conftest import Install
 
 ID = "cr-0123456789abcdef0"
 SPEC = f"""
@@ -65,23 +61,6 @@ def pools() -> dict[str, PoolPlan]:
         )  # fmt: skip
     assert list(plans) == ["h100", "h100spot", "h100e1c", "h200"]
     return plans
-
-
-@pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Let EKS answer so; return what it is asked."""
-
-    def install(answer: Callable[[Ask], Offers]) -> list[Ask]:
-        asked: list[Ask] = []
-
-        def fetch(ask: Ask) -> Offers:
-            asked.append(ask)
-            return answer(ask)
-
-        monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(fetch))
-        return asked
-
-    return install
 
 
 def look(*pools: PoolPlan) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from gpukube.capacity.documents import capacity_document
 from gpukube.capacity.finding import NO_CLUSTER, Line, ask_clouds
 from gpukube.capacity.wanted import Place, Wanted, machines_for
 from gpukube.capacity.ways import LIVE, known_ways
-from gpukube.core.capacity_sources import Ask, CloudCapacity, Offers, SourceLine, Way
+from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.quotas import QuotaReading
@@ -25,10 +25,11 @@ from gpukube.gpu.models import parse_model
 from gpukube_eks.provider import EksExtras
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpukube.core.quotas import CloudQuota
     from gpukube.errors import GpukubeError
+    from tests.unit.capacity.conftest import Install
 
 H100 = parse_model("H100-80GB")
 WANTED = Wanted(H100, 8, 2, 7 * 86_400)
@@ -59,21 +60,10 @@ class FakeCloud:
 
 
 @pytest.fixture
-def clouds(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Ask], Offers]], list[Ask]]:
+def clouds(answers: Install, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Let EKS answer so; no price is read."""
     monkeypatch.setattr(finding, "read_prices", lambda book, *_: book)
-
-    def install(answer: Callable[[Ask], Offers]) -> list[Ask]:
-        asked: list[Ask] = []
-
-        def fetch(ask: Ask) -> Offers:
-            asked.append(ask)
-            return answer(ask)
-
-        monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(fetch))
-        return asked
-
-    return install
+    return answers
 
 
 def line(cloud: FakeCloud | None = None) -> Line:
@@ -94,7 +84,7 @@ def test_offline_when_nothing_is_called_then_the_catalogs_prices_and_the_reason(
 
 
 def test_ask_when_ways_differ_then_by_class_then_by_price_then_by_name(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     def way(known: Any, usd: float | None, zone: str = "a") -> Way:  # noqa: ANN401 - a class
         return Way(kind="spot", machine="p5.48xlarge", zone=zone, known=known, free=3, usd=usd)
@@ -112,7 +102,7 @@ def test_ask_when_ways_differ_then_by_class_then_by_price_then_by_name(
 
 
 def test_ask_when_a_cluster_is_named_then_its_quotas_by_kind(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     block = Way(kind="block", machine="p5.48xlarge", known="free", free=2, form="capacityBlock", id="cr-1", usd=0.0)
     asked = clouds(lambda _: Offers((SPOT, ON_DEMAND, block), ()))
@@ -130,7 +120,7 @@ def test_ask_when_a_cluster_is_named_then_its_quotas_by_kind(
 
 
 def test_ask_when_no_cluster_is_named_then_quotas_are_not_asked(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     clouds(lambda _: Offers((SPOT,), ()))
     (found,) = ask_clouds([HERE], WANTED, line(), EMBEDDED).ways
@@ -138,7 +128,7 @@ def test_ask_when_no_cluster_is_named_then_quotas_are_not_asked(
 
 
 def test_ask_when_a_cluster_cannot_be_read_then_its_ways_are_not_told_and_the_others_are(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     asked = clouds(lambda _: Offers((SPOT,), ()))
     cloud = FakeCloud(error=AccessError("no AWS credentials were found", code="no-credentials"))
@@ -154,7 +144,7 @@ def test_ask_when_a_cluster_cannot_be_read_then_its_ways_are_not_told_and_the_ot
 
 
 def test_ask_when_a_cloud_raises_then_a_line_and_ways_that_are_not_told(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     def refuse(_: Ask) -> Offers:
         raise CloudError("the AWS API cannot be reached", code="unreachable")
@@ -166,7 +156,7 @@ def test_ask_when_a_cloud_raises_then_a_line_and_ways_that_are_not_told(
 
 
 def test_ask_when_two_regions_refuse_alike_then_one_line_names_both(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     def refused(ask: Ask) -> Offers:
         return Offers((), (SourceLine("EC2 Call", "failed", "forbidden", f"request {ask.inquiry.region}"),))
@@ -177,9 +167,7 @@ def test_ask_when_two_regions_refuse_alike_then_one_line_names_both(
     assert (source.line.text, source.places) == ("request us-east-1", ("eks/us-east-1", "eks/eu-west-1"))
 
 
-def test_ask_when_a_provider_has_no_capacity_then_not_asked(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ask_when_a_provider_has_no_capacity_then_not_asked(clouds: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     clouds(lambda _: pytest.fail("asked"))
     monkeypatch.setattr(EksExtras, "capacity", None)
     search = ask_clouds([HERE], WANTED, line(), EMBEDDED)
@@ -189,7 +177,7 @@ def test_ask_when_a_provider_has_no_capacity_then_not_asked(
 
 
 def test_document_when_a_way_is_a_pool_then_its_capacity_else_the_command_that_buys(
-    clouds: Callable[[Callable[[Ask], Offers]], list[Ask]],
+    clouds: Install,
 ) -> None:
     machine = "p5.48xlarge"
     ways = (
