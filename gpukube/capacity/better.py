@@ -16,6 +16,7 @@ from gpukube.capacity.finding import AT_ONCE, ask_place
 from gpukube.capacity.wanted import places_of_pools
 from gpukube.core.capacity_sources import KNOWN, Offers
 from gpukube.core.families import family_key
+from gpukube.core.permissions import PRINT_CAPACITY_POLICY
 from gpukube.engine.plan.regions import region_of
 from gpukube.engine.run.fanout import run_all
 from gpukube.errors import Finding, Where
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.planning import ClusterPlan
 
 _PROMISING: Final[tuple[Known, ...]] = ("free", "offered", "likely", "possible")
-_POLICY: Final = "gpukube doctor -f FILE --print-policy plan --with capacity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _unread(cluster: str, source: SourceLine) -> Finding:
         "alternatives-unread",
         Where(cluster),
         f"{source.source} failed: {source.text}",
-        fix=f"check the cause, then run it again; permissions: {_POLICY}",
+        fix=f"check the cause, then run it again; permissions: {PRINT_CAPACITY_POLICY}",
         why="better alternatives that have machines may be missing here",
         severity="hint",
     )

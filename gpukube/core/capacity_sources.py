@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, get_args
 
+from gpukube.core.permissions import PRINT_CAPACITY_POLICY, PRINT_POLICY
 from gpukube.errors import GpukubeError
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ class CloudCapacity:
 def failed_line(source: str, error: GpukubeError) -> SourceLine:
     """Return the line of a source that failed: what is wrong, and what to do."""
     found = error.diagnostics[0]
-    return SourceLine(source, "failed", found.code, "; ".join(filter(None, (found.seen, found.fix))))
+    # The fixes of the clouds' packages name what a change of pools needs, which is not this.
+    fix = found.fix.replace(PRINT_POLICY, PRINT_CAPACITY_POLICY)
+    return SourceLine(source, "failed", found.code, "; ".join(filter(None, (found.seen, fix))))
 
 
 def band(score: float, likely: float, possible: float) -> Known:

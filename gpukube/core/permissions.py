@@ -30,6 +30,8 @@ EXTRAS: Final[Mapping[Extra, str]] = {
 """Options and commands that need more permissions -> their wording in `Permission.when`."""
 PRINT_POLICY: Final = "gpukube doctor -f SPEC --print-policy apply"
 """Command that prints everything a spec needs, for messages about one missing permission."""
+PRINT_CAPACITY_POLICY: Final = "gpukube doctor -f SPEC --print-policy plan --with capacity"
+"""Command that prints what questions about available machines need."""
 
 
 def permission_fix(text: str, form: re.Pattern[str]) -> str:

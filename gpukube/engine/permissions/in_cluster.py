@@ -240,8 +240,9 @@ def _chosen(item: ClusterPools, scope: PolicyScope) -> Iterator[KubeRule]:
     holding |= {DRA} if DRA_DRIVER in served else set()
     holding |= {RELEASE} if holding & {PLUGIN, OPERATOR, DRA} else set()
     holding |= {CLAIMED_PROBE} if "probe" in scope.extras and DRA_DRIVER in served else set()
-    holding |= {EXTRAS["alternatives"]} if any(pool.target.family for pool in item.desired) else set()
-    if "alternatives" in scope.extras:
+    members = [pool.target for pool in item.desired if pool.target.family]
+    holding |= {EXTRAS["alternatives"]} if members else set()
+    if "alternatives" in scope.extras or any(target.nodes.autoscaled for target in members):
         holding.add(CLASSED if isinstance(load_provider(item.cluster.provider).extras.order, ClassOrder) else MAPPED)
     for row in TABLE:
         if row.when in holding and (scope.level == "apply" or row.level == "plan"):

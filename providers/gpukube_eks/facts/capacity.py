@@ -134,24 +134,28 @@ def _reservation_notes(item: Mapping[str, object], *, block: bool) -> Iterable[s
         yield "AWS ends its instances from 30 minutes before its end"
 
 
-def read_offering(item: Mapping[str, object], region: str) -> Way:
+def read_offering(item: Mapping[str, object], region: str, asked: int) -> Way:
     """Parse an offering of a Capacity Block.
 
     Args:
         item: From DescribeCapacityBlockOfferings.
         region: Region of the offering.
+        asked: Hours that were asked for; all blocks end at the same time of day, so one that starts soon is shorter.
     """
-    count, hours = number(item, "InstanceCount"), number(item, "CapacityBlockDurationHours")
+    count, minutes = number(item, "InstanceCount"), number(item, "CapacityBlockDurationMinutes")
+    hours = number(item, "CapacityBlockDurationHours") + minutes / 60  # EC2 tells the rest beside the whole hours
     fee, currency = decimal(item, "UpfrontFee"), text(item, "CurrencyCode") or "USD"
     identity = text(item, "CapacityBlockOfferingId")
     priced = fee is not None and currency == "USD" and count > 0 and hours > 0
     segments = len(trees(item, "CapacityBlockOfferingSegments"))
+    notes = [f"shorter than the {asked} hours asked for"] if hours < asked else []
+    notes += [f"in {segments} parts: each is a reservation of its own"] if segments > 1 else []
     return Way(
         kind="block",
         machine=text(item, "InstanceType"),
         zone=text(item, "AvailabilityZone"),
         known="offered",
-        words=f"{count} for {hours} hours" + ("" if fee is None else f", {fee:,.2f} {currency} upfront"),
+        words=f"{count} for {round(hours, 1):g} hours" + ("" if fee is None else f", {fee:,.2f} {currency} upfront"),
         usd=fee / hours / count if priced and fee is not None else None,
         price_source=_BLOCK_FEE if priced else "",
         start=_moment(item.get("StartDate")),
@@ -162,7 +166,7 @@ def read_offering(item: Mapping[str, object], region: str) -> Way:
             f"aws ec2 purchase-capacity-block --region {region} --capacity-block-offering-id {shlex.quote(identity)} "
             "--instance-platform Linux/UNIX"
         ),
-        note=f"in {segments} parts: each is a reservation of its own" if segments > 1 else "",
+        note="; ".join(notes),
     )
 
 

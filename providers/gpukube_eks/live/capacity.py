@@ -148,7 +148,7 @@ def _blocks(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], readi
         if items is None:
             yield Way(kind="block", machine=name, why=_UNREAD.format("offerings"))
             continue
-        ways = [read_offering(item, ask.inquiry.region) for item in items]
+        ways = [read_offering(item, ask.inquiry.region, hours) for item in items]
         ways = [way for way in ways if ask.covers(way.zone)]
         yield from ways or [Way(kind="block", machine=name, known="none", words=f"no offering for {hours} hours")]
 

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from gpukube.core.jsontree import text
-from gpukube.core.permissions import CloudPolicy
+from gpukube.core.permissions import EXTRAS, CloudPolicy
 from gpukube_eks.facts.permissions import COMPACT, FAST, OPEN_ROLE, PERMISSIONS, PLACED, RESERVED, TAGGED
 from gpukube_eks.pool import placement_groups
 from gpukube_eks.pool.template import CLUSTER_TAG
@@ -82,6 +82,7 @@ def _circumstances(clusters: Sequence[ClusterPools]) -> set[str]:
         FAST: any(pool.target.high_speed for pool in pools),
         PLACED: any(pool.target.placement not in ("", placement_groups.NONE) for pool in pools),
         COMPACT: any(pool.target.placement == placement_groups.COMPACT for pool in pools),
+        EXTRAS["alternatives"]: any(pool.target.family and not pool.target.nodes.autoscaled for pool in pools),
     }
     return {name for name, holds in found.items() if holds}
 

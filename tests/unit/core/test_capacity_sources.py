@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpukube.core.capacity_sources import KNOWN, Reading, SourceLine, band
+from gpukube.core.capacity_sources import KNOWN, Reading, SourceLine, band, failed_line
+from gpukube.core.permissions import PRINT_POLICY
 from gpukube.errors import NotAllowed
 
 
@@ -32,3 +33,10 @@ def test_reading_when_a_source_fails_then_it_is_a_line_and_the_others_are_read()
         SourceLine("prices"),
         SourceLine("mix", "not asked", text="it is a preview"),
     ]
+
+
+def test_a_source_that_was_refused_names_the_command_that_prints_its_permission() -> None:
+    refused = NotAllowed("not allowed", fix=f"allow ec2:X; {PRINT_POLICY} prints all that is needed", code="permission")
+    assert failed_line("scores", refused).text == (
+        "not allowed; allow ec2:X; gpukube doctor -f SPEC --print-policy plan --with capacity prints all that is needed"
+    )

@@ -200,6 +200,10 @@ NEEDS: Final = {
         EKS_POOL + ", capacity: {type: reserved, reserved: {eks: {capacityReservation: cr-0123456789abcdef0}}}}",
         "ec2:DescribeCapacityReservations",
     ),
+    "alternatives of a fixed size": (
+        EKS_POOL + ", alternatives: [{name: b, capacity: {type: spot}}]}",
+        "autoscaling:DescribeScalingActivities",
+    ),
     "an open role": (EKS_POOL + "}", "iam:ListRoles"),
     "tags": (EKS_POOL + f", eks: {{nodeRole: {ROLE}}}, tags: {{team: ml}}}}", "ec2:CreateTags"),
     "a subnet": (AKS_POOL + f", aks: {{vnetSubnetID: {SUBNET}}}}}", JOIN),
@@ -244,6 +248,23 @@ def test_policy_when_pools_have_alternatives_then_leases_of_gpukubes_namespace_a
     for names in (granted(SPEC + GKE_POOL + "}", level, ("alternatives",)), granted(SPEC + family, level)):
         assert {name for name in names if "leases" in name} == expected
     assert not {name for name in granted(SPEC + GKE_POOL + "}", level) if "leases" in name}
+
+
+@pytest.mark.parametrize(
+    ("pool", "order"),
+    [
+        (AKS_POOL, {"get configmaps in kube-system", "create, patch configmaps in kube-system"}),
+        (GKE_POOL, {f"{some} computeclasses.cloud.google.com" for some in ("get, list", "create, patch, delete")}),
+    ],
+    ids=["aks", "gke"],
+)
+def test_policy_when_an_autoscaled_pool_has_alternatives_then_their_order_may_be_written(
+    pool: str, order: set[str]
+) -> None:
+    family = SPEC + pool + ", alternatives: [{name: b, capacity: {type: spot}}]}"
+    scaled = family.replace("{count: 1}", "{autoscaling: {min: 0, max: 2}}")
+    assert granted(scaled) - granted(family) == order
+    assert order <= granted(SPEC + pool + "}", extras=("alternatives",))
 
 
 @pytest.mark.parametrize("owner", ["auto", "dra"])

@@ -148,7 +148,7 @@ def test_block_when_purchased_then_a_block_that_is_free_and_ends() -> None:
 
 
 def test_offering_when_read_then_price_of_a_node_hour_and_the_command_that_buys_it() -> None:
-    way = read_offering(OFFERING, "us-east-1")
+    way = read_offering(OFFERING, "us-east-1", 168)
     assert (way.known, way.words) == ("offered", "2 for 168 hours, 10,500.00 USD upfront")
     assert way.usd == pytest.approx(10500 / 168 / 2)
     assert (way.start, way.end) == ("2026-12-01T11:30:00Z", "2026-12-08T11:30:00Z")
@@ -160,12 +160,19 @@ def test_offering_when_read_then_price_of_a_node_hour_and_the_command_that_buys_
 
 @pytest.mark.parametrize("changed", [{"CurrencyCode": "EUR"}, {"UpfrontFee": ""}, {"CapacityBlockDurationHours": 0}])
 def test_offering_when_its_price_is_not_one_of_dollars_per_hour_then_unknown(changed: dict[str, Any]) -> None:
-    assert read_offering(OFFERING | changed, "us-east-1").usd is None
+    assert read_offering(OFFERING | changed, "us-east-1", 168).usd is None
 
 
 def test_offering_when_in_parts_then_each_is_a_reservation() -> None:
-    way = read_offering(OFFERING | {"CapacityBlockOfferingSegments": [{}, {}]}, "us-east-1")
+    way = read_offering(OFFERING | {"CapacityBlockOfferingSegments": [{}, {}]}, "us-east-1", 168)
     assert way.note == "in 2 parts: each is a reservation of its own"
+
+
+def test_offering_when_it_starts_soon_then_its_minutes_count_and_it_is_shorter() -> None:
+    soon = {"CapacityBlockDurationHours": 152, "CapacityBlockDurationMinutes": 30, "UpfrontFee": "14640"}
+    way = read_offering(OFFERING | soon, "us-east-1", 168)
+    assert (way.usd, way.words) == (48, "2 for 152.5 hours, 14,640.00 USD upfront")
+    assert way.note == "shorter than the 168 hours asked for"
 
 
 @pytest.mark.parametrize(
