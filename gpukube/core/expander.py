@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 NAME: Final = "cluster-autoscaler-priority-expander"
 KEY: Final = "priorities"
 EXPANDER: Final = "priority"
+EXPANDER_FLAG: Final = "expander"
 RECORD: Final = "gpukube.io/autoscaler-order"
 """Annotation of a ConfigMap that gpukube created: the families in it, as JSON. One map serves all owners."""
 _HIGHEST, _STEP, _LOWEST = 1000, 10, 1
@@ -35,7 +37,7 @@ _ANY: Final = ".*"
 _MATCH_ALL: Final = frozenset({_ANY, ".+", "", "^.*$", "^.+$", "^.*", ".*$"})
 _GO_ONLY: Final = re.compile(r"\\[pPQEzC]|\[\[:|\(\?[a-zA-Z-]*[:)]")
 """Syntax of Go's patterns that Python has not (golang.org/s/re2syntax)."""
-_FLAG: Final = re.compile(r"^--?expander(?:=(.*))?$")
+_FLAG: Final = re.compile(r"--?([\w-]+)(?:=(.*))?", re.DOTALL)
 
 Priorities: TypeAlias = "dict[int, tuple[str, ...]]"
 
@@ -118,6 +120,20 @@ def missing_lines(live: Mapping[int, Sequence[str]], wanted: Mapping[int, Sequen
     return {number: patterns for number, patterns in lacking.items() if patterns}
 
 
+def out_of_order(
+    live: Mapping[int, Sequence[str]], orders: Iterable[FamilyOrder], group: Callable[[str], str]
+) -> list[str]:
+    """Return the families that a map of somebody else has in another order, by whatever numbers."""
+    highest = {one: number for number in sorted(live) for one in live[number]}  # a group has its highest number
+    found = []
+    for order in orders:
+        ranks = [[highest[one] for one in map(group, names) if one in highest] for names in order.ranks]
+        there = [numbers for numbers in ranks if numbers]
+        if any(min(better) <= max(worse) for better, worse in pairwise(there)):
+            found.append(order.family)
+    return found
+
+
 def render(priorities: Mapping[int, Sequence[str]]) -> str:
     """Return the text of `priorities`, the highest number first."""
     lines = []
@@ -161,11 +177,11 @@ def without_gone(orders: Iterable[FamilyOrder], live: Iterable[str]) -> tuple[Fa
     return tuple(one for one in kept if any(one.ranks))
 
 
-def expander_of(words: Sequence[str]) -> str:
-    """Return the value of the autoscaler's flag --expander in a command line; "" if it has none."""
+def flag_of(words: Sequence[str], name: str) -> str:
+    """Return the value of a flag in the autoscaler's command line; "" if it has none."""
     for word, following in zip(words, (*words[1:], ""), strict=True):
-        if found := _FLAG.match(word):
-            return following if found[1] is None else found[1]
+        if (found := _FLAG.fullmatch(word)) and found[1] == name:
+            return following if found[2] is None else found[2]
     return ""
 
 

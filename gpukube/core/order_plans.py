@@ -17,6 +17,7 @@ from gpukube.core.expander import (
     lines_of,
     merge,
     missing_lines,
+    out_of_order,
     parse_priorities,
     record,
     recorded,
@@ -49,10 +50,10 @@ class OrderPlan:
 
     Attributes:
         kind, name, namespace: The object; namespace is "" for one of the cluster.
-        action: foreign: it is not gpukube's and lacks lines.
+        action: foreign: it is not gpukube's, or cannot be read, and does not have the order.
         why: One line.
         orders: The families that it orders for this run.
-        content: What it will say, as text; for a foreign object the lines that it lacks.
+        content: What it will say, as text; for a foreign object the lines that it needs.
         desired: The object to write; empty if nothing is written.
         live: The object as read; None if there is none.
     """
@@ -102,6 +103,8 @@ def plan_map(
     except OrderError as error:
         return planned("foreign", f"its {KEY} cannot be read: {error}", own)
     if before is None:
+        if swapped := out_of_order(found, orders, how.group):
+            return planned("foreign", f"it is not gpukube's, and has another order for {', '.join(swapped)}", own)
         lacking = missing_lines(found, own)
         why = "it is not gpukube's, and " + ("lacks lines" if lacking else "has all lines")
         return planned("foreign" if lacking else "none", why, lacking)
@@ -125,15 +128,16 @@ def plan_map(
 def plan_class(live: Tree | None, order: FamilyOrder, how: ClassOrder) -> OrderPlan:
     """Plan the class of a family; one of the same name that is not this family's is foreign."""
     marks = {OWNER_LABEL: order.owner, FAMILY_LABEL: order.family}
-    spec = dict(how.spec(order.ranks))
+    spec, there = dict(how.spec(order.ranks)), tree(live, "spec")
     content = dump_yaml({"spec": spec})
-    action: OrderAction = "create" if live is None else "none" if tree(live, "spec") == spec else "update"
+    # Other fields stay: somebody may have set them, and the cluster may fill in defaults.
+    action: OrderAction = "create" if live is None else "none" if {**there, **spec} == there else "update"
     if live is not None and marks.items() - texts(live, "metadata", "labels").items():
         action = "foreign"
     desired = {
         "apiVersion": f"{how.group}/{how.version}",
         "kind": how.kind,
         "metadata": {"name": order.family, "labels": marks},
-        "spec": spec,
+        "spec": {**there, **spec},
     }
     return OrderPlan(how.kind, order.family, "", action, _WHY[action], (order,), content, desired, live)

@@ -142,7 +142,7 @@ def test_map_of_others_stays_and_the_plan_names_the_lines_to_add(world: World, i
     (plan,) = world.plan(document)
     (found,) = (one for one in plan.diagnostics if one.code == "order-foreign")
     assert found.fix == (
-        f"add these lines to its priorities: {{1000: ['^eks-t4-{UUID}'], 990: ['^eks-t4spot-{UUID}']}}"
+        f"write these lines in its priorities: {{1000: ['^eks-t4-{UUID}'], 990: ['^eks-t4spot-{UUID}']}}"
     )
     assert set(world.create(document)) == {"t4", "t4spot"}
     assert cluster.client.get(ConfigMap, MAP, namespace="kube-system").data == theirs
@@ -435,6 +435,18 @@ def test_without_the_right_to_read_the_order_only_the_first_is_created(world: Wo
     (found,) = (one for one in plan.diagnostics if one.code == "order-unknown")
     assert (str(found.where), "computeclasses" in found.why) == ("train/l4spot", True)
     assert set(world.create(document)) == {"l4"}
+
+
+def test_without_the_right_to_read_the_order_of_pools_that_exist_the_plan_says_so(world: World) -> None:
+    clusters = {"train": world.make("aks", "train")}
+    document = spec("team", clusters, [family("aks")])
+    world.create(document)
+    daemon.deny(world.info, "train", ("get", "configmaps"))
+    (plan,) = world.plan(document)
+    (found,) = (one for one in plan.diagnostics if one.code == "order-unknown")
+    assert (str(found.where), found.seen, "configmaps" in found.why, plan.differs) == (
+        "train/t4", "nothing can tell an autoscaler to try t4 first", True, False,
+    )  # fmt: skip
 
 
 def test_without_the_right_to_write_the_order_nothing_is_created(world: World) -> None:

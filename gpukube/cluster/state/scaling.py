@@ -36,6 +36,11 @@ def running_scaler(cluster: ClusterRef, seen: Snapshot) -> WorkloadView | None:
     return next((item for item in seen.deployments if _runs(scaler.program, item)), None)
 
 
+def command_of(scaler: WorkloadView | None) -> tuple[str, ...]:
+    """Return the words of an autoscaler's command line; none without one."""
+    return tuple(word for container in scaler.containers for word in container.command) if scaler else ()
+
+
 def _runs(program: str, item: WorkloadView) -> bool:
     """Return whether a workload runs a program, by image or command: its Deployment may have any name."""
     images = (image.rpartition("/")[2] for image in item.images)

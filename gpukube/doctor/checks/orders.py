@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.state.scaling import running_scaler
+from gpukube.cluster.state.scaling import command_of, running_scaler
 from gpukube.core.expander import (
     EXPANDER,
+    EXPANDER_FLAG,
     KEY,
     NAME,
     OrderError,
     broken_patterns,
-    expander_of,
+    flag_of,
     parse_priorities,
     recorded,
     uses_priorities,
@@ -138,8 +139,7 @@ def _ignored(evidence: Evidence) -> Iterator[Fault]:
     scaler = running_scaler(evidence.cluster, evidence.seen)
     if scaler is None and not how.profile:
         return  # nothing-scales
-    words = [word for container in scaler.containers for word in container.command] if scaler else []
-    expander = evidence.facts.expander if how.profile else expander_of(words)
+    expander = evidence.facts.expander if how.profile else flag_of(command_of(scaler), EXPANDER_FLAG)
     if not uses_priorities(expander):
         families = ", ".join(dict.fromkeys(pool.labels[FAMILY_LABEL] for pool in members))
         cluster = evidence.cluster

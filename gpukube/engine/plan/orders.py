@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cluster.kube.api_types import ApiType
-from gpukube.cluster.state.scaling import running_scaler
-from gpukube.core.expander import EXPANDER, NAME, expander_of, recorded, uses_priorities
+from gpukube.cluster.state.scaling import command_of, running_scaler
+from gpukube.core.expander import EXPANDER, EXPANDER_FLAG, NAME, flag_of, recorded, uses_priorities
 from gpukube.core.families import families
 from gpukube.core.order_plans import plan_class, plan_map
 from gpukube.core.scaling_order import FamilyOrder, GroupOrder
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 CONFIG_MAPS: Final = ApiType("", "v1", "ConfigMap", "configmaps")
 MANAGED_NAMESPACE: Final = "kube-system"
-"""Where an autoscaler that the cloud runs reads its ConfigMap (docs: aks/cluster-autoscaler-overview)."""
+"""Where an autoscaler that the cloud runs reads its ConfigMap (docs: aks/cluster-autoscaler-overview), and any other
+without the flag --namespace, wherever it runs (kubernetes/autoscaler cluster-autoscaler/config/flags)."""
 
 
 class _Unknown(Exception):
@@ -61,8 +62,13 @@ def class_type(how: ClassOrder) -> ApiType:
 
 def map_namespace(cluster: ClusterRef, seen: Snapshot | None, how: GroupOrder) -> str:
     """Return where the autoscaler reads its ConfigMap; "" if no autoscaler was found."""
-    scaler = None if how.profile or seen is None else running_scaler(cluster, seen)
-    return MANAGED_NAMESPACE if how.profile else scaler.namespace if scaler else ""
+    if how.profile:
+        return MANAGED_NAMESPACE
+    scaler = running_scaler(cluster, seen) if seen else None
+    if scaler is None:
+        return ""
+    written = flag_of(command_of(scaler), "namespace")
+    return scaler.namespace if "$(" in written else written or MANAGED_NAMESPACE  # from the pod's own fields
 
 
 def _order(members: Sequence[Desired], pools: Sequence[PoolPlan]) -> FamilyOrder:
@@ -115,8 +121,8 @@ def _by_groups(
                 "order-foreign",
                 Where(plan.cluster.key),
                 f"{item} does not order {names}: {item.why}",
-                f"add these lines to its priorities: {_one_line(item.content)}",
-                "one map serves all tools, and gpukube changes only a map that it created",
+                f"write these lines in its priorities: {_one_line(item.content)}",
+                "one map serves all tools, and gpukube changes only a map that it created and can read",
                 "warning",
             )
         )
@@ -138,8 +144,8 @@ def _kept(plan: ClusterPlan, before: Sequence[FamilyOrder], orders: Sequence[Fam
 
 def _expander_warnings(plan: ClusterPlan, how: GroupOrder, names: str) -> list[Finding]:
     scaler = running_scaler(plan.cluster, plan.seen) if plan.seen else None
-    words = [word for container in scaler.containers for word in container.command] if scaler else []
-    expander = (plan.facts.expander if plan.facts else "") if how.profile else expander_of(words)
+    profile = plan.facts.expander if plan.facts else ""
+    expander = profile if how.profile else flag_of(command_of(scaler), EXPANDER_FLAG)
     if uses_priorities(expander):
         return []
     cluster = plan.cluster
@@ -174,27 +180,18 @@ def _numbers(version: str) -> list[int]:
 
 
 def _first_only(plan: ClusterPlan, scaled: Iterable[Sequence[Desired]], why: str) -> ClusterPlan:
-    """Drop the creation of all pools but the first of some families, and say so."""
-    later = {
-        (one.target.owner, one.target.pool): one.target for members in scaled for one in members if one.target.rank
-    }
-    dropped = [
-        pool
-        for pool in plan.pools
-        if pool.action == "create" and pool.desired and (pool.desired.target.owner, pool.pool) in later
-    ]
-    found = tuple(
-        Finding(
-            "order-unknown",
-            pool.where,
-            f"not created: nothing can tell an autoscaler to try {pool.desired.target.family} first",
-            "apply again once something can; or declare it as a pool of its own",
-            why,
-            "warning",
-        )
-        for pool in dropped
-        if pool.desired
-    )
+    """Drop the creation of all pools but the first of some families, and say so, also if all are there already."""
+    plans = {(pool.desired.target.owner, pool.pool): pool for pool in plan.pools if pool.desired}
+    dropped: list[PoolPlan] = []
+    found: list[Finding] = []
+    for first, *others in scaled:
+        later = [plans.get((one.target.owner, one.target.pool)) for one in others]
+        new = [pool for pool in later if pool is not None and pool.action == "create"]
+        unknown = f"nothing can tell an autoscaler to try {first.target.family} first"
+        told = [(pool.where, f"not created: {unknown}") for pool in new] or [(first.target.where, unknown)]
+        fix = "apply again once something can; or declare it as a pool of its own"
+        found += [Finding("order-unknown", where, seen, fix, why, "warning") for where, seen in told]
+        dropped += new
     pools = tuple(pool for pool in plan.pools if pool not in dropped)
     return replace(plan, pools=pools, diagnostics=(*plan.diagnostics, *found))
 

@@ -8,7 +8,7 @@ from gpukube.core.expander import (
     RECORD,
     OrderError,
     broken_patterns,
-    expander_of,
+    flag_of,
     lines_of,
     merge,
     missing_lines,
@@ -129,5 +129,5 @@ def test_pools_that_are_gone_leave_the_order() -> None:
     ],
 )
 def test_the_expander_of_a_command(words: tuple[str, ...], expander: str, *, used: bool) -> None:
-    assert expander_of(words) == expander
+    assert flag_of(words, "expander") == expander
     assert uses_priorities(expander) is used

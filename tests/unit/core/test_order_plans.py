@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.core.expander import NAME, RECORD, record
+from gpukube.core.jsontree import tree
 from gpukube.core.order_plans import plan_class, plan_map
 from gpukube.core.scaling_order import ClassOrder, FamilyOrder, GroupOrder
 from gpukube.provider import load_provider
@@ -58,6 +59,9 @@ def test_map_of_ours_keeps_other_data_and_annotations() -> None:
         ("5: [cpu]", "foreign", "1000:\n  - '^h100$'\n990:\n  - '^h100spot$'\n"),
         ("5: ['^h100$']", "foreign", "990:\n  - '^h100spot$'\n"),
         ("5: ['^h100$']\n4: ['^h100spot$']", "none", ""),
+        ("4: ['^h100$']\n5: ['^h100spot$']", "foreign", "1000:\n  - '^h100$'\n990:\n  - '^h100spot$'\n"),
+        ("5: ['^h100$', '^h100spot$']", "foreign", "1000:\n  - '^h100$'\n990:\n  - '^h100spot$'\n"),
+        ("5: ['^h100$']\n4: ['^h100spot$']\n3: ['^h100$']", "none", ""),
         ("nonsense", "foreign", "1000:\n  - '^h100$'\n990:\n  - '^h100spot$'\n"),
     ],
 )
@@ -91,6 +95,13 @@ def test_class_of_a_family() -> None:
         },
     }
     assert plan_class(plan.desired, plan.orders[0], how).action == "none"
+    more = {**plan.desired, "spec": {**plan.desired["spec"], "activeMigration": {"optimizeRulePriority": True}}}  # type: ignore[dict-item]  # a mapping
+    assert plan_class(more, plan.orders[0], how).action == "none"
+    changed = plan_class(more, ORDER, how)
+    assert (changed.action, tree(changed.desired, "spec", "activeMigration")) == (
+        "update",
+        {"optimizeRulePriority": True},
+    )
     assert plan_class(plan.desired, ORDER, how).action == "update"
     assert plan_class(plan.desired, FamilyOrder("other", "h100", ORDER.ranks), how).action == "foreign"
     assert plan_class({"metadata": {"name": "h100"}}, ORDER, how).action == "foreign"
