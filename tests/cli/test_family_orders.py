@@ -46,6 +46,7 @@ def test_plan_and_diff_show_the_order_until_it_is_written(gpukube: Gpukube, spec
     assert shown.code == 0, shown.err
     assert MAP in shown.out
     assert "order of t4: it does not exist" in shown.out
+    assert "rank    alternative 2 of 2: capacity: on-demand -> spot" in shown.out
     assert "1000:\n                   - '^eks-t4-[0-9a-f]{8}-[0-9a-f-]{27}$'" in shown.out
     for output, expected in {
         "markdown": f"create `{MAP}`: order of t4: it does not exist",
@@ -55,6 +56,9 @@ def test_plan_and_diff_show_the_order_until_it_is_written(gpukube: Gpukube, spec
         assert expected in gpukube("pool", "plan", "diff", "-f", spec, "-o", output).out, output
     (cluster,) = gpukube("pool", "plan", "-f", spec, "-o", "json").json()["clusters"]
     (order,) = cluster["orders"]
+    assert [(pool["family"]["rank"], pool["family"]["of"], pool["family"]["role"]) for pool in cluster["pools"]] == [
+        (1, 2, None), (2, 2, None),
+    ]  # fmt: skip
     assert (order["object"], order["action"], order["families"]) == (MAP, "create", ["t4"])
     assert order["content"][-2:] == ["1:", "  - '.*'"]
     done = gpukube("pool", "create", "-f", spec)

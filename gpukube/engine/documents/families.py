@@ -5,19 +5,39 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gpukube.core.families import families, family_key
+from gpukube.core.families import differences, families, family_key
 from gpukube.core.fields import COUNT, MOST
 from gpukube.engine.plan.families import live_size
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gpukube.core.families import FamilyKey
-    from gpukube.core.values import Observed, PoolPlan
+    from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.documents.shapes.listing import ListedFamily
     from gpukube.engine.documents.shapes.parts import FamilyPart
     from gpukube.engine.plan.planning import ClusterPlan
+
+
+def scaled_part(plan: PoolPlan, members: Sequence[Desired]) -> FamilyPart | None:
+    """Return the place of a pool in its autoscaled family; None for a pool of no such family.
+
+    Args:
+        plan: The pool.
+        members: The pools of its family by rank.
+    """
+    if plan.desired is None or not members or not plan.desired.target.nodes.autoscaled:
+        return None
+    target, ranks = plan.desired.target, [member.target.pool for member in members]
+    return {
+        "name": target.family,
+        "rank": ranks.index(target.pool) + 1,
+        "of": len(ranks),
+        "role": None,
+        "differs": differences(members[0].target, target),
+        "mostWaitSeconds": None,
+    }
 
 
 def family_part(plan: PoolPlan, waits: dict[FamilyKey, float]) -> FamilyPart | None:

@@ -232,14 +232,17 @@ def _order(plan: OrderPlan) -> Order:
 
 
 def _add_families(plans: Sequence[ClusterPlan], clusters: Sequence[ClusterPart]) -> None:
-    if not any(pool.family for plan in plans for pool in plan.pools):
+    if not any(pool.desired and pool.desired.target.family for plan in plans for pool in plan.pools):
         return
-    from gpukube.engine.documents.families import family_part, longest_waits  # noqa: PLC0415 - only for families
+    from gpukube.core.families import families  # noqa: PLC0415 - only for families
+    from gpukube.engine.documents.families import family_part, longest_waits, scaled_part  # noqa: PLC0415 - as above
 
     waits = longest_waits(plans)
     for plan, cluster in zip(plans, clusters, strict=True):
+        declared = families(plan.desired)
         for pool, part in zip(plan.pools, cluster["pools"], strict=True):
-            if place := family_part(pool, waits):
+            key = (pool.desired.target.owner, pool.desired.target.family) if pool.desired else ("", "")
+            if place := family_part(pool, waits) or scaled_part(pool, declared.get(key, ())):
                 part["family"] = place
 
 

@@ -138,7 +138,7 @@ class ShardPart(TypedDict):
 
 
 class FamilyPart(TypedDict):
-    """Place of a pool in its family: a pool with a fixed size and its alternatives, of which one has all nodes."""
+    """Place of a pool in its family: a pool and its alternatives, of which one has all nodes if the size is fixed."""
 
     name: str
     """Name of the family: that of its first pool."""

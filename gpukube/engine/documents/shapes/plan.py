@@ -178,7 +178,7 @@ class PoolPart(TypedDict):
     upgrades: Upgrades | None
     """What is newer than the live nodes; null if nothing newer was read."""
     family: NotRequired[FamilyPart]
-    """Its place in its family; absent for a pool without alternatives, and for autoscaled ones."""
+    """Its place in its family; absent for a pool without alternatives."""
 
 
 class UnplannedPool(TypedDict):
