@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import yaml
@@ -129,7 +128,7 @@ def out_of_order(
     for order in orders:
         ranks = [[highest[one] for one in map(group, names) if one in highest] for names in order.ranks]
         there = [numbers for numbers in ranks if numbers]
-        if any(min(better) <= max(worse) for better, worse in pairwise(there)):
+        if any(min(there[at]) <= max(there[at + 1]) for at in range(len(there) - 1)):
             found.append(order.family)
     return found
 
