@@ -1,1 +1,1 @@
-"""Finding machines: what the clouds tell about stock, prices, and quotas, side by side."""
+"""Finding machines: what the clouds report about stock, prices, and quotas, side by side."""

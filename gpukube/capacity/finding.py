@@ -1,9 +1,9 @@
-"""Asks the clouds which machines are available, in parallel, and adds prices and quotas to each way to get them.
+"""Reads from the clouds which machines are available, in parallel, and adds prices and quotas to each way to get them.
 
-In scope: what is asked of whom, and what a failure leaves unknown. Out of scope: what is looked for (`wanted`), the
+In scope: what is read from where, and what a failure leaves unknown. Out of scope: what is looked for (`wanted`), the
 calls (the providers), documents.
 
-No failure here fails a command, and nothing is bought: what cannot be read is a line, and its ways are not told.
+No failure here fails a command, and nothing is bought: what cannot be read is a line, and its ways are `not told`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Line:
 
 
 def ask_clouds(places: Sequence[Place], wanted: Wanted, line: Line, book: PriceBook) -> Search:
-    """Ask all places in parallel.
+    """Read all places in parallel.
 
     Args:
         places: Where to look.
@@ -114,7 +114,7 @@ def _offers(
 
 
 def ask_place(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
-    """Ask one place; if nothing of it can be asked, its ways are not told.
+    """Read one place; if nothing of it can be read, its ways are `not told`.
 
     Args:
         place: Where to look, with its region.
@@ -135,7 +135,7 @@ def _fetch(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
     provider = load_provider(place.inquiry.provider)
     capacity = provider.extras.capacity
     if capacity is None:
-        why = f"gpukube asks {provider.spec.title} for no capacity"
+        why = f"gpukube reads no capacity of {provider.spec.title}"
         return Offers(unasked(place, Way(kind="on-demand", machine="", known="not asked", why=why)), ())
     inquiry = replace(place.inquiry, settings=line.settings)
     ask = Ask(
@@ -147,19 +147,19 @@ def _fetch(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
         cluster=place.cluster,
         mixed=place.mixed,
     )
-    doing = "asking for available machines"
+    doing = "reading available machines"
     with reading_responses(provider.spec.title, place.where, doing):
         return line.calls(place.where, doing, partial(capacity.fetch, ask))
 
 
 def _lost(place: Place, source: str, error: GpukubeError) -> Offers:
-    """Return the answer of a place that could not be asked."""
+    """Return what is known of a place that could not be read."""
     ways = unasked(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
     return Offers(ways, (failed_line(source, error),))
 
 
 def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:
-    """Return the machines whose price no source told."""
+    """Return the machines whose price no source has."""
     pools: dict[tuple[str, str, str, str], PoolToPrice] = {}
     for one in found:
         place, way = one.place, one.way

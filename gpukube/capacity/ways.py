@@ -26,7 +26,7 @@ class Found:
 
     Attributes:
         place: Where.
-        way: What its cloud tells.
+        way: What its cloud reports.
         price: Price of one node.
         quotas: What the nodes need of each quota that limits them.
         no_quota: Why quotas are not known; "" if they were read, or none applies.

@@ -34,7 +34,7 @@ class Query:
         "--for", default="", metavar="TIME",
         help="How long the nodes are needed: 12h, 7d, 2w. Capacity Blocks and calendar reservations need it.",
     )  # fmt: skip
-    live: bool = option("--live", default=False, help="Ask the clouds. Without it only prices are known.")
+    live: bool = option("--live", default=False, help="Query the clouds. Without it only prices are known.")
     providers: tuple[str, ...] = provider_option()
     regions: tuple[str, ...] = option(
         "--region", default=(), metavar="REGION",

@@ -181,7 +181,7 @@ class Choices:
     )  # fmt: skip
     live: bool = option(
         "--live", default=False,
-        help="Also ask the clouds whether a better alternative than the one that has the nodes may get machines now.",
+        help="Also read from the clouds whether a better alternative than the one with the nodes may get machines now.",
     )  # fmt: skip
 
     out: str = option("--out", default="", metavar="FILE", help="Save the plan, for `gpukube pool apply FILE`.")

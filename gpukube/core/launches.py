@@ -1,4 +1,4 @@
-"""What a cloud tells about its attempts to start machines for a pool.
+"""What a cloud reports about its attempts to start machines for a pool.
 
 In scope: the value. Out of scope: reading it (`CloudExtras.launches`), and giving an attempt up (gpukube.engine).
 
@@ -20,10 +20,10 @@ class Launches:
     """The newest launches of a pool; times are seconds since the epoch, by the cloud's clock.
 
     Attributes:
-        failure: Error of the newest failed launch: its class tells a stock-out from a quota. None if none failed, or
-            the cloud does not tell.
-        failed_at: When it failed; None if the cloud tells no time: then the failure is the pool's present one.
-        launched_at: When the newest machine was launched; None if none was, or the cloud does not tell.
+        failure: Error of the newest failed launch: its class distinguishes a stock-out from a quota. None if none
+            failed, or the cloud does not report it.
+        failed_at: When it failed; None if the cloud reports no time: then the failure is the pool's present one.
+        launched_at: When the newest machine was launched; None if none was, or the cloud does not report it.
     """
 
     failure: GpukubeError | None = None

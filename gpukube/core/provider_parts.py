@@ -144,7 +144,7 @@ class Extras:
     catalog: CloudCatalog | None = None
     """This cloud's part of `gpukube catalog`, and how it is refreshed."""
     capacity: CloudCapacity | None = None
-    """What it tells about the machines that are available now, for `gpukube capacity find`."""
+    """What it reports about the machines that are available now, for `gpukube capacity find`."""
     order: GroupOrder | ClassOrder | None = None
     """What gives its autoscaler the order of the pools of an autoscaled family; None if nothing does."""
     quotas: CloudQuotas | None = None

@@ -1,4 +1,4 @@
-"""What a cloud tells about the reservation that a pool names.
+"""What a cloud reports about the reservation that a pool names.
 
 In scope: the value. Out of scope: reading it (`CloudExtras.reserved`), and reservations that no pool names
 (`core.capacity_sources`).

@@ -351,7 +351,7 @@ class ProviderContract:
     ) -> None:
         """A failed launch has the class of its error, if the cloud kept the pool; a pool with its nodes has none."""
         if type(harness.cloud).launches is CloudExtras.launches:
-            pytest.skip("the cloud does not tell its launches")
+            pytest.skip("the cloud does not report its launches")
         desired = _desired(harness, "plain")
         harness.inject(fault, desired.target.name)
         with pytest.raises(error):

@@ -62,7 +62,7 @@ class FakeWorld:
         pools: Live pools by cloud name.
         requests: Every request that was sent, in order.
         ready: Whether the cluster exists.
-        launches: What the cloud tells about a pool's launches, by cloud name.
+        launches: What the cloud reports about a pool's launches, by cloud name.
         reserved: The reservations of pools, by the pools' cloud names.
         polls_to_finish: Polls until an operation is done.
     """

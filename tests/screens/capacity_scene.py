@@ -37,7 +37,7 @@ def paid(usd: float, *, rough: bool = False) -> NodePrice:
     return NodePrice(usd=Usd(usd, usd), source="embedded", as_of="2026-08-03", rough=rough)
 
 
-ON_DEMAND: Final = Way(kind="on-demand", machine=P5, why="AWS tells no stock of on-demand machines")
+ON_DEMAND: Final = Way(kind="on-demand", machine=P5, why="AWS does not publish stock of on-demand machines")
 WAYS: Final = (
     Found(EKS, Way(
         kind="reservation", machine=P5, zone="us-east-1a", known="free", free=2, words="2 of 4 free", usd=0.0,

@@ -1,4 +1,4 @@
-"""Body of `gpukube capacity find`: what is looked for and where, asking the clouds, showing the document."""
+"""Body of `gpukube capacity find`: what is looked for and where, querying the clouds, showing the document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.prepare import Prepared
 
 _MINUTES: Final = 2.0
-"""How long all clouds together may take; what has not answered by then is not told."""
+"""How long all clouds together may take; what has not responded by then is `not told`."""
 _EXCHANGE_S: Final = 15.0
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpukube.engine.plan.planning import ClusterPlan
 
 _SECONDS: Final = 60.0
-"""How long all clouds together may take; what has not answered by then is not told."""
+"""How long all clouds together may take; what has not responded by then is `not told`."""
 _EXCHANGE_S: Final = 15.0
 
 
@@ -32,7 +32,7 @@ def with_alternatives(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) 
     settings = replace(run.settings, request_timeout_s=min(run.settings.request_timeout_s, _EXCHANGE_S))
     for plan in plans:
         if any(pool.family and pool.family.turn and pool.family.role == "holder" for pool in plan.pools):
-            run.report("check", "asking for available machines", plan.cluster.key)
+            run.report("check", "reading available machines", plan.cluster.key)
     calls = Calls(run.clock, run.clock.now() + _SECONDS, run.resume)
     found = with_better(plans, Line(settings, run.clock, calls, {}), f"gpukube pool apply {run.spec_options}")
     with job.progress.paused():

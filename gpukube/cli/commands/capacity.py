@@ -15,7 +15,7 @@ app = typer.Typer(help="Find where GPU machines are available, and how to buy th
 def find(choices: Choices, query: Query) -> None:
     """Show ways to get GPU machines, the best first: reservations, blocks, Spot, flex-start, on demand.
 
-    Shows what the clouds tell about stock, in classes, beside their own words; no answer is a promise. Buys nothing.
+    Shows what the clouds report about stock, in classes, beside their own words; none of it is a promise. Buys nothing.
     Exit codes: 0 shown, also if a cloud could not be read; 4 no cloud has such a machine.
     """
     from gpukube.cli.bodies.capacity import find_capacity

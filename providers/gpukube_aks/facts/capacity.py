@@ -30,7 +30,7 @@ _SCORES: Final[Mapping[str, Known]] = {
     "low": "unlikely",
     "restrictedsku": "none",
 }
-"""Score in lower-case letters -> class; others, such as "Data Not Found", tell nothing."""
+"""Score in lower-case letters -> class; others, such as "Data Not Found", mean nothing."""
 _GROUP: Final = re.compile(
     r"/subscriptions/[0-9A-Fa-f-]{36}/resource[Gg]roups/[\w().-]+"
     r"/providers/[Mm]icrosoft\.[Cc]ompute/[Cc]apacity[Rr]eservation[Gg]roups/[\w.-]+"
@@ -175,7 +175,7 @@ def _reservation(  # noqa: PLR0913, PLR0917 - a reservation is described in thre
     if start > today:
         why = f"it starts on {start}"
     elif kind == _OPEN:
-        why = "Azure does not tell how many machines of an open reservation are used"
+        why = "Azure does not report how many machines of an open reservation are used"
     elif not use:
         why = "its use could not be read"
     is_full = not why and free < nodes and kind != _BLOCK
@@ -200,7 +200,7 @@ def _reservation(  # noqa: PLR0913, PLR0917 - a reservation is described in thre
 def read_reserved(
     group: Mapping[str, object], listed: Iterable[Mapping[str, object]], size: str, zones: Collection[str], today: str
 ) -> LiveReservation | None:
-    """Parse the reservations of a group that a pool uses; None if it has none, or their use is not told.
+    """Parse the reservations of a group that a pool uses; None if it has none, or their use is unknown.
 
     Args:
         group: The group with its instance view.

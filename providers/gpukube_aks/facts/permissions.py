@@ -26,7 +26,7 @@ PREFIXES: Final = "for pools with aks.nodePublicIPPrefixID"
 RESERVED: Final = "for pools with a capacity reservation group"
 PLACEMENT: Final = "for pools whose placement is a proximity placement group"
 
-_NOT_TOLD: Final = "what it tells is shown as not told"
+_NOT_TOLD: Final = "the ways that need it are shown as not told"
 
 WITHOUT_CALLS: Final = ("GET prices.azure.com/api/retail/prices",)
 """Calls that need neither permission nor credentials (docs: rest/api/cost-management/retail-prices)."""
@@ -60,7 +60,7 @@ PERMISSIONS: Final = (  # name, purpose, source, scope
         calls=("GET Microsoft.Compute/capacityReservationGroups/capacityReservations",), when=EXTRAS["capacity"],
         without=_NOT_TOLD),
     _plan("Microsoft.Compute/locations/placementScores/generate/action",
-        "to ask how likely Spot requests are to succeed",
+        "to read how likely Spot requests are to succeed",
         f"{_COMPUTE}; docs: virtual-machine-scale-sets/spot-placement-score, Compute Recommendations Role",
         "subscription", calls=("POST Microsoft.Compute/locations/placementScores/spot/generate",),
         when=EXTRAS["capacity"], without=_NOT_TOLD),

@@ -1,4 +1,4 @@
-"""Asks Azure which machines are available: Resource SKUs, capacity reservations, Spot placement scores.
+"""Reads from Azure which machines are available: Resource SKUs, capacity reservations, Spot placement scores.
 
 In scope: the calls, one region in one run. Out of scope: bodies and parsing responses (`facts.capacity`), quotas, and
 prices. Nothing is bought.
@@ -48,11 +48,11 @@ _SCORES_VERSION: Final = "2025-06-05"
 _NOWHERE: Final = Sold(())
 _UNREAD: Final = "{} could not be read"
 _NO_BLOCKS: Final = "Azure lists no Block reservations for sale"
-_NO_STOCK: Final = "Azure tells no stock of on-demand machines"
+_NO_STOCK: Final = "Azure does not publish stock of on-demand machines"
 
 
 def fetch_capacity(ask: Ask) -> Offers:
-    """Ask Azure, with the cluster's subscription and tenant if there is one.
+    """Read what Azure reports, with the cluster's subscription and tenant if there is one.
 
     Raises:
         SpecError: No subscription is named.
@@ -70,7 +70,7 @@ def fetch_capacity(ask: Ask) -> Offers:
 
 
 def read_capacity(arm: Sender, subscription: str, ask: Ask, base: str) -> Offers:
-    """Ask with the given client; a source that fails is a line.
+    """Read with the given client; a source that fails is a line.
 
     Args:
         arm: Client of the subscription.
@@ -92,7 +92,7 @@ class _Asking:
         self._reading = Reading()
 
     def offers(self) -> Offers:
-        """Ask all of them."""
+        """Read all of them."""
         ask, names = self._ask, [machine.name for machine in self._ask.machines]
         found = self._reading.read(_SKUS, partial(self._skus, names))
         if found is None:

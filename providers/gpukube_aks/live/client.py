@@ -333,7 +333,7 @@ class AksCloud(CloudExtras):
         return read_quotas(self._sdk, self._base, asked, self._cluster.key)
 
     def launches(self, observed: Observed) -> Launches:
-        """Return the error of the pool as read: AKS tells neither times nor successful launches."""
+        """Return the error of the pool as read: AKS reports neither times nor successful launches."""
         return Launches(pool_error(observed.native, self._where(observed.name)))
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube_aks.live.pages import Sender
 
 GROUPS_VERSION: Final = "2025-04-01"
-"""First version that tells Block reservations from others."""
+"""First version with the type of a reservation, such as Block."""
 
 
 def read_group(arm: Sender, base: str, group: str) -> tuple[Mapping[str, object], list[Mapping[str, object]]]:
@@ -38,7 +38,7 @@ def read_group(arm: Sender, base: str, group: str) -> tuple[Mapping[str, object]
 
 
 def find_reserved(arm: Sender, base: str, group: str, size: str, zones: Collection[str]) -> LiveReservation | None:
-    """Read the reservations of a group that a pool uses; None if the group has none, or their use is not told.
+    """Read the reservations of a group that a pool uses; None if the group has none, or their use is unknown.
 
     Args:
         arm: Sends the requests.

@@ -28,7 +28,7 @@ FAST: Final = "for pools with network.highSpeed"
 PLACED: Final = "for pools with placement"
 COMPACT: Final = "for pools with placement: compact"
 
-_NOT_TOLD: Final = "what it tells is shown as not told"
+_NOT_TOLD: Final = "the ways that need it are shown as not told"
 
 WITHOUT_CALLS: Final = ("GetCallerIdentity",)
 """Operations that need no permission (docs: STS API reference, GetCallerIdentity)."""
@@ -83,7 +83,7 @@ _ROWS: Final = (  # name, purpose, source, scopes: one or more of rules.permissi
         "region", when=EXTRAS["capacity"], without=_NOT_TOLD),
     _plan("ec2:DescribeCapacityBlockOfferings", "to find Capacity Blocks for sale", _EC2, "region",
         when=EXTRAS["capacity"], without=_NOT_TOLD),
-    _plan("ec2:GetSpotPlacementScores", "to ask how likely Spot requests are to succeed", _EC2, "region",
+    _plan("ec2:GetSpotPlacementScores", "to read how likely Spot requests are to succeed", _EC2, "region",
         when=EXTRAS["capacity"], without=_NOT_TOLD),
     _plan("ec2:DescribeAvailabilityZones", "to find the names of the zones that Spot scores are for", _EC2, "region",
         when=EXTRAS["capacity"], without=_NOT_TOLD),

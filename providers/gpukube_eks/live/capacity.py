@@ -1,4 +1,4 @@
-"""Asks EC2 which machines are available: offerings, reservations, Capacity Blocks, Spot.
+"""Reads from EC2 which machines are available: offerings, reservations, Capacity Blocks, Spot.
 
 In scope: the calls, one region in one run. Out of scope: parsing responses (`facts.capacity`), quotas, and prices on
 demand. Nothing is bought.
@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 
 
 def fetch_capacity(ask: Ask) -> Offers:
-    """Ask EC2, with the cluster's credentials if there is one.
+    """Read what EC2 reports, with the cluster's credentials if there is one.
 
     Raises:
         AccessError: Credentials must not be sent to the endpoint of the settings.
@@ -62,7 +62,7 @@ def fetch_capacity(ask: Ask) -> Offers:
 
 
 def read_capacity(ec2: Ec2Capacity, ask: Ask) -> Offers:
-    """Ask with the given client; a source that fails is a line.
+    """Read with the given client; a source that fails is a line.
 
     Args:
         ec2: The region's EC2 client.
@@ -84,7 +84,7 @@ def read_capacity(ec2: Ec2Capacity, ask: Ask) -> Offers:
         *_spot(ec2, ask, sold, reading),
     ]
     reading.skip(_ON_DEMAND, "it needs the Unified Operations support plan")
-    why = "AWS tells no stock of on-demand machines"
+    why = "AWS does not publish stock of on-demand machines"
     ways += [Way(kind="on-demand", machine=name, zone=zone, why=why) for name, zones in sold.items() for zone in zones]
     return Offers(tuple(ways), tuple(reading.lines), notes)
 

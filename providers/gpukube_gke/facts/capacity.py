@@ -42,7 +42,7 @@ SHORTEST_BLOCK_S: Final = 86_400
 LONGEST_BLOCK_S: Final = 90 * 86_400
 """Bounds of a reservation in calendar mode."""
 _CALENDAR: Final = re.compile(r"a[34]x?-.*")
-"""Machines that may be available in calendar mode; Google tells for each zone."""
+"""Machines that may be available in calendar mode; Google reports it for each zone."""
 _RESERVATIONS: Final = "reservations"
 _CALENDAR_MODE: Final = "CALENDAR"
 """Mode of a reservation that ends with its machines; in others they run on (google.cloud.compute ReservationMode)."""
@@ -77,7 +77,7 @@ def can_be_calendar(name: str) -> bool:
 
 
 def machine_type(machine: Machine) -> str:
-    """Return the machine type to ask about; GPUs without one are attached to the usual machine."""
+    """Return the machine type to query; GPUs without one are attached to the usual machine."""
     return usual_host(machine.gpus).name if machine.name == ATTACHED else machine.name
 
 

@@ -22,7 +22,7 @@ FAMILY: Final = "for GPUs with a quota in Cloud Quotas"
 RESERVED: Final = "for pools in a reservation"
 OPEN_ZONES: Final = "for pools without zones in regional clusters"
 
-_NOT_TOLD: Final = "what it tells is shown as not told"
+_NOT_TOLD: Final = "the ways that need it are shown as not told"
 
 WITHOUT_CALLS: Final = ("GET cloudbilling/v1/services/skus",)
 """Calls that need only credentials, no permission (docs: billing/docs/reference/rest/v1/services.skus/list)."""
@@ -66,7 +66,7 @@ PERMISSIONS: Final = (  # name, purpose, source
     _plan("compute.reservations.list", "to find reservations with free machines",
         f"{_COMPUTE}/reservations/aggregatedList", calls=("GET compute/v1/aggregated/reservations",),
         when=EXTRAS["capacity"], without=_NOT_TOLD),
-    _plan("compute.advice.capacity", "to ask how likely Spot and flex-start requests are to succeed",
+    _plan("compute.advice.capacity", "to read how likely Spot and flex-start requests are to succeed",
         f"{_COMPUTE}/advice/capacity", calls=("POST compute/v1/advice/capacity",), when=EXTRAS["capacity"],
         without=_NOT_TOLD),
     _plan("compute.advice.capacityHistory", "to show Spot prices", f"{_COMPUTE}/advice/capacityHistory",

@@ -1,4 +1,4 @@
-"""Asks Compute Engine which machines are available: reservations, its advice on Spot, flex-start, calendar mode.
+"""Reads from Compute Engine which machines are available: reservations, its advice on Spot, flex-start, calendar mode.
 
 In scope: the calls, one region in one run. Out of scope: bodies and parsing responses (`facts.capacity`), quotas, and
 prices on demand. Nothing is bought.
@@ -71,7 +71,7 @@ _SCORES: Final = "Compute Engine advice.capacity {}"
 _HISTORY: Final = "Compute Engine advice.capacityHistory"
 _CALENDAR: Final = "Compute Engine advice.calendarMode"
 _UNREAD: Final = "{} could not be read"
-_NO_STOCK: Final = "Google tells no stock of on-demand machines"
+_NO_STOCK: Final = "Google does not publish stock of on-demand machines"
 _JSON: Final = {"Content-Type": "application/json"}
 _PAGE: Final = "500"
 _AT_ONCE: Final = 8
@@ -93,7 +93,7 @@ class AdviceSession(Session, Protocol):
 
 
 def fetch_capacity(ask: Ask) -> Offers:
-    """Ask Compute Engine, with the cluster's project and identity if there is one.
+    """Read what Compute Engine reports, with the cluster's project and identity if there is one.
 
     Raises:
         SpecError: No project is named.
@@ -122,7 +122,7 @@ def _real_session(ask: Ask) -> Iterator[tuple[requests.Session, str]]:
 
 
 def read_capacity(session: AdviceSession, project: str, ask: Ask, base: str) -> Offers:
-    """Ask over an authorized session; a source that fails is a line.
+    """Read over an authorized session; a source that fails is a line.
 
     Args:
         session: Sends the token with each request.
@@ -147,7 +147,7 @@ class _Asking:
         """Machine -> the zones of the region that sell it, also those that the question does not name."""
 
     def offers(self) -> Offers:
-        """Ask all of them."""
+        """Read all of them."""
         ask = self._ask
         sold = [(machine, zone) for machine, zones in self._zones() for zone in zones]
         missing = [machine.name for machine in ask.machines if machine not in [one for one, _ in sold]]
@@ -244,7 +244,7 @@ class _Asking:
     def _advice(
         self, source: str, method: str, bodies: Mapping[_Key, Mapping[str, object]]
     ) -> dict[_Key, Mapping[str, object]]:
-        """Ask for advice on each body; a refusal of the first for lack of a permission or method is not repeated.
+        """Request advice on each body; a refusal of the first for lack of a permission or method is not repeated.
 
         Returns:
             The answers that could be read.

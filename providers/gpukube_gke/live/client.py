@@ -315,7 +315,7 @@ class GkeCloud(CloudExtras):
             return dict.fromkeys(asked, QuotaReading(unknown=str(error)))
 
     def launches(self, observed: Observed) -> Launches:
-        """Return the error of the pool as read: GKE tells neither times nor successful launches."""
+        """Return the error of the pool as read: GKE reports neither times nor successful launches."""
         return Launches(pool_error(observed.native, self._where(observed.name)))
 
     def reserved(self, pool: Desired | Observed) -> LiveReservation | None:

@@ -43,7 +43,7 @@ pools:
 """
 FREE = Way(kind="reservation", machine="p5.48xlarge", known="free", free=4, words="4 of 4 free", id=ID)
 SPOT = Way(kind="spot", machine="p5.48xlarge", zone="us-east-1a", known="likely", words="9/10")
-ON_DEMAND = Way(kind="on-demand", machine="p5.48xlarge", zone="us-east-1c", why="AWS tells no stock")
+ON_DEMAND = Way(kind="on-demand", machine="p5.48xlarge", zone="us-east-1c", why="AWS does not publish stock")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_better_when_several_have_machines_then_a_hint_each_in_their_order(
         "better-alternative: h100 (reserved) comes before h200 and may get machines: free, 4 of 4 free",
         "better-alternative: h100spot (spot) comes before h200 and may get machines: likely, 9/10 in us-east-1a",
     ]
-    assert notes == ["train/h100e1c: not told, AWS tells no stock in us-east-1c"]
+    assert notes == ["train/h100e1c: not told, AWS does not publish stock in us-east-1c"]
     assert sorted((ask.zones, ask.nodes, ask.inquiry.region) for ask in asked) == [
         ((), 2, "us-east-1"), (("us-east-1c",), 2, "us-east-1"),
     ]  # fmt: skip

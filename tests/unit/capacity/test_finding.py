@@ -172,7 +172,7 @@ def test_ask_when_a_provider_has_no_capacity_then_not_asked(clouds: Install, mon
     monkeypatch.setattr(EksExtras, "capacity", None)
     search = ask_clouds([HERE], WANTED, line(), EMBEDDED)
     assert {(one.way.known, one.way.why) for one in search.ways} == {
-        ("not asked", "gpukube asks Amazon EKS for no capacity")
+        ("not asked", "gpukube reads no capacity of Amazon EKS")
     }
 
 

@@ -156,7 +156,7 @@ def test_block_when_purchased_then_it_has_a_start_and_an_end(start: str, known: 
 
 
 def test_reservation_when_its_use_is_not_told_then_not_known() -> None:
-    assert reserved(group("Open")).why == "Azure does not tell how many machines of an open reservation are used"
+    assert reserved(group("Open")).why == "Azure does not report how many machines of an open reservation are used"
     without = {**group(), "properties": {"reservationType": "Targeted"}}
     assert (reserved(without).known, reserved(without).why) == ("not told", "its use could not be read")
 
@@ -238,7 +238,7 @@ def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
         ("1", "likely"), ("2", "possible"), ("3", "unlikely"),
     ]  # fmt: skip
     assert [(way.zone, way.known, way.why) for way in of_kind(offers, "on-demand")] == [
-        (zone, "not told", "Azure tells no stock of on-demand machines") for zone in "123"
+        (zone, "not told", "Azure does not publish stock of on-demand machines") for zone in "123"
     ]
     assert of_kind(offers, "block") == []
     assert line(offers, "skuMixPlacementScores").state == "not asked"

@@ -292,7 +292,7 @@ def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
         ("us-central1-b", "0.82, ~10 min", None),
     ]
     assert [(way.known, way.why) for way in of_kind(offers, "on-demand")] == [
-        ("not told", "Google tells no stock of on-demand machines")
+        ("not told", "Google does not publish stock of on-demand machines")
     ] * 2
     assert {one.state for one in offers.sources} == {"ok"}
     assert [body["filter"] for body in session.of("machineTypes")] == ['name eq "a3-highgpu-8g"']
