@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube import api
 from tests.alternatives.stage import NODES, made_requests, ranked
-from tests.changes.world import spec
+from tests.changes.world import prepare, spec
 
 if TYPE_CHECKING:
     from tests.alternatives.stage import Families
@@ -60,3 +61,16 @@ def test_create_when_stopped_in_the_second_attempt_then_it_goes_on_there(world: 
     assert (code, report.name) == (0, "m1"), report
     assert {name.partition(" ")[2] for name, _ in made_requests(world.info, mark)} <= {f"{cloud}/m1"}
     assert world.sizes() == {f"{cloud}/m1": NODES}
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_create_when_nodes_are_missing_then_it_gets_them_and_reports_no_difference(world: Families, cloud: str) -> None:
+    world.begin(cloud)
+    document = spec("team", world.there, [ranked(cloud)])
+    world.ran(document)
+    api.scale(prepare(document), world.run(), "m0", api.Size(count=NODES - 1))
+    assert world.sizes() == {f"{cloud}/m0": NODES - 1}
+    code, report = world.ran(document)
+    assert (code, report.outcome, report.message) == (0, "done", "has all its nodes now"), report
+    assert world.sizes() == {f"{cloud}/m0": NODES}

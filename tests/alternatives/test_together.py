@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube_sandbox import daemon
+from sandbox_tests.waiting import wait_for
 from tests.alternatives.stage import NODES, made_requests, ranked
 from tests.changes.world import spec
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from gpukube import api
-    from tests.alternatives.stage import Families
+    from tests.alternatives.stage import Ended, Families
     from tests.changes.world import Document
 
 COUNT = 60
@@ -44,11 +47,32 @@ def test_runs_when_two_or_three_work_at_once_then_one_alternative_has_the_nodes(
     assert [report.error for report in ended] == [None] * len(ended)
     left = world.sizes()
     assert list(left.values()) == [NODES], left
-    assert {report.outcome for report in ended} <= {"done", "unchanged"}
+    assert {report.outcome for report in ended} <= {"done", "unchanged"}, ended
     assert {f"{cloud}/{report.name}" for report in ended} == set(left)
     if all(one["then"] == {} for one in daemon.list_stock(world.info)):
         assert left == {f"{cloud}/m{none}": NODES}
         assert [name.rpartition("/")[2] for name, _ in made_requests(world.info, 0)][-1] == f"m{none}"
+
+
+@pytest.mark.parametrize("cloud", ["eks", "gke"])
+def test_create_when_it_reads_the_pool_before_and_the_nodes_after_another_run_then_it_finds_them_as_declared(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
+    document = spec("team", world.there, [ranked(cloud)])
+    second: list[Future[Ended]] = []
+
+    def plan_a_second() -> None:
+        daemon.add_fault(world.info, "hang", service="kube", method="GET", path="/api/v1/nodes", times=1)
+        second.append(threads.submit(world.ran, document))
+        wait_for(lambda: any(one["struck"] for one in daemon.list_faults(world.info)))
+
+    with ThreadPoolExecutor() as threads:
+        first = world.ran(document, run=world.run_until(f"m0 requesting {NODES} x", plan_a_second))
+        daemon.clear_faults(world.info)
+        ended = second[0].result()
+    assert [(one.code, one.report.outcome) for one in (first, ended)] == [(0, "done"), (0, "unchanged")], ended
+    assert world.sizes() == {f"{cloud}/m0": NODES}
 
 
 def create(world: Families, document: Document, pause: float) -> api.PoolReport:

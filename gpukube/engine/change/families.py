@@ -146,7 +146,8 @@ def family_work(
         place = holder.plan.family
         settled = place is not None and place.role == "holder" and _has_all(holder)
         alone = all(one.plan.family and one.plan.family.role in ("holder", "standby") for one in family.members)
-        finished = not _lacks_protection(holder.plan)
+        # What a killed run has left undone, or another run may have made since the plan, is found out under the lock.
+        finished = holder.plan.action != "update"
         if holder.plan.action == "conflict" or (settled and alone and finished and not trying.rebalance):
             found(holder)
             return as_family(family, holder, work(holder.cluster)(holder.plan, holder.session, run))
@@ -204,12 +205,6 @@ def _whole(family: Family, run: Run, work: Work) -> PoolReport:
 
 def _notify(run: Run, cluster: str, family: str, message: str) -> None:
     run.report("wait", message, cluster, family)
-
-
-def _lacks_protection(plan: PoolPlan) -> bool:
-    """Return whether a pool lacks the mark that a killed run would have given it as soon as it had its nodes."""
-    live, desired = plan.observed, plan.desired
-    return live is not None and desired is not None and desired.target.protect and not live.protected
 
 
 def _has_all(member: Member) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from gpukube.core.plan import plan_pool
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, fill_up, finish, get_nodes, kind_of, overdrawn
 from gpukube.engine.change.draining import DrainConsent
@@ -147,6 +148,7 @@ class FamilyRun:
     lease: FamilyLease
     found: Callable[[Member], None]
     said: list[Outcome] = field(default_factory=list)
+    done: str = ""
 
     def carry_out(self) -> PoolReport | Proof:
         """Find the pool that has the nodes, or get them; then clean up, and move to a better pool if requested."""
@@ -156,7 +158,8 @@ class FamilyRun:
         if holder is None and (holder := self._try_in_turn(states, self._resumed(states))) is None:
             raise self._exhausted()
         self.found(holder.member)
-        if created := created or self._is_trial(holder):  # also by a run that was killed before this
+        if created or self._is_trial(holder):  # also by a run that was killed before this
+            self.done = "created"
             finish(holder.trying)
         self._remember(holder)
         if self.trying.rebalance and (moved := self._rebalance(holder)):
@@ -164,10 +167,10 @@ class FamilyRun:
         left = self._clean_up(holder)
         note = "; ".join((*overdrawn(holder.trying), *left, *self._heard()))
         member = holder.member
-        if not created and member is self.family.planned and member.plan.action in ("update", "replace"):
+        if self.done != "created" and member is self.family.planned and _still_differs(holder):
             done = self.work(member.cluster)(member.plan, member.session, self.run)
             return as_family(self.family, member, done, note)
-        return as_family(self.family, member, self._proof(member, "created" if created else ""), note)
+        return as_family(self.family, member, self._proof(member, self.done), note)
 
     def _read(self) -> list[State]:
         return [self._state(member) for member in self.family.members]
@@ -205,6 +208,7 @@ class FamilyRun:
                 fix=f"wait for machines, or give these up: gpukube pool delete {' '.join(kept.member.where[1:])}",
                 code="family-partial",
             ) from error
+        self.done = "has all its nodes now"
         return self._state(kept.member)
 
     def _is_trial(self, state: State) -> bool:
@@ -421,6 +425,14 @@ def _first_sentences(text: str) -> str:
 def _bought(member: Member) -> tuple[str, str] | None:
     target = member.plan.desired.target if member.plan.desired else None
     return (target.machine.name, target.capacity.type) if target else None
+
+
+def _still_differs(holder: State) -> bool:
+    """Return whether what was planned for a pool is still to be done: the plan was made before the run had the lock."""
+    plan, live = holder.member.plan, holder.live
+    if plan.action == "update" and live is not None:
+        return plan_pool(holder.member.session.provider, holder.trying.desired, (live,)).action != "no-op"
+    return plan.action in ("update", "replace")
 
 
 def _index(states: Sequence[State], state: State) -> int:
