@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gpukube.cluster.names import GPU_OPERATOR
 from gpukube.cluster.release.node_repair import repair_nodes
 from gpukube.cluster.release.plugin_refresh import refresh_plugin
+from gpukube.cluster.state.node_drift import node_repairs
 from gpukube.core.fields import label
 from gpukube.core.owners import CONFIG_LABEL
 from gpukube.core.plan import plan_pool
@@ -29,6 +30,7 @@ from gpukube.engine.change.live_pool import (
     attempt_all,
     create_pool,
     keep_carried,
+    observe,
     require_adoptable,
     settle,
     started,
@@ -173,9 +175,7 @@ def _apply_on_cluster(
     work_on: Callable[[ClusterPlan], Work], families: OnCluster, plan: ClusterPlan, session: Session, run: Run
 ) -> ClusterReport:
     release = prepare_cluster(plan, session, run)
-    if plan.repairs:
-        run.report("update", f"restoring {len(plan.repairs)} node labels and taints", plan.cluster.key)
-        repair_nodes(session.kube(), plan.repairs)
+    _restore_nodes(plan, session, run)
     deleted = [pool for pool in plan.pools if pool.action == "delete" and pool.family is None]
     others = [pool for pool in plan.pools if pool not in deleted]
     done = families.attempt_all(others, session, run, work_on(plan))
@@ -194,6 +194,22 @@ def _apply_on_cluster(
         run.report("failed", str(error), plan.cluster.key)
         return ClusterReport(plan.cluster, tuple(reports), release, error)
     return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def _restore_nodes(plan: ClusterPlan, session: Session, run: Run) -> None:
+    """Restore what nodes have lost, pool by pool, unless the pool's API has ceased to declare it since the plan.
+
+    The nodes of a pool that another run releases lose our marks too: those are not drift.
+    """
+    for pool in plan.pools:
+        lost = [repair for repair in plan.repairs if repair.pool == pool.pool]
+        if not lost or plan.seen is None:
+            continue
+        declared = node_repairs([replace(pool, observed=observe(pool, session))], plan.seen)
+        repairs = [repair for repair in lost if repair in declared]
+        if repairs:
+            run.report("update", f"restoring {len(repairs)} node labels and taints", plan.cluster.key, pool.pool)
+            repair_nodes(session.kube(), repairs)
 
 
 def _apply_pool(
