@@ -1,11 +1,11 @@
-"""Finds the machine of a live pool's nodes."""
+"""What a live pool is: the machine of its nodes, and whether an autoscaler sizes it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpukube.core.fields import GPU
+from gpukube.core.fields import GPU, MOST
 from gpukube.gpu.attached import ATTACHED
 from gpukube.gpu.catalog import find_machine, machines
 
@@ -28,3 +28,8 @@ def live_machine(provider: str, pool: Observed) -> Machine | None:
     if part is None or not count.isdigit():
         return None
     return replace(part, name=pool.instance_type, gpus=int(count))
+
+
+def is_autoscaled(pool: Observed) -> bool:
+    """Return whether an autoscaler sizes a live pool, within bounds of the cloud."""
+    return isinstance(pool.fields.get(MOST), int)

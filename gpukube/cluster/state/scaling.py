@@ -36,9 +36,9 @@ def running_scaler(cluster: ClusterRef, seen: Snapshot) -> WorkloadView | None:
     return next((item for item in seen.deployments if _runs(scaler.program, item)), None)
 
 
-def command_of(scaler: WorkloadView | None) -> tuple[str, ...]:
-    """Return the words of an autoscaler's command line; none without one."""
-    return tuple(word for container in scaler.containers for word in container.command) if scaler else ()
+def command_of(scaler: WorkloadView) -> tuple[str, ...]:
+    """Return the words of an autoscaler's command line."""
+    return tuple(word for container in scaler.containers for word in container.command)
 
 
 def _runs(program: str, item: WorkloadView) -> bool:

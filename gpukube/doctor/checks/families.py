@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.faults import fault
-from gpukube.core.fields import LEAST, MOST
+from gpukube.core.live import is_autoscaled
 from gpukube.doctor.check import Checks
 
 if TYPE_CHECKING:
@@ -53,14 +53,10 @@ def _families(evidence: Evidence) -> Iterator[_Family]:
     for key, pools in found.items():
         counted = [(pool, len(nodes_of_pool(evidence.seen, pool))) for pool in pools]
         holders = [(pool, count) for pool, count in counted if count]
-        if any(not _is_scaled(pool) for pool, _ in holders):
+        if any(not is_autoscaled(pool) for pool, _ in holders):
             empty = [pool for pool, count in counted if not count]
             where = f"pool {evidence.cluster.key}/{key[1]}"
             yield _Family(where, key[1], holders, empty, evidence.records.get(key))
-
-
-def _is_scaled(pool: Observed) -> bool:
-    return pool.fields.get(LEAST) != pool.fields.get(MOST)
 
 
 @CHECKS.add(

@@ -7,25 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gpukube.cluster.state.scaling import command_of, running_scaler
 from gpukube.core.expander import (
-    EXPANDER,
-    EXPANDER_FLAG,
     KEY,
     NAME,
     OrderError,
     broken_patterns,
-    flag_of,
     parse_priorities,
     recorded,
-    uses_priorities,
 )
 from gpukube.core.faults import fault
-from gpukube.core.fields import LEAST, MOST
 from gpukube.core.jsontree import at, strings, text, trees
+from gpukube.core.live import is_autoscaled
 from gpukube.core.scaling_order import ClassOrder, GroupOrder
-from gpukube.core.values import FAMILY_LABEL
 from gpukube.doctor.check import APPLY, Checks
+from gpukube.engine.plan.orders import MANAGED_NAMESPACE, wrong_expander
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +40,8 @@ CHECKS: Final = Checks(needs=("cloud", "pools", "order"))
 
 def scaled_members(pools: tuple[Observed, ...]) -> list[Observed]:
     """Return the live pools of autoscaled families that have alternatives."""
-    scaled = [
-        pool for pool in pools if pool.labels.get(FAMILY_LABEL) and pool.fields.get(LEAST) != pool.fields.get(MOST)
-    ]
-    keys = [(pool.owner, pool.labels[FAMILY_LABEL]) for pool in scaled]
+    scaled = [pool for pool in pools if pool.family and is_autoscaled(pool)]
+    keys = [(pool.owner, pool.family) for pool in scaled]
     return [pool for pool, key in zip(scaled, keys, strict=True) if keys.count(key) > 1]
 
 
@@ -112,8 +105,8 @@ def _stale_classes(evidence: Evidence, how: ClassOrder, members: list[Observed])
     """Report the classes of live families, as `_stale` does the ConfigMap; a missing one too."""
     names = {pool.name for pool in evidence.live}
     classes = {text(found, "metadata", "name"): found for found in evidence.orders}
-    for family in dict.fromkeys(pool.labels[FAMILY_LABEL] for pool in members):
-        own = [pool.name for pool in members if pool.labels[FAMILY_LABEL] == family]
+    for family in dict.fromkeys(pool.family for pool in members):
+        own = [pool.name for pool in members if pool.family == family]
         ranks = trees(at(classes.get(family), "spec", "priorities"))
         listed = [name for rank in ranks for name in strings(rank.get("nodepools"))]
         if gone := sorted(set(listed) - names):
@@ -136,18 +129,13 @@ def _ignored(evidence: Evidence) -> Iterator[Fault]:
     how, members = evidence.provider.extras.order, scaled_members(evidence.live)
     if not isinstance(how, GroupOrder) or not members or evidence.facts is None:
         return
-    scaler = running_scaler(evidence.cluster, evidence.seen)
-    if scaler is None and not how.profile:
-        return  # nothing-scales
-    expander = evidence.facts.expander if how.profile else flag_of(command_of(scaler), EXPANDER_FLAG)
-    if not uses_priorities(expander):
-        families = ", ".join(dict.fromkeys(pool.labels[FAMILY_LABEL] for pool in members))
-        cluster = evidence.cluster
+    if wrong := wrong_expander(evidence.cluster, evidence.facts, evidence.seen, how):
+        families = ", ".join(dict.fromkeys(pool.family for pool in members))
+        expander, fix = wrong
         yield fault(
-            where=f"cluster {cluster.key}",
-            seen=f"the autoscaler ignores the order of {families}: its expander is {expander or 'the default'}",
-            fix=how.profile.format_map({**cluster.identity, "name": cluster.name})
-            or f"start {scaler} with --expander={EXPANDER},least-waste",
+            where=f"cluster {evidence.cluster.key}",
+            seen=f"the autoscaler ignores the order of {families}: its expander is {expander}",
+            fix=fix,
         )
 
 
@@ -163,7 +151,7 @@ def _map_of(evidence: Evidence) -> Tree | None:
 
 
 def _place(evidence: Evidence) -> str:
-    return f"ConfigMap {text(_map_of(evidence), 'metadata', 'namespace') or 'kube-system'}/{NAME}"
+    return f"ConfigMap {text(_map_of(evidence), 'metadata', 'namespace') or MANAGED_NAMESPACE}/{NAME}"
 
 
 def _rewrite(evidence: Evidence) -> str:

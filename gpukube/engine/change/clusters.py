@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.core.fields import LEAST, MOST
-from gpukube.core.values import FAMILY_LABEL
+from gpukube.core.live import is_autoscaled
 from gpukube.engine.change.holders import declared_lines, planned_lines
 from gpukube.engine.change.release import ensure_releases
 from gpukube.engine.run.clock import Stopped
@@ -79,11 +78,12 @@ def prepare_cluster(plan: ClusterPlan, session: Session, run: Run) -> str:
 def settle_orders(plan: ClusterPlan, session: Session, run: Run) -> str:
     """Take the pools of autoscaled families that are gone out of their order; see ordering.drop_gone."""
     leaving = [pool.observed for pool in plan.pools if pool.action in ("delete", "replace") and pool.observed]
-    if not any(FAMILY_LABEL in one.labels and one.fields.get(LEAST) != one.fields.get(MOST) for one in leaving):
+    touched = {(one.owner, one.family) for one in leaving if one.family and is_autoscaled(one)}
+    if not touched:
         return ""
     from gpukube.engine.change.ordering import drop_gone  # noqa: PLC0415 - only for families
 
-    return drop_gone(plan, session, run)
+    return drop_gone(touched, plan, session, run)
 
 
 def none_attempted(prepared: Prepared, run: Run) -> tuple[ClusterReport, ...]:

@@ -13,7 +13,6 @@ from gpukube.core.jsontree import at, strings, text, texts, trees
 from gpukube.core.order_plans import CONFIG_MAP, plan_class, plan_map
 from gpukube.core.permissions import PRINT_POLICY
 from gpukube.core.scaling_order import FamilyOrder, GroupOrder
-from gpukube.core.values import FAMILY_LABEL, OWNER_LABEL
 from gpukube.engine.plan.orders import CONFIG_MAPS, class_type, map_namespace
 from gpukube.errors import AccessError, ClusterError
 
@@ -85,8 +84,14 @@ def write_orders(plan: ClusterPlan, session: Session, run: Run) -> None:
             _write_class(kube, item, how)
 
 
-def drop_gone(plan: ClusterPlan, session: Session, run: Run) -> str:
+def drop_gone(touched: Collection[tuple[str, str]], plan: ClusterPlan, session: Session, run: Run) -> str:
     """Take pools that no longer exist out of the orders; call it once pools were deleted or replaced.
+
+    Args:
+        touched: Owner and name of the families of these pools.
+        plan: The cluster.
+        session: Session of the cluster.
+        run: The run.
 
     Returns:
         One line for the summary; "" if nothing was to be done.
@@ -94,10 +99,8 @@ def drop_gone(plan: ClusterPlan, session: Session, run: Run) -> str:
     Raises:
         GpukubeError: See write_orders.
     """
-    leaving = [pool.observed for pool in plan.pools if pool.action in ("delete", "replace") and pool.observed]
-    touched = {(one.owner, family) for one in leaving if (family := one.labels.get(FAMILY_LABEL))}
     how = session.provider.extras.order
-    if how is None or plan.seen is None or not touched:
+    if how is None or plan.seen is None:
         return ""
     kube = session.kube()
     there = {pool.name for pool in session.cloud.pools() if pool.fields}
@@ -153,12 +156,14 @@ def _changes(live: Tree, desired: Tree) -> list[Tree]:
     part = "data" if "data" in desired else "spec"
     changes: list[Tree] = [{"op": "add", "path": f"/{part}", "value": desired[part]}]
     if annotations := texts(desired, "metadata", "annotations"):
-        changes.append({"op": "add", "path": "/metadata/annotations", "value": {**_annotations(live), **annotations}})
+        changes.append(
+            {
+                "op": "add",
+                "path": "/metadata/annotations",
+                "value": {**texts(live, "metadata", "annotations"), **annotations},
+            }
+        )
     return changes
-
-
-def _annotations(live: Tree) -> dict[str, str]:
-    return texts(live, "metadata", "annotations")
 
 
 def _drop_from_map(
@@ -185,16 +190,15 @@ def _drop_from_classes(
     changed = []
     for owner, family in sorted(touched):
         live = kube.find_object(class_type(how), family)
-        marks = {OWNER_LABEL: owner, FAMILY_LABEL: family}
-        if live is None or marks.items() - texts(live, "metadata", "labels").items():
-            continue
         ranks = tuple(strings(rank.get("nodepools")) for rank in trees(at(live, "spec", "priorities")))
         left = without_gone([FamilyOrder(owner, family, ranks)], there)
+        item = plan_class(live, left[0] if left else FamilyOrder(owner, family, ()), how)
+        if live is None or item.action == "foreign":
+            continue
         if not left:
             kube.delete_object(class_type(how), text(live, "metadata", "name"), "")
             changed.append(f"{how.kind} {family}")
             continue
-        item = plan_class(live, left[0], how)
         if item.acts:
             _write_class(kube, item, how)
             changed.append(str(item))

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from gpukube.core.fields import COUNT, LEAST, MOST, SCOPE
+from gpukube.core.live import is_autoscaled
 from gpukube.core.values import Change, ClassifiedChange, Nodes, PoolPlan
 from gpukube.engine.change.clusters import report_all
 from gpukube.engine.change.live_pool import attempt_all, scale_pool, started
@@ -95,7 +96,7 @@ def _with_nodes(plan: ClusterPlan, pools: Sequence[Observed]) -> tuple[Observed,
     Raises:
         Conflict: No pool of it has nodes, or several have; or the pool of this name has none.
     """
-    fixed = [pool for pool in pools if pool.family and not isinstance(pool.fields.get(MOST), int)]
+    fixed = [pool for pool in pools if pool.family and not is_autoscaled(pool)]
     if not fixed:
         return tuple(pools)
     family = fixed[0].family

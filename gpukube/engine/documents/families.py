@@ -6,7 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from gpukube.core.families import differences, families, family_key
-from gpukube.core.fields import COUNT, MOST
+from gpukube.core.fields import COUNT
+from gpukube.core.live import is_autoscaled
 from gpukube.engine.plan.families import live_size
 from gpukube.provider import load_provider
 
@@ -79,13 +80,12 @@ def live_place(pool: Observed, plan: ClusterPlan) -> FamilyPart | None:
     if not pool.family:
         return None
     ranks = _declared(plan).get((pool.owner, pool.family), [])
-    is_fixed = not isinstance(pool.fields.get(MOST), int)
     has_nodes = bool(live_size(pool.nodes, pool.fields.get(COUNT), None))
     return {
         "name": pool.family,
         "rank": ranks.index(pool.pool) + 1 if pool.pool in ranks else None,
         "of": len(ranks) or None,
-        "role": ("holder" if has_nodes else "leftover") if is_fixed else None,
+        "role": None if is_autoscaled(pool) else "holder" if has_nodes else "leftover",
         "differs": [],
         "mostWaitSeconds": None,
     }

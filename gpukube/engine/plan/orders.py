@@ -14,7 +14,7 @@ from gpukube.cluster.kube.api_types import ApiType
 from gpukube.cluster.state.scaling import command_of, running_scaler
 from gpukube.core.expander import EXPANDER, EXPANDER_FLAG, NAME, flag_of, recorded, uses_priorities
 from gpukube.core.families import families
-from gpukube.core.order_plans import plan_class, plan_map
+from gpukube.core.order_plans import CONFIG_MAP, plan_class, plan_map
 from gpukube.core.scaling_order import FamilyOrder, GroupOrder
 from gpukube.errors import AccessError, ClusterError, Finding, Where
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.state.snapshot import Snapshot
     from gpukube.core.order_plans import OrderPlan
     from gpukube.core.scaling_order import ClassOrder
-    from gpukube.core.values import ClusterRef, Desired, PoolPlan
+    from gpukube.core.values import ClusterFacts, ClusterRef, Desired, PoolPlan
     from gpukube.engine.plan.planning import ClusterPlan
     from gpukube.engine.run.session import Session
 
@@ -47,7 +47,7 @@ def with_orders(plan: ClusterPlan, session: Session) -> ClusterPlan:
         planned, found = _planned(plan, session, orders)
     except _Unknown as unknown:
         return _first_only(plan, scaled.values(), str(unknown))
-    alone = [item for item in planned if item.action == "foreign" and item.kind != "ConfigMap"]
+    alone = [item for item in planned if item.action == "foreign" and item.kind != CONFIG_MAP]
     plan = replace(plan, orders=tuple(planned), diagnostics=(*plan.diagnostics, *found))
     for item in alone:
         members = [found for key, found in scaled.items() if key == (item.orders[0].owner, item.orders[0].family)]
@@ -69,6 +69,24 @@ def map_namespace(cluster: ClusterRef, seen: Snapshot | None, how: GroupOrder) -
         return ""
     written = flag_of(command_of(scaler), "namespace")
     return scaler.namespace if "$(" in written else written or MANAGED_NAMESPACE  # from the pod's own fields
+
+
+def wrong_expander(
+    cluster: ClusterRef, facts: ClusterFacts | None, seen: Snapshot | None, how: GroupOrder
+) -> tuple[str, str] | None:
+    """Return the expander of an autoscaler that ignores the ConfigMap, and how to set the right one.
+
+    None if the autoscaler reads it, or if no autoscaler was found.
+    """
+    if how.profile:
+        expander = facts.expander if facts else ""
+        fix = how.profile.format_map({**cluster.identity, "name": cluster.name})
+    elif seen and (scaler := running_scaler(cluster, seen)):
+        expander = flag_of(command_of(scaler), EXPANDER_FLAG)
+        fix = f"start {scaler} with --expander={EXPANDER},least-waste"
+    else:
+        return None
+    return None if uses_priorities(expander) else (expander or "the default", fix)
 
 
 def _order(members: Sequence[Desired], pools: Sequence[PoolPlan]) -> FamilyOrder:
@@ -126,7 +144,18 @@ def _by_groups(
                 "warning",
             )
         )
-    found += _expander_warnings(plan, how, names)
+    if wrong := wrong_expander(plan.cluster, plan.facts, plan.seen, how):
+        expander, fix = wrong
+        found.append(
+            Finding(
+                "order-ignored",
+                Where(plan.cluster.key),
+                f"the autoscaler ignores the order of {names}: its expander is {expander}",
+                fix,
+                "only the priority expander reads the order; another one chooses among all pools on which a pod fits",
+                "warning",
+            )
+        )
     return [item], found
 
 
@@ -140,26 +169,6 @@ def _kept(plan: ClusterPlan, before: Sequence[FamilyOrder], orders: Sequence[Fam
         for order in others
         if order.owner not in owners or any(name in live for rank in order.ranks for name in rank)
     )
-
-
-def _expander_warnings(plan: ClusterPlan, how: GroupOrder, names: str) -> list[Finding]:
-    scaler = running_scaler(plan.cluster, plan.seen) if plan.seen else None
-    profile = plan.facts.expander if plan.facts else ""
-    expander = profile if how.profile else flag_of(command_of(scaler), EXPANDER_FLAG)
-    if uses_priorities(expander):
-        return []
-    cluster = plan.cluster
-    setting = how.profile.format_map({**cluster.identity, "name": cluster.name})
-    return [
-        Finding(
-            "order-ignored",
-            Where(cluster.key),
-            f"the autoscaler ignores the order of {names}: its expander is {expander or 'the default'}",
-            setting or f"start {scaler} with --expander={EXPANDER},least-waste",
-            "only the priority expander reads the order; another one chooses among all pools on which a pod fits",
-            "warning",
-        )
-    ]
 
 
 def _by_classes(kube: Kube, orders: Sequence[FamilyOrder], how: ClassOrder) -> list[OrderPlan]:
