@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Group
 from rich.live import Live
+from rich.segment import Segment, Segments
+from rich.style import Style
 
 from gpukube.cli.console import console_on, drawn_line
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """The alternate screen of a terminal; what does not fit is cut at the bottom.
+    """The alternate screen of a terminal; what does not fit is cut at the bottom, and counted there.
 
     Args:
         stream: The terminal.
@@ -29,7 +32,6 @@ class Screen:
             console=self._console,
             screen=True,
             auto_refresh=False,
-            vertical_overflow="ellipsis",
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -47,4 +49,10 @@ class Screen:
 
     def draw(self, lines: Iterable[Line]) -> None:
         """Replace the picture."""
-        self._live.update(Group(*(drawn_line(line, self._console) for line in lines)), refresh=True)
+        console = self._console
+        picture = Group(*(drawn_line(line, console) for line in lines))
+        rows = console.render_lines(picture, pad=False, new_lines=True)
+        if (hidden := len(rows) - console.height) > 0:
+            words = f"and {hidden + 1} more rows: enlarge the window or choose with --pool"
+            rows[console.height - 1 :] = [[Segment(words[: console.width], Style(dim=True))]]
+        self._live.update(Segments(chain.from_iterable(rows)), refresh=True)

@@ -99,7 +99,7 @@ def test_map_when_watched_then_drawn_on_a_screen_of_its_own_until_ctrl_c(
 ) -> None:
     gpukube.made("-f", SINGLE)
     with Terminal(sandbox, "pool", "map", "-f", SINGLE, "--watch") as terminal:
-        terminal.expect("1g.5gb")
+        terminal.expect("□x56  0/56 1g.5gb")
         assert "\x1b[?1049h" in terminal.seen, "the alternate screen"
         terminal.type("\x03")
         assert terminal.end() == 0

@@ -76,12 +76,13 @@ def _watch(choices: Choices, job: Job, drawing: Drawing, document: MapDocument) 
     """Draw again until the run is stopped. A reading starts only after the one before, and the interval."""
     from gpukube.cli.watching import Screen  # rich's live display, only for --watch
 
-    interval, stream = drawing.interval or 0.0, sys.stdout
-    with job.progress.paused(), Screen(stream) as screen:
-        try:
-            while True:
-                screen.draw(out.drawn(document, stream, verbose=choices.verbose))
-                job.run.clock.wait(interval)
-                document, _ = _read(job, drawing)
-        except Stopped:
-            return
+    with job.progress.paused():
+        stream = sys.stdout  # now the terminal itself: the rows of progress stand in for it
+        with Screen(stream) as screen:
+            try:
+                while True:
+                    screen.draw(out.drawn(document, stream, verbose=choices.verbose))
+                    job.run.clock.wait(drawing.interval or 0.0)
+                    document, _ = _read(job, drawing)
+            except Stopped:
+                return
