@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from gpukube.core.prices import EMBEDDED
 from gpukube.core.values import ClusterRef
 from gpukube.errors import CloudError
 from gpukube.usage.documents import map_document
+from gpukube.usage.pricing import with_prices
 from gpukube.usage.world import (
     WHOLE,
     Cluster,
@@ -165,7 +167,7 @@ def clusters() -> tuple[Cluster, ...]:
 
 def rich_map(**view: object) -> MapDocument:
     """Return a map with every state in it."""
-    return map_document(World(clusters(), READ_AT), **view)  # type: ignore[arg-type]  # test data
+    return map_document(with_prices(World(clusters(), READ_AT), EMBEDDED), **view)  # type: ignore[arg-type]  # test data
 
 
 def big_map(nodes: int = 400) -> MapDocument:
@@ -178,6 +180,5 @@ def big_map(nodes: int = 400) -> MapDocument:
         made.append(eight(f"ip-10-0-{place // 250}-{place % 250}.ec2.internal", held, *pods))
     step = max(1, nodes // 4)
     pools = [pool(f"pool{place // step}", *made[place : place + step]) for place in range(0, nodes, step)]
-    return map_document(
-        World((Cluster(ClusterRef("train-eks", "eks", "train", {}), "us-east-1", tuple(pools)),), READ_AT)
-    )
+    cluster = Cluster(ClusterRef("train-eks", "eks", "train", {}), "us-east-1", tuple(pools))
+    return map_document(with_prices(World((cluster,), READ_AT), EMBEDDED))

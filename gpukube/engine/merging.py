@@ -249,9 +249,13 @@ def _use(provider: str, shares: Sequence[Quota], places: Mapping[str, int]) -> Q
 
 
 def _map(documents: Sequence[MapDocument], clusters: list[MapCluster]) -> dict[str, object]:
-    from gpukube.engine.documents.map_sums import map_sum  # noqa: PLC0415 - only for maps
+    from gpukube.engine.documents.map_sums import add_namespaces, map_sum  # noqa: PLC0415 - only for maps
 
-    return {"readAt": max(document["readAt"] for document in documents), "summary": map_sum(clusters)}
+    return {
+        "readAt": max(document["readAt"] for document in documents),
+        "summary": map_sum(clusters),
+        "namespaces": add_namespaces(space for cluster in clusters for space in cluster["namespaces"]),
+    }
 
 
 def _usage(documents: Sequence[UsageDocument], clusters: list[UsageCluster]) -> dict[str, object]:

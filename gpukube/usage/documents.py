@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from gpukube.engine.documents.map_sums import add_stocks, map_sum
+from gpukube.engine.documents.map_sums import add_namespaces, add_stocks, map_sum
 from gpukube.engine.documents.parts import error_part, gpu_part
+from gpukube.usage.costs import held_by, namespace_parts, priced_part
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -31,7 +32,7 @@ def map_document(world: World, *, by: Literal["pool", "namespace"] = "pool", fre
     """Return the world as a document.
 
     Args:
-        world: Clusters as they were read.
+        world: Clusters as they were read, with the prices of their nodes.
         by: What its picture is ordered by.
         free: Whether its picture has only nodes with free devices; the document has all.
     """
@@ -42,6 +43,7 @@ def map_document(world: World, *, by: Literal["pool", "namespace"] = "pool", fre
         "readAt": time_text(world.read_at),
         "view": {"by": by, "free": free},
         "summary": map_sum(clusters),
+        "namespaces": add_namespaces(space for cluster in clusters for space in cluster["namespaces"]),
         "clusters": clusters,
     }
 
@@ -70,6 +72,7 @@ def _cluster(cluster: Cluster) -> MapCluster:
         "error": error_part(cluster.error),
         "unknown": cluster.unknown,
         "pools": [_pool(pool) for pool in cluster.pools],
+        "namespaces": namespace_parts(cluster),
         "waiting": [waiting_part(pod) for pod in cluster.waiting],
     }
 
@@ -88,6 +91,7 @@ def _pool(pool: Pool) -> MapPool:
         "starting": pool.starting,
         "stocks": add_stocks(stock for node in nodes for stock in node["stocks"]),
         "nodes": nodes,
+        **priced_part(pool),
     }
 
 
@@ -114,6 +118,7 @@ def _node(node: Node) -> MapNode:
             }
             for pod in node.pods
         ],
+        "heldBy": held_by(node),
     }
 
 

@@ -27,6 +27,19 @@ EVIL: Final = "</style></script><script>document.title='owned'</script><img src=
 PAGES: Final[Mapping[str, Any]] = {"map": rich_map(), "plan": DOCUMENTS["Plan"]}
 CHECK: Final = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
   (one) => one.id + ": " + one.nodes.map((node) => node.target + " " + node.failureSummary).join("; ")))"""
+BROKEN: Final = """[...document.querySelectorAll("th, td")].flatMap((cell) => {
+  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) for (const word of walker.currentNode.data.matchAll(/[A-Za-z0-9]+/g)) {
+    const range = document.createRange();
+    range.setStart(walker.currentNode, word.index);
+    range.setEnd(walker.currentNode, word.index + word[0].length);
+    if (range.getClientRects().length > 1) found.push(word[0]);
+  }
+  return found;
+})"""
+"""Words of tables that are on two lines."""
+LETTER: Final = 740
+"""Width of a page of paper between its margins."""
 SHOWN: Final = "document.querySelectorAll('.item:not([hidden])').length"
 
 
@@ -140,6 +153,23 @@ def test_page_when_printed_then_what_is_folded_is_on_paper(tmp_path: Path, brows
         assert browser.paper().startswith(b"%PDF")
     finally:
         browser.call("Emulation.setEmulatedMedia", media="")
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_page_when_printed_then_no_word_of_a_table_is_broken(kind: str, tmp_path: Path, browser: Browser) -> None:
+    browser.show(saved(tmp_path, PAGES[kind]), width=LETTER)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.run(BROKEN) == []
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_map_when_on_a_telephone_then_what_is_free_is_seen_without_scrolling(tmp_path: Path, browser: Browser) -> None:
+    browser.show(saved(tmp_path, rich_map()), width=360, height=740)
+    free = "document.querySelectorAll('.sums tbody tr td:nth-of-type(3)')"
+    assert browser.run(f"Math.max(...[...{free}].map((one) => one.getBoundingClientRect().right))") < 346
+    assert browser.run(f"[...{free}].map((one) => one.textContent).join(' ')") == "1 4 12 0 25"
 
 
 def test_map_when_of_400_nodes_then_every_gpu_is_drawn(tmp_path: Path, browser: Browser) -> None:

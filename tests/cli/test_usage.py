@@ -55,14 +55,16 @@ def test_map_when_a_pod_holds_instances_then_counted_and_not_attributed(gpukube:
     assert shown.code == 0
     assert f"{holder}/holds 3" in shown.out
     assert f"waits: {holder}/waits for 5000 gpu" in shown.out
-    assert f"{holder}  holds 3 gpu; waits for 5000 gpu" in gpukube("pool", "map", "-f", SINGLE, "--by", "namespace").out
+    spaces = gpukube("pool", "map", "-f", SINGLE, "--by", "namespace").out
+    assert f"{holder}  holds 3 x 1g.5gb, USD/h: 1.46; waits for 5000 gpu" in spaces
     assert "□x" in gpukube("pool", "map", "-f", SINGLE, "--free").out
 
 
 def test_usage_when_a_pod_holds_instances_then_its_part_of_the_price(gpukube: Gpukube, holder: str) -> None:
     document = gpukube("pool", "usage", "-f", SINGLE, "-o", "json").json()
     (space,) = (one for one in document["namespaces"] if one["namespace"] == holder)
-    assert (space["held"], space["waiting"]) == ({GPU: 3}, {GPU: 5000})
+    assert [(one["kind"], one["profile"], one["count"]) for one in space["held"]] == [("instance", "1g.5gb", 3)]
+    assert space["waiting"] == {GPU: 5000}
     assert space["heldUsdPerHour"]["min"] == pytest.approx(27.197 * 3 / 56, abs=0.001)
     for output, words in (("csv", f",{holder},{GPU},"), ("markdown", f"| {holder} |"), ("openmetrics", "# EOF")):
         assert words in gpukube("pool", "usage", "-f", SINGLE, "-o", output).out

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 import typer
 
+from gpukube.catalog.prices import known_prices
 from gpukube.cli import output as out
 from gpukube.cli.stage import note_run, open_job
 from gpukube.engine.run.clock import Stopped
 from gpukube.errors import ExitCode, SpecError, Where
 from gpukube.usage.documents import map_document
+from gpukube.usage.pricing import with_prices
 from gpukube.usage.reading import read_world, world_exit_code
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ def draw(choices: Choices, drawing: Drawing) -> None:
     if drawing.interval is not None:
         choices = replace(choices, timeout=0.0)  # it ends when the user ends it
     with open_job(choices, "Map") as job:
-        document, code = _read(job, drawing)
+        document, code = _read(choices, job, drawing)
         if drawing.interval is not None:
             _watch(choices, job, drawing, document)
             ended = job.ending.exit_code  # Ctrl-C is the way to end it
@@ -64,10 +67,11 @@ def draw(choices: Choices, drawing: Drawing) -> None:
     raise typer.Exit(code)
 
 
-def _read(job: Job, drawing: Drawing) -> tuple[MapDocument, ExitCode]:
+def _read(choices: Choices, job: Job, drawing: Drawing) -> tuple[MapDocument, ExitCode]:
     world, plans = read_world(job.prepared, job.run)
     by = cast('Literal["pool", "namespace"]', drawing.by)
-    document, code = map_document(world, by=by, free=drawing.free), world_exit_code(plans)
+    priced = with_prices(world, known_prices(os.environ, sandbox=choices.sandbox))
+    document, code = map_document(priced, by=by, free=drawing.free), world_exit_code(plans)
     note_run(document, job, code)
     return document, code
 
@@ -83,6 +87,6 @@ def _watch(choices: Choices, job: Job, drawing: Drawing, document: MapDocument) 
                 while True:
                     screen.draw(out.drawn(document, stream, verbose=choices.verbose))
                     job.run.clock.wait(drawing.interval or 0.0)
-                    document, _ = _read(job, drawing)
+                    document, _ = _read(choices, job, drawing)
             except Stopped:
                 return

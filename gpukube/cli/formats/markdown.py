@@ -26,16 +26,15 @@ from gpukube.cli.rendering.capacity import (
 from gpukube.cli.rendering.doctor import doctor_words
 from gpukube.cli.rendering.lines import QUIET_ACTIONS, difference_lines, gpu_words, node_words, plural, value_words
 from gpukube.cli.rendering.listing import list_columns, list_rows
-from gpukube.cli.rendering.map import stock_words
+from gpukube.cli.rendering.map import COST_UNIT, sum_words
 from gpukube.cli.rendering.plan_parts import few, leaving_facts, leaving_words, surge_facts
-from gpukube.cli.rendering.prices import price_change, price_line
+from gpukube.cli.rendering.prices import hourly_words, price_change, price_line
 from gpukube.cli.rendering.report import outcome_words
 from gpukube.cli.rendering.usage import (
     POOL_TITLES,
     SPACE_TITLES,
     advice_words,
     closing_notes,
-    cost_line,
     head_words,
     pool_rows,
     space_row,
@@ -544,7 +543,7 @@ def _finding(finding: AilmentPart) -> Iterator[str]:
 def _usage(document: UsageDocument) -> Iterator[Block]:
     total = document["summary"]
     yield Block((f"### gpukube usage: {prose(head_words(document))}", ""))
-    for words in (*map(stock_words, total["stocks"]), cost_line(total["cost"])):
+    for words in (*sum_words(total["stocks"]), hourly_words(total["cost"], COST_UNIT)):
         yield Block((f"- {prose(words)}",))
     yield Block(("",))
     for rank, (kind, titles, rows) in enumerate(

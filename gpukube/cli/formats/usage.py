@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gpukube.engine.documents.shapes.map import HeldPart, MapStock
     from gpukube.engine.documents.shapes.usage import UsageDocument
 
     Sample = tuple[dict[str, str], float]
@@ -22,7 +23,9 @@ COLUMNS: Final = (
     *("total", "held", "free", "unusable", "unhealthy", "not_advertised", "waiting"),
     *("held_usd_per_hour_min", "held_usd_per_hour_max", "idle_usd_per_hour_min", "idle_usd_per_hour_max", "priced"),
 )
-"""Columns of the CSV. Rows of pools have one resource each, and those of namespaces too: sum one kind of rows only."""
+"""Columns of the CSV. Rows of pools have one resource each, and those of namespaces too: sum one kind of rows only.
+
+What a namespace waits for has rows of its own: nobody knows yet whether it gets GPUs, instances or shares."""
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a cell that spreadsheets run as a formula."""
 _STATES: Final = {
@@ -58,9 +61,7 @@ def _rows(document: UsageDocument) -> Iterator[Mapping[str, object]]:
                 held, idle = stock["price"]["held"], stock["price"]["idle"]
                 yield {
                     **mark,
-                    "resource": stock["resource"],
-                    "kind": stock["kind"],
-                    "profile": stock["profile"],
+                    **_what(stock),
                     "total": stock["total"],
                     "held": stock["held"],
                     "free": stock["free"],
@@ -74,16 +75,17 @@ def _rows(document: UsageDocument) -> Iterator[Mapping[str, object]]:
                     "priced": "yes" if priced else "no",
                 }
         for space in cluster["namespaces"]:
-            for name in sorted({**space["held"], **space["waiting"]}):
-                yield {
-                    "row": "namespace",
-                    **place,
-                    "namespace": space["namespace"],
-                    "resource": name,
-                    "held": space["held"].get(name, 0),
-                    "waiting": space["waiting"].get(name, 0),
-                    "priced": "no" if name in space["unpriced"] else "yes",
-                }
+            row = {"row": "namespace", **place, "namespace": space["namespace"], "held": 0, "waiting": 0}
+            unpriced = [_what(part) for part in space["unpriced"]]
+            for part in space["held"]:
+                known = "no" if _what(part) in unpriced else "yes"
+                yield {**row, **_what(part), "held": part["count"], "priced": known}
+            for name, count in space["waiting"].items():
+                yield {**row, "resource": name, "waiting": count}
+
+
+def _what(part: MapStock | HeldPart) -> dict[str, str]:
+    return {"resource": part["resource"], "kind": part["kind"], "profile": part["profile"]}
 
 
 def openmetrics_lines(document: UsageDocument) -> Iterator[str]:
@@ -125,10 +127,10 @@ def _families(document: UsageDocument) -> Iterator[tuple[str, str, list[Sample]]
                 ({**mark, "state": "starting"}, pool["starting"]),
             ]
             for stock in pool["stocks"]:
-                what = {"resource": stock["resource"], "kind": stock["kind"], "profile": stock["profile"]}
                 counts: Mapping[str, object] = stock
                 devices += [
-                    ({**mark, **what, "state": state}, float(str(counts[key]))) for key, state in _STATES.items()
+                    ({**mark, **_what(stock), "state": state}, float(str(counts[key])))
+                    for key, state in _STATES.items()
                 ]
             for use, usd in (("held", pool["cost"]["held"]), ("idle", pool["cost"]["idle"])):
                 prices += [({**mark, "use": use, "bound": bound}, usd[bound]) for bound in ("min", "max")]
@@ -145,7 +147,7 @@ def _families(document: UsageDocument) -> Iterator[tuple[str, str, list[Sample]]
     for cluster in clusters:
         for space in cluster["namespaces"]:
             mark = {"cluster": cluster["cluster"], "namespace": space["namespace"]}
-            held += [({**mark, "resource": name}, count) for name, count in space["held"].items()]
+            held += [({**mark, **_what(part)}, part["count"]) for part in space["held"]]
             waiting += [({**mark, "resource": name}, count) for name, count in space["waiting"].items()]
             usd = space["heldUsdPerHour"]
             space_prices += [({**mark, "bound": bound}, usd[bound]) for bound in ("min", "max")]

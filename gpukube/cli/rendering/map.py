@@ -5,12 +5,13 @@ A state has a sign and a color, so the picture can be read without color; withou
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import finding_lines, gpu_words, plural, short
+from gpukube.cli.rendering.prices import hourly_words, source_notes, usd_range
 from gpukube.cli.rendering.text import Hung, Text
-from gpukube.engine.documents.map_sums import add_counts
 from gpukube.gpu.claims import GPU_CLASS, MIG_CLASS, is_claimable
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
     from gpukube.engine.documents.shapes.map import (
+        HeldPart,
         MapCluster,
         MapDevice,
         MapDocument,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         MapPool,
         MapStock,
         MapWaiting,
+        NamespacePart,
     )
 
     Piece = tuple[str, str]
@@ -59,6 +62,7 @@ _NAME: Final = 44
 """Width of the column of names; longer names move only their own line."""
 _FEW_PODS: Final = 4
 _FEW_WAITING: Final = 5
+COST_UNIT: Final = "USD per hour"
 
 
 def render_map(document: MapDocument, view: View) -> Iterator[Line]:
@@ -68,7 +72,7 @@ def render_map(document: MapDocument, view: View) -> Iterator[Line]:
         yield from _namespaces(document, view)
     else:
         for cluster in document["clusters"]:
-            yield from _cluster(cluster, view, free=document["view"]["free"])
+            yield from _cluster(cluster, view, empty_words(document), free=document["view"]["free"])
     yield from _legend(document, view)
 
 
@@ -81,7 +85,11 @@ def stock_name(stock: MapStock) -> str:
 
 
 def stock_words(stock: MapStock) -> str:
-    """Return the counts of a resource."""
+    """Return a resource and its counts."""
+    return f"{stock_name(stock)}: {_counts(stock)}"
+
+
+def _counts(stock: MapStock) -> str:
     parts = [f"{stock['held']} of {stock['total']} held"]
     parts += [
         f"{count} {words}"
@@ -94,11 +102,38 @@ def stock_words(stock: MapStock) -> str:
         )
         if count
     ]
-    return f"{stock_name(stock)}: {', '.join(parts)}"
+    return ", ".join(parts)
+
+
+def sum_words(stocks: Sequence[MapStock]) -> list[str]:
+    """Return the counts of each resource; resources that people call the same have their full name, too."""
+    names = Counter(map(stock_name, stocks))
+    full = (f" ({stock['resource']})" if names[stock_name(stock)] > 1 else "" for stock in stocks)
+    return [f"{stock_name(stock)}{more}: {_counts(stock)}" for stock, more in zip(stocks, full, strict=True)]
+
+
+def held_words(parts: Iterable[HeldPart]) -> str:
+    """Return devices that are held: 8 GPUs, 3 x 1g.5gb, 2 shares of GPUs."""
+    return ", ".join(map(_held, parts))
+
+
+def _held(part: HeldPart) -> str:
+    count, claims = part["count"], " by claims" if is_claimable(part["resource"]) else ""
+    if part["kind"] == "gpu":
+        return f"{plural(count, 'GPU')}{claims}"
+    if part["kind"] == "share":
+        return f"{plural(count, 'share')} of {part['profile'] or 'GPUs'}"
+    return f"{count} x {part['profile'] or short(part['resource'])}{claims}"
+
+
+def held_price(space: NamespacePart) -> str:
+    """Return what the devices of a namespace cost per hour, with those that are in no sum."""
+    price = usd_range(space["heldUsdPerHour"])
+    return f"{price} + {held_words(space['unpriced'])} without a price" if space["unpriced"] else price
 
 
 def counts_words(counts: Mapping[str, int]) -> str:
-    """Return devices that pods hold or wait for."""
+    """Return devices that pods request, by resource: whether these are GPUs or shares is the nodes' matter."""
     return ", ".join(f"{count} {device_name(name)}" for name, count in counts.items())
 
 
@@ -115,12 +150,27 @@ def _sums(document: MapDocument) -> Iterator[Line]:
     starting = f" and {total['starting']} starting" if total["starting"] else ""
     where = f"{plural(total['nodes'], 'node')}{starting} of {plural(total['clusters'], 'cluster')}"
     yield Text(f"{plural(total['gpus'], 'GPU')} on {where}, {time}", style="bold")
-    yield from (Hung(Text("  "), Text(stock_words(stock))) for stock in total["stocks"])
+    yield from (Hung(Text("  "), Text(words)) for words in sum_words(total["stocks"]))
     if total["waiting"]:
         yield Hung(Text("  "), Text(f"pods wait for {counts_words(total['waiting'])}", style="yellow"))
+    yield Hung(Text("  "), Text(hourly_words(total["cost"], COST_UNIT)))
 
 
-def _cluster(cluster: MapCluster, view: View, *, free: bool) -> Iterator[Line]:
+def empty_words(document: MapDocument) -> str:
+    """Return the line of a cluster without pools to show."""
+    if document["view"]["free"]:
+        return "no free devices"
+    chosen = [word for word in document["scope"]["filters"] if "--pool" in word] if "scope" in document else []
+    return f"no GPU pools that match {' '.join(chosen)}" if chosen else "no GPU pools"
+
+
+def why_words(pod: MapWaiting) -> str:
+    """Return why a pod waits, without what the scheduler adds about preemption; "" if it has not tried yet."""
+    why, _, more = pod["why"].partition(". ")
+    return why if "preemption: " in more else pod["why"]
+
+
+def _cluster(cluster: MapCluster, view: View, empty: str, *, free: bool) -> Iterator[Line]:
     yield ""
     place = f"  {cluster['provider']} {cluster['region']}".rstrip()
     yield Text.assemble((cluster["cluster"], "bold"), (place, "dim"))
@@ -131,7 +181,7 @@ def _cluster(cluster: MapCluster, view: View, *, free: bool) -> Iterator[Line]:
         yield Hung(Text("  "), Text(f"nodes and pods unknown: {cluster['unknown']}", style="yellow"))
     pools = [pool for pool in cluster["pools"] if not free or _has_free(pool["stocks"])]
     if not pools:
-        yield Text("  no free devices" if free else "  no GPU pools", style="dim")
+        yield Text(f"  {empty}", style="dim")
     for pool in pools:
         yield from _pool(pool, view, free=free)
     if not free:
@@ -139,7 +189,7 @@ def _cluster(cluster: MapCluster, view: View, *, free: bool) -> Iterator[Line]:
 
 
 def _pool(pool: MapPool, view: View, *, free: bool) -> Iterator[Line]:
-    name = pool["pool"] or pool["name"] or "nodes of no pool"
+    name = pool_name(pool)
     facts = [
         pool["name"] if pool["name"] != name and pool["pool"] else "",
         " ".join(filter(None, (pool["instanceType"], f"({gpu_words(pool['gpu'])})" if pool["gpu"] else ""))),
@@ -147,6 +197,7 @@ def _pool(pool: MapPool, view: View, *, free: bool) -> Iterator[Line]:
         f"owner {pool['owner']}" if pool["owner"] else "",
         pool["state"] if pool["state"] not in ("ready", "") else "",
         plural(len(pool["nodes"]), "node") if pool["nodes"] or not pool["nodeCount"] else "",
+        pool_cost(pool),
     ]
     yield Hung(Text.assemble("  ", (name, "bold"), "  "), Text(", ".join(filter(None, facts)), style="dim"))
     nodes = [node for node in pool["nodes"] if not free or _has_free(node["stocks"])]
@@ -157,6 +208,11 @@ def _pool(pool: MapPool, view: View, *, free: bool) -> Iterator[Line]:
         sign = _sign(_STARTING, view)
         text = f"{plural(pool['starting'], 'node')} starting: not in the cluster yet"
         yield Hung(Text(f"    {sign} ", style=_STYLES[_STARTING]), Text(text, style=_STYLES[_STARTING]))
+
+
+def pool_cost(pool: MapPool) -> str:
+    """Return what the nodes of a pool cost; "" without nodes."""
+    return hourly_words(pool["cost"], "USD/h", "~" if pool["rough"] else "") if pool["nodes"] else ""
 
 
 def _has_free(stocks: Iterable[MapStock]) -> bool:
@@ -171,7 +227,7 @@ def _folded(nodes: Sequence[MapNode], view: View) -> Iterator[list[MapNode]]:
     found: dict[str, list[MapNode]] = {}
     for node in nodes:
         devices = [(device["profile"], device["state"]) for device in node["devices"]]
-        key = repr((node["state"], node["reason"], node["stocks"], devices, _by_namespace(node["pods"])))
+        key = repr((node["state"], node["reason"], node["stocks"], devices, node["heldBy"]))
         found.setdefault(key, []).append(node)
     yield from found.values()
 
@@ -188,7 +244,7 @@ def _node(alike: Sequence[MapNode], width: int, view: View) -> Line:
         parts.append([(state + (f": {node['reason']}" if node["reason"] else ""), "yellow")])
     if others:
         parts.append([(f"x {len(alike)} nodes like this", "bold")])
-    parts.append(_folded_pods(node["pods"]) if others else _pods(node["pods"], view))
+    parts.append(_holders(node) if others else _pods(node["pods"], view))
     body: list[str | Piece] = []
     for part in filter(None, parts):
         body += ["  ", *part] if body else part
@@ -256,12 +312,14 @@ def _device_cell(device: MapDevice, node: MapNode, view: View) -> Piece:
     return _sign(state, view), _STYLES[state]
 
 
-def _pods(pods: Sequence[MapPod], view: View) -> list[str | Piece]:
+def _pods(pods: Sequence[MapPod], view: View, within: str = "") -> list[str | Piece]:
+    """Return pods with their devices; those of the namespace that is shown go without its name."""
     shown = pods if view.verbose or not view.width else pods[:_FEW_PODS]
     parts: list[str | Piece] = []
     for pod in shown:
         what = "claim " if pod["claimOnly"] else ""
-        parts.append(f"{', ' if parts else ''}{what}{pod['namespace']}/{pod['name']} {sum(pod['devices'].values())}")
+        name = pod["name"] if pod["namespace"] == within else f"{pod['namespace']}/{pod['name']}"
+        parts.append(f"{', ' if parts else ''}{what}{name} {sum(pod['devices'].values())}")
         if pod["trouble"]:
             parts.append((f" ({pod['trouble']})", "red"))
     if more := len(pods) - len(shown):
@@ -269,22 +327,15 @@ def _pods(pods: Sequence[MapPod], view: View) -> list[str | Piece]:
     return parts
 
 
-def _folded_pods(pods: Sequence[MapPod]) -> list[str | Piece]:
-    spaces = _by_namespace(pods)
-    return [", ".join(f"{name} {sum(counts.values())}" for name, counts in spaces.items()) + " each"] if spaces else []
-
-
-def _by_namespace(pods: Iterable[MapPod]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        found[pod["namespace"]] = add_counts(found.get(pod["namespace"], {}), pod["devices"])
-    return dict(sorted(found.items()))
+def _holders(node: MapNode) -> list[str | Piece]:
+    spaces = node["heldBy"].items()
+    return [", ".join(f"{name} {sum(counts.values())}" for name, counts in spaces) + " each"] if spaces else []
 
 
 def _waiting(pods: Sequence[MapWaiting], view: View) -> Iterator[Line]:
     shown = pods if view.verbose or not view.width else pods[:_FEW_WAITING]
     for pod in shown:
-        why = f": {pod['why']}" if pod["why"] else ""
+        why = f": {why}" if (why := why_words(pod)) else ""
         text = f"{pod['namespace']}/{pod['name']} for {counts_words(pod['devices'])}{why}"
         yield Hung(Text("  waits: ", style="yellow"), Text(text))
     if more := len(pods) - len(shown):
@@ -293,39 +344,43 @@ def _waiting(pods: Sequence[MapWaiting], view: View) -> Iterator[Line]:
 
 def _namespaces(document: MapDocument, view: View) -> Iterator[Line]:
     """Show who holds what and where, and who waits."""
-    held: dict[str, dict[str, list[MapPod]]] = {}
-    waits: dict[str, list[tuple[str, MapWaiting]]] = {}
     for cluster in document["clusters"]:
         if cluster["error"] or cluster["unknown"]:
-            yield from _cluster(cluster, view, free=False)
-        for pool in cluster["pools"]:
-            place = f"{cluster['cluster']}/{pool['pool'] or pool['name'] or 'nodes of no pool'}"
-            for node in pool["nodes"]:
-                for pod in node["pods"]:
-                    held.setdefault(pod["namespace"], {}).setdefault(place, []).append(pod)
-        for waiting in cluster["waiting"]:
-            waits.setdefault(waiting["namespace"], []).append((cluster["cluster"], waiting))
-    for name in sorted({*held, *waits}):
+            yield from _cluster(cluster, view, empty_words(document), free=False)
+    for space in document["namespaces"]:
         yield ""
-        places = held.get(name, {})
-        total = _by_namespace(pod for pods in places.values() for pod in pods).get(name, {})
-        wanted: dict[str, int] = {}
-        for _, waiting in waits.get(name, []):
-            wanted = add_counts(wanted, waiting["devices"])
-        words = [f"holds {counts_words(total)}"] if total else []
-        words += [f"waits for {counts_words(wanted)}"] if wanted else []
+        name = space["namespace"]
+        words = [f"holds {held_words(space['held'])}, USD/h: {held_price(space)}"] if space["held"] else []
+        words += [f"waits for {counts_words(space['waiting'])}"] if space["waiting"] else []
         yield Hung(Text.assemble((name, "bold"), "  "), Text("; ".join(words)))
-        for place, pods in places.items():
-            count = sum(sum(pod["devices"].values()) for pod in pods)
+        for place, count, pods in places_of(document, name):
             cells = _sign(_HELD, view) * count if count <= _CELLS else f"{_sign(_HELD, view)}x{count}"
-            body = Text.assemble((cells, _STYLES[_HELD]), " ", *_pods(pods, view))
-            yield Hung(Text(f"  {place}  "), body)
-        for key, waiting in waits.get(name, []):
-            why = f": {waiting['why']}" if waiting["why"] else ""
-            text = f"{waiting['name']} on {key} for {counts_words(waiting['devices'])}{why}"
-            yield Hung(Text("  waits: ", style="yellow"), Text(text))
-    if not held and not waits:
+            yield Hung(
+                Text(f"  {place}  "), Text.assemble((cells, _STYLES[_HELD]), " ", *_pods(pods, view, within=name))
+            )
+        for cluster in document["clusters"]:
+            for waiting in (pod for pod in cluster["waiting"] if pod["namespace"] == name):
+                why = f": {why}" if (why := why_words(waiting)) else ""
+                text = f"{waiting['name']} on {cluster['cluster']} for {counts_words(waiting['devices'])}{why}"
+                yield Hung(Text("  waits: ", style="yellow"), Text(text))
+    if not document["namespaces"]:
         yield Text("no pod holds a GPU or waits for one", style="dim")
+
+
+def places_of(document: MapDocument, namespace: str) -> Iterator[tuple[str, int, list[MapPod]]]:
+    """Yield the pools in which a namespace holds devices, how many, and its pods there."""
+    for cluster in document["clusters"]:
+        for pool in cluster["pools"]:
+            nodes = [node for node in pool["nodes"] if namespace in node["heldBy"]]
+            count = sum(sum(node["heldBy"][namespace].values()) for node in nodes)
+            pods = [pod for node in nodes for pod in node["pods"] if pod["namespace"] == namespace]
+            if nodes:
+                yield f"{cluster['cluster']}/{pool_name(pool)}", count, pods
+
+
+def pool_name(pool: MapPool) -> str:
+    """Return the name of a pool for people."""
+    return pool["pool"] or pool["name"] or "nodes of no pool"
 
 
 def _legend(document: MapDocument, view: View) -> Iterator[Line]:
@@ -341,6 +396,8 @@ def _legend(document: MapDocument, view: View) -> Iterator[Line]:
         )
     if any(node["attribution"] == "devices" for node in nodes):
         yield Hung(Text(""), Text(f"{_KNOWN} cells are devices: claims publish which pod has which (-o json)."))
+    for note in source_notes([pool for cluster in document["clusters"] for pool in cluster["pools"] if pool["nodes"]]):
+        yield Hung(Text("note: ", style="dim"), Text(note, style="dim"))
 
 
 def _sign(state: int, view: View) -> str:

@@ -8,10 +8,17 @@ from gpukube.cli.rendering.lines import plural, short
 from gpukube.cli.rendering.text import Hung, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpukube.cli.rendering.text import Line
-    from gpukube.engine.documents.shapes.prices import FitPricePart, PoolPricePart, PriceSum, UsdPart
+    from gpukube.engine.documents.shapes.prices import (
+        CostPart,
+        FitPricePart,
+        PoolPricePart,
+        PricedPart,
+        PriceSum,
+        UsdPart,
+    )
 
 _CENTS: Final = 0.1
 """Amount below which two significant digits are shown instead of cents."""
@@ -100,6 +107,36 @@ def price_line(total: PriceSum) -> str:
         words += f", and ? for {plural(pools, 'pool')}"
     *others, last = total["leavesOut"]
     return f"{words}; without {', '.join(others)} and {last}"
+
+
+def hourly_words(cost: CostPart, name: str, mark: str = "") -> str:
+    """Return what nodes cost, with those that are in no sum: `USD/h: 27.20 held, 0 idle`.
+
+    Args:
+        cost: What they cost.
+        name: Unit of the amounts.
+        mark: Prefix of each amount except zero.
+    """
+    unpriced = [
+        f"{plural(count, 'node')} {words}"
+        for count, words in (
+            (cost["reservedNodes"], "reserved: paid, without a list price"),
+            (cost["unknownNodes"], "of unknown price"),
+        )
+        if count
+    ]
+    known = f"{name}: {usd_range(cost['held'], mark)} held, {usd_range(cost['idle'], mark)} idle"
+    return "; ".join([*([known] if cost["pricedNodes"] or not unpriced else []), *unpriced])
+
+
+def source_notes(pools: Sequence[PricedPart]) -> Iterator[str]:
+    """Return what to know of the prices of pools."""
+    if any(pool["rough"] for pool in pools):
+        yield "some prices are those of another region; pool usage --live-prices reads the clouds'"
+    yield from dict.fromkeys(pool["noPrice"] for pool in pools if pool["noPrice"])
+    days = sorted({pool["asOf"] for pool in pools if pool["asOf"]})
+    dates = f" of {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "") if days else ""
+    yield f"list prices of machines{dates}, not a bill"
 
 
 def price_notes(total: PriceSum) -> Iterator[Line]:

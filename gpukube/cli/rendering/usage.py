@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.rendering.lines import finding_lines, plural
-from gpukube.cli.rendering.map import counts_words, stock_name, stock_words
-from gpukube.cli.rendering.prices import usd_range
+from gpukube.cli.rendering.map import (
+    COST_UNIT,
+    counts_words,
+    held_price,
+    held_words,
+    stock_name,
+    sum_words,
+    why_words,
+)
+from gpukube.cli.rendering.prices import hourly_words, source_notes, usd_range
 from gpukube.cli.rendering.text import Hung, Table, Text
 
 if TYPE_CHECKING:
@@ -14,13 +22,12 @@ if TYPE_CHECKING:
 
     from gpukube.cli.rendering.text import Line
     from gpukube.cli.rendering.view import View
-    from gpukube.engine.documents.shapes.map import MapWaiting
+    from gpukube.engine.documents.shapes.map import MapWaiting, NamespacePart
+    from gpukube.engine.documents.shapes.prices import CostPart, UsdPart
     from gpukube.engine.documents.shapes.usage import (
         UsageAdvice,
-        UsageCost,
         UsageDocument,
         UsageGroup,
-        UsageNamespace,
         UsageStuck,
     )
 
@@ -34,10 +41,10 @@ def render_usage(document: UsageDocument, view: View) -> Iterator[Line]:
     """Show sums, then pools, namespaces, and what needs attention."""
     total = document["summary"]
     yield Text(head_words(document), style="bold")
-    yield from (Hung(Text("  "), Text(stock_words(stock))) for stock in total["stocks"])
+    yield from (Hung(Text("  "), Text(words)) for words in sum_words(total["stocks"]))
     if total["waiting"]:
         yield Hung(Text("  "), Text(f"pods wait for {counts_words(total['waiting'])}", style="yellow"))
-    yield Hung(Text("  "), Text(cost_line(total["cost"])))
+    yield Hung(Text("  "), Text(hourly_words(total["cost"], COST_UNIT)))
     narrow = 0 < view.width < _NARROW
     for titles, rows in (
         (POOL_TITLES, [row for group in document["groups"] for row in pool_rows(group)]),
@@ -82,23 +89,12 @@ def head_words(document: UsageDocument) -> str:
     return f"{plural(total['gpus'], 'GPU')} on {where}, {time}"
 
 
-def cost_line(cost: UsageCost) -> str:
-    """Return what nodes cost, with those that are in no sum."""
-    parts = [f"USD per hour: {usd_range(cost['held'])} held, {usd_range(cost['idle'])} idle"]
-    if cost["reservedNodes"]:
-        parts.append(f"{plural(cost['reservedNodes'], 'node')} reserved: paid, without a list price")
-    if cost["unknownNodes"]:
-        parts.append(f"{plural(cost['unknownNodes'], 'node')} of unknown price")
-    return "; ".join(parts)
-
-
 def pool_rows(group: UsageGroup) -> Iterator[tuple[str, ...]]:
     """Yield a row for each kind of device of a group; see POOL_TITLES."""
     name = group["group"] or "nodes of no pool"
     waits = counts_words(group["waiting"]) or "-"
     for place, stock in enumerate(group["stocks"]):
         other = stock["unusable"] + stock["unhealthy"] + stock["notAdvertised"]
-        paid = group["cost"]["pricedNodes"] > 0
         yield (
             "" if place else name,
             "" if place else group["owner"] or "-",
@@ -107,30 +103,29 @@ def pool_rows(group: UsageGroup) -> Iterator[tuple[str, ...]]:
             str(stock["free"]),
             str(other),
             "" if place else waits,
-            usd_range(stock["price"]["held"]) if paid else _unpriced(group["cost"]),
-            usd_range(stock["price"]["idle"]) if paid else _unpriced(group["cost"]),
+            _amount(stock["price"]["held"], group["cost"]),
+            _amount(stock["price"]["idle"], group["cost"]),
         )
     if not group["stocks"]:
         yield (name, group["owner"] or "-", "-", "-", "-", "-", waits, "-", "-")
 
 
-def _unpriced(cost: UsageCost) -> str:
-    return "paid" if cost["reservedNodes"] else "?"
+def _amount(part: UsdPart, cost: CostPart) -> str:
+    """Return an amount, and that there are nodes which it leaves out."""
+    parts = ((usd_range(part), "pricedNodes"), ("paid", "reservedNodes"), ("?", "unknownNodes"))
+    return " + ".join(words for words, key in parts if cost[key])  # type: ignore[literal-required]  # one of its keys
 
 
-def space_row(space: UsageNamespace) -> tuple[str, ...]:
+def space_row(space: NamespacePart) -> tuple[str, ...]:
     """Return the cells of a namespace; see SPACE_TITLES."""
-    price = usd_range(space["heldUsdPerHour"])
-    if space["unpriced"]:
-        price += f" + {counts_words(space['unpriced'])} without a price"
     waits = counts_words(space["waiting"]) or "-"
-    return (space["namespace"], str(space["pods"]), counts_words(space["held"]) or "-", waits, price)
+    return (space["namespace"], str(space["pods"]), held_words(space["held"]) or "-", waits, held_price(space))
 
 
 def owner_words(owner: UsageGroup) -> str:
     """Return what the pools of an owner have."""
     counts = [f"{stock['held']} of {stock['total']} {stock_name(stock)} held" for stock in owner["stocks"]]
-    return "; ".join([plural(owner["gpus"], "GPU"), *counts, cost_line(owner["cost"])])
+    return "; ".join([plural(owner["gpus"], "GPU"), *counts, hourly_words(owner["cost"], COST_UNIT)])
 
 
 def stuck_words(cluster: str, pod: UsageStuck) -> str:
@@ -142,7 +137,7 @@ def stuck_words(cluster: str, pod: UsageStuck) -> str:
 
 def waiting_words(cluster: str, pod: MapWaiting) -> str:
     """Return a pod that waits for devices."""
-    why = f": {pod['why']}" if pod["why"] else ""
+    why = f": {why}" if (why := why_words(pod)) else ""
     return f"{pod['namespace']}/{pod['name']} for {counts_words(pod['devices'])} on {cluster}{why}"
 
 
@@ -165,13 +160,7 @@ def _instances(names: Sequence[str]) -> str:
 
 def closing_notes(document: UsageDocument) -> Iterator[str]:
     """Return what to know of the numbers."""
-    pools = [pool for cluster in document["clusters"] for pool in cluster["pools"]]
-    if any(pool["rough"] for pool in pools):
-        yield "some prices are those of another region; --live-prices reads the clouds'"
-    yield from dict.fromkeys(pool["unknown"] for pool in pools if pool["unknown"])
     if any(cluster["advice"] for cluster in document["clusters"]):
         yield "a layout is set in the spec of a pool (sharing.mig), for all of its GPUs; nothing was changed"
     yield from document["notes"]
-    days = sorted({pool["asOf"] for pool in pools if pool["asOf"]})
-    dates = f" of {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "") if days else ""
-    yield f"list prices of machines{dates}, not a bill"
+    yield from source_notes([pool for cluster in document["clusters"] for pool in cluster["pools"] if pool["nodes"]])

@@ -1,13 +1,25 @@
-"""Sums of the map, computed from its parts, so that those of merged shards equal those of one run. Pure."""
+"""Sums of the map, computed from its parts, so that those of merged shards equal those of one run. Pure.
+
+Those of costs and namespaces are also usage's.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpukube.engine.documents.shapes.map import MapCluster, MapStock, MapSum
+    from gpukube.engine.documents.shapes.map import (
+        HeldPart,
+        MapCluster,
+        MapStock,
+        MapSum,
+        NamespacePart,
+    )
+    from gpukube.engine.documents.shapes.prices import CostPart, UsdPart
+
+_DIGITS: Final = 4
 
 
 def map_sum(clusters: Sequence[MapCluster]) -> MapSum:
@@ -23,9 +35,10 @@ def map_sum(clusters: Sequence[MapCluster]) -> MapSum:
         "unread": sum(bool(cluster["error"] or cluster["unknown"]) for cluster in clusters),
         "nodes": len(nodes),
         "starting": sum(pool["starting"] for pool in pools),
-        "gpus": round(sum(node["gpus"] or 0.0 for node in nodes), 4),
+        "gpus": rounded(node["gpus"] or 0.0 for node in nodes),
         "stocks": add_stocks(stock for pool in pools for stock in pool["stocks"]),
         "waiting": waiting,
+        "cost": add_costs(pool["cost"] for pool in pools),
     }
 
 
@@ -56,3 +69,51 @@ def add_devices(known: MapStock, stock: MapStock) -> None:
 def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
     """Add up counts, in the order of the names."""
     return {name: counts.get(name, 0) + more.get(name, 0) for name in sorted({**counts, **more})}
+
+
+def add_held(parts: Iterable[HeldPart]) -> list[HeldPart]:
+    """Add up devices that are of one resource and one kind, in the order of their names."""
+    found: dict[tuple[str, str, str], HeldPart] = {}
+    for part in parts:
+        key = part["resource"], part["kind"], part["profile"]
+        before = found[key]["count"] if key in found else 0
+        found[key] = {**part, "count": before + part["count"]}
+    return [found[key] for key in sorted(found)]
+
+
+def add_costs(costs: Iterable[CostPart]) -> CostPart:
+    """Add up what nodes cost."""
+    known = list(costs)
+    return {
+        "held": add_usd(cost["held"] for cost in known),
+        "idle": add_usd(cost["idle"] for cost in known),
+        "pricedNodes": sum(cost["pricedNodes"] for cost in known),
+        "reservedNodes": sum(cost["reservedNodes"] for cost in known),
+        "unknownNodes": sum(cost["unknownNodes"] for cost in known),
+    }
+
+
+def add_usd(parts: Iterable[UsdPart]) -> UsdPart:
+    """Add up amounts."""
+    known = list(parts)
+    return {"min": rounded(part["min"] for part in known), "max": rounded(part["max"] for part in known)}
+
+
+def add_namespaces(spaces: Iterable[NamespacePart]) -> list[NamespacePart]:
+    """Add up namespaces of the same name, in the order of the names."""
+    found: dict[str, NamespacePart] = {}
+    for space in spaces:
+        if (known := found.get(space["namespace"])) is None:
+            found[space["namespace"]] = {**space}
+            continue
+        known["held"] = add_held([*known["held"], *space["held"]])
+        known["unpriced"] = add_held([*known["unpriced"], *space["unpriced"]])
+        known["waiting"] = add_counts(known["waiting"], space["waiting"])
+        known["pods"] += space["pods"]
+        known["heldUsdPerHour"] = add_usd((known["heldUsdPerHour"], space["heldUsdPerHour"]))
+    return [found[name] for name in sorted(found)]
+
+
+def rounded(amounts: Iterable[float]) -> float:
+    """Add up amounts, without the noise of binary fractions."""
+    return round(sum(amounts), _DIGITS)

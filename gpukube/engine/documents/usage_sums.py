@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from gpukube.engine.documents.map_sums import add_counts, add_devices
+from gpukube.engine.documents.map_sums import add_costs, add_counts, add_devices, add_namespaces, add_usd, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpukube.engine.documents.shapes.prices import UsdPart
+    from gpukube.engine.documents.shapes.map import NamespacePart
     from gpukube.engine.documents.shapes.usage import (
         UsageCluster,
-        UsageCost,
         UsageGroup,
-        UsageNamespace,
         UsagePool,
         UsageStock,
         UsageSum,
     )
 
-_DIGITS: Final = 4
-
 
 def usage_sums(
     clusters: Sequence[UsageCluster],
-) -> tuple[UsageSum, list[UsageGroup], list[UsageGroup], list[UsageNamespace]]:
+) -> tuple[UsageSum, list[UsageGroup], list[UsageGroup], list[NamespacePart]]:
     """Return the sums over clusters: of all, by pool, by owner, and by namespace."""
     pools = [(cluster, pool) for cluster in clusters for pool in cluster["pools"]]
     waiting: dict[str, int] = {}
@@ -37,7 +33,7 @@ def usage_sums(
         "unread": sum(bool(cluster["error"] or cluster["unknown"]) for cluster in clusters),
         "nodes": sum(pool["nodes"] for _, pool in pools),
         "starting": sum(pool["starting"] for _, pool in pools),
-        "gpus": _rounded(pool["gpus"] for _, pool in pools),
+        "gpus": rounded(pool["gpus"] for _, pool in pools),
         "stocks": add_priced(stock for _, pool in pools for stock in pool["stocks"]),
         "waiting": waiting,
         "stuck": sum(len(cluster["stuck"]) for cluster in clusters),
@@ -69,7 +65,7 @@ def _group(owner: str, name: str, pools: Sequence[tuple[UsageCluster, UsagePool]
         "group": name,
         "clusters": [cluster["cluster"] for cluster in keys.values()],
         "nodes": sum(pool["nodes"] for _, pool in pools),
-        "gpus": _rounded(pool["gpus"] for _, pool in pools),
+        "gpus": rounded(pool["gpus"] for _, pool in pools),
         "stocks": add_priced(stock for _, pool in pools for stock in pool["stocks"]),
         "waiting": waiting,
         "cost": add_costs(pool["cost"] for _, pool in pools),
@@ -90,40 +86,3 @@ def add_priced(stocks: Iterable[UsageStock]) -> list[UsageStock]:
             "idle": add_usd((known["price"]["idle"], stock["price"]["idle"])),
         }
     return [found[key] for key in sorted(found)]
-
-
-def add_costs(costs: Iterable[UsageCost]) -> UsageCost:
-    """Add up what nodes cost."""
-    known = list(costs)
-    return {
-        "held": add_usd(cost["held"] for cost in known),
-        "idle": add_usd(cost["idle"] for cost in known),
-        "pricedNodes": sum(cost["pricedNodes"] for cost in known),
-        "reservedNodes": sum(cost["reservedNodes"] for cost in known),
-        "unknownNodes": sum(cost["unknownNodes"] for cost in known),
-    }
-
-
-def add_usd(parts: Iterable[UsdPart]) -> UsdPart:
-    """Add up amounts."""
-    known = list(parts)
-    return {"min": _rounded(part["min"] for part in known), "max": _rounded(part["max"] for part in known)}
-
-
-def add_namespaces(spaces: Iterable[UsageNamespace]) -> list[UsageNamespace]:
-    """Add up namespaces of the same name, in the order of the names."""
-    found: dict[str, UsageNamespace] = {}
-    for space in spaces:
-        if (known := found.get(space["namespace"])) is None:
-            found[space["namespace"]] = {**space}
-            continue
-        known["held"] = add_counts(known["held"], space["held"])
-        known["unpriced"] = add_counts(known["unpriced"], space["unpriced"])
-        known["waiting"] = add_counts(known["waiting"], space["waiting"])
-        known["pods"] += space["pods"]
-        known["heldUsdPerHour"] = add_usd((known["heldUsdPerHour"], space["heldUsdPerHour"]))
-    return [found[name] for name in sorted(found)]
-
-
-def _rounded(amounts: Iterable[float]) -> float:
-    return round(sum(amounts), _DIGITS)

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpukube.cli.rendering.map import render_map
+from gpukube.cli.rendering.text import Table, record
+from gpukube.cli.rendering.view import View
 from gpukube.core.fields import MIG_PROFILE, FieldPath
 from gpukube.gpu.catalog import require_machine
 from gpukube.usage.counting import usage_document
+from gpukube.usage.documents import map_document
 from gpukube.usage.units import Hints, unit_of
 from tests.claim_cases import A100, parts, slice_of, uuid_of, whole
 from tests.claim_cases import GPU as CEL
@@ -154,7 +158,12 @@ def test_device_when_two_pods_share_a_claim_then_their_namespace_holds_one() -> 
     made = read(node("n", "p", {}), *pods, devices=[whole(A100, "n", 0)], claims=[shared])
     assert [holder.pod for holder in only(made).devices[0].holders] == ["x", "y"]
     (space,) = usage_document(made)["namespaces"]
-    assert (space["held"], space["pods"]) == ({"gpu.nvidia.com": 1}, 2)
+    one = {"resource": "gpu.nvidia.com", "kind": "gpu", "profile": "", "count": 1}
+    assert (space["held"], space["pods"]) == ([one], 2)
+    document = map_document(made, by="namespace")
+    text = "\n".join(record(line) for line in render_map(document, View(width=80)) if not isinstance(line, Table))
+    assert "ml  holds 1 GPU by claims" in text
+    assert "  c/p  ■ x 1, y 1" in text
 
 
 # pods that wait

@@ -99,7 +99,7 @@ def test_nodes_when_many_are_alike_then_folded_on_a_terminal_and_whole_in_a_pipe
     text = drawn(made, View(width=80))
     assert "n-000  ■■■■■■■■ 8/8 GPUs  x 37 nodes like this  ml 8 each" in text
     assert "n-037  □□□□□□□□ 0/8 GPUs  x 363 nodes like this" in text
-    assert len(text.splitlines()) < 12
+    assert len(text.splitlines()) < 14
     assert sum(line.startswith("    n-") for line in drawn(made, View(width=0)).splitlines()) == 400
     assert sum(line.startswith("    n-") for line in drawn(made, View(verbose=True, width=80)).splitlines()) == 400
 
@@ -112,11 +112,48 @@ def test_map_when_only_free_devices_are_wanted_then_only_their_nodes() -> None:
     assert "waits" not in text
 
 
+def test_map_when_a_pool_is_chosen_then_a_cluster_without_it_does_not_seem_empty() -> None:
+    document = map_document(five())
+    assert "no GPU pools" not in "\n".join(map(line_text, render_map(document, WIDE)))
+    quiet = map_document(world((plan("c", [], []), [], [])))
+    assert "  no GPU pools" in map(line_text, render_map(quiet, WIDE))
+    quiet["scope"] = {"owners": ["ml"], "filters": ["--cluster=c*", "--pool=h100"]}
+    assert "  no GPU pools that match --pool=h100" in map(line_text, render_map(quiet, WIDE))
+
+
+def test_map_when_the_scheduler_tells_of_preemption_then_only_why_the_pod_waits() -> None:
+    waits = pod("ml/w", gpu=8)
+    reason = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
+    for more in ("", ". preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."):
+        condition = {"type": "PodScheduled", "status": "False", "message": f"{reason}{more}"}
+        waits["status"] = {"phase": "Pending", "conditions": [condition]}
+        text = drawn(one_pool(node("n", "p", {GPU: 8}), pods=(waits,)))
+        assert f"waits: ml/w for 8 gpu: {reason}\n" in text
+    document = map_document(one_pool(node("n", "p", {GPU: 8}), pods=(waits,)))
+    assert document["clusters"][0]["waiting"][0]["why"].endswith("incoming pod."), "for programs: all of it"
+
+
+def test_map_when_two_resources_are_called_the_same_then_both_have_their_full_name() -> None:
+    shares = node("s", "p", {"nvidia.com/gpu.shared": 16}, {"nvidia.com/gpu.replicas": "2"})
+    plain = node("t", "p", {GPU: 16}, {f"{GPU}.replicas": "2"})
+    text = drawn(one_pool(shares, plain))
+    assert "  shares of GPUs (nvidia.com/gpu): 0 of 16 held, 16 free" in text
+    assert "  shares of GPUs (nvidia.com/gpu.shared): 0 of 16 held, 16 free" in text
+
+
+def test_pool_when_its_nodes_have_prices_then_what_is_held_and_idle() -> None:
+    text = drawn(five())
+    assert "  USD per hour: 26.35 held, 82.97 idle; 1 node reserved: paid, without a list price" in text
+    assert "2 nodes, USD/h: 17.00 held, 37.40 idle" in text
+    assert "1 node, 1 node reserved: paid, without a list price" in text
+    assert "note: list prices of machines of 2026-06-18, not a bill" in text
+
+
 def test_map_when_by_namespace_then_who_holds_what_and_who_waits() -> None:
     text = drawn(five(), by="namespace")
-    assert "ml  holds 1 3g.20gb by claims, 12 gpu" in text
-    assert "dev  holds 1 2g.10gb by claims, 14 gpu; waits for 9 gpu, 9 mig-1g.5gb" in text
-    assert "  parts/dra  ■ claim dev/left 1 (no pod uses this claim)" in text
+    assert "ml  holds 1 x 3g.20gb by claims, 12 GPUs, USD/h: 15.30 + 8 GPUs without a price" in text
+    assert "dev  holds 1 x 2g.10gb by claims, 14 x 1g.5gb, USD/h: 7.65; waits for 9 gpu, 9 mig-1g.5gb" in text
+    assert "  parts/dra  ■ claim left 1 (no pod uses this claim)" in text
     assert "lost: error[" in text
 
 

@@ -84,8 +84,12 @@ def test_usage_when_counted_by_hand_then_these_sums(usage: Json) -> None:
 def test_usage_when_counted_by_hand_then_these_namespaces(usage: Json) -> None:
     found = {one["namespace"]: one for one in usage["namespaces"]}
     assert found.keys() == {"dev", "ml", "ops"}
-    assert found["ml"]["held"] == {GPU: 12, "mig.nvidia.com/3g.20gb": 1}
-    assert found["ml"]["unpriced"] == {GPU: 8}, "those of the reserved node"
+    assert [(one["resource"], one["kind"], one["profile"], one["count"]) for one in found["ml"]["held"]] == [
+        ("mig.nvidia.com/3g.20gb", "instance", "3g.20gb", 1),
+        (GPU, "gpu", "", 12),
+    ]
+    assert [(one["kind"], one["count"]) for one in found["ml"]["unpriced"]] == [("gpu", 8)], "of the reserved node"
+    assert [(one["resource"], one["kind"], one["count"]) for one in found["dev"]["held"]][1:] == [(GPU, "instance", 14)]
     assert found["ml"]["heldUsdPerHour"]["min"] == pytest.approx(PRICE * (4 / 8 + 1 / 16), abs=0.0001)
     assert found["dev"]["heldUsdPerHour"]["min"] == pytest.approx(PRICE * (1 / 4 + 1 / 32), abs=0.0001)
     assert found["dev"]["waiting"] == {GPU: 9, "nvidia.com/mig-1g.5gb": 9}

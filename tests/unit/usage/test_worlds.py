@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
+_Key = TypeVar("_Key")
 WORLDS = 300
 BLOCK = 20
 SEEDS = [range(first, first + BLOCK) for first in range(0, WORLDS, BLOCK)]
@@ -37,7 +38,7 @@ def scene(seed: int) -> Scene:
 
 @cache
 def drawn(seed: int) -> Json:
-    found: Json = json.loads(json.dumps(map_document(scene(seed).build())))
+    found: Json = json.loads(json.dumps(map_document(with_prices(scene(seed).build(), PriceBook()))))
     return found
 
 
@@ -102,16 +103,29 @@ def takes_pods(made: Scene, node: Json) -> bool:
     return ready and not leaving and not node["spec"].get("unschedulable") and (shows or not young)
 
 
-def namespaces(made: Scene) -> dict[str, Counter[str]]:
-    """Count what each namespace holds."""
-    found: dict[str, Counter[str]] = {}
+def namespaces(made: Scene) -> dict[str, Counter[tuple[str, str]]]:
+    """Count what each namespace holds, by resource and by what one device is."""
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    units = {node["metadata"]["name"]: kind.unit for kind, _, live in made.pools for node in made.nodes[live.pool]}
     for pod in made.pods:
         if worlds.holds(pod) and (asked := +worlds.requests(pod)):
-            found.setdefault(pod["metadata"]["namespace"], Counter()).update(asked)
+            own = found.setdefault(pod["metadata"]["namespace"], Counter())
+            own.update({(name, units[pod["spec"]["nodeName"]]): count for name, count in asked.items()})
     shown = worlds.published(made)
     for place, device, claim in worlds.allocations(made):
-        found.setdefault(claim["metadata"]["namespace"], Counter())[worlds.class_name(shown[place][device])] += 1
+        name = worlds.class_name(shown[place][device])
+        kind = "gpu" if name == "gpu.nvidia.com" else "instance"
+        found.setdefault(claim["metadata"]["namespace"], Counter())[name, kind] += 1
     return found
+
+
+def told(spaces: list[Json]) -> dict[str, dict[tuple[str, str], int]]:
+    """Return what a document says that namespaces hold."""
+    return {
+        space["namespace"]: {(part["resource"], part["kind"]): part["count"] for part in space["held"]}
+        for space in spaces
+        if space["held"]
+    }
 
 
 def waiting(made: Scene) -> dict[tuple[str, str], Counter[str]]:
@@ -133,8 +147,8 @@ def waiting(made: Scene) -> dict[tuple[str, str], Counter[str]]:
     return found
 
 
-def added(counts: Iterator[Counter[str]]) -> Counter[str]:
-    total: Counter[str] = Counter()
+def added(counts: Iterator[Counter[_Key]]) -> Counter[_Key]:
+    total: Counter[_Key] = Counter()
     for one in counts:
         total.update(one)
     return total
@@ -212,16 +226,14 @@ def test_usage_when_worlds_are_generated_then_its_sums_are_those_of_the_objects(
     for seed in seeds:
         made, found = scene(seed), used(seed)
         spaces, waits = namespaces(made), waiting(made)
-        assert {space["namespace"]: space["held"] for space in found["namespaces"] if space["held"]} == {
-            name: dict(counts) for name, counts in spaces.items()
-        }, seed
+        assert told(found["namespaces"]) == told(drawn(seed)["namespaces"]) == spaces, seed
         (cluster,) = found["clusters"]
         assert {(pod["namespace"], pod["name"]): pod["devices"] for pod in cluster["waiting"]} == waits, seed
         assert found["summary"]["waiting"] == dict(added(iter(waits.values()))), seed
-        held = {stock["resource"]: 0 for stock in found["summary"]["stocks"]}
+        held: Counter[tuple[str, str]] = Counter()
         for stock in found["summary"]["stocks"]:
-            held[stock["resource"]] += stock["held"]
-        assert Counter(held) == added(iter(spaces.values())) or +Counter(held) == +added(iter(spaces.values())), seed
+            held[stock["resource"], stock["kind"]] += stock["held"]
+        assert +held == added(iter(spaces.values())), seed
         assert found["summary"]["starting"] == sum(
             max(0, (live.nodes or 0) - len(made.nodes[live.pool]))
             for _, _, live in made.pools
@@ -240,6 +252,7 @@ def test_usage_when_worlds_are_generated_then_held_and_idle_are_the_price_of_the
         made, found = scene(seed), used(seed)
         total = sum(prices[kind.machine] * len(made.nodes[live.pool]) for kind, _, live in made.pools)
         cost = found["summary"]["cost"]
+        assert drawn(seed)["summary"]["cost"] == cost, seed
         assert cost["held"]["min"] + cost["idle"]["min"] == pytest.approx(total, abs=0.01), seed
         spent = sum(space["heldUsdPerHour"]["max"] for space in found["namespaces"])
         assert spent == pytest.approx(cost["held"]["max"], abs=0.01), seed

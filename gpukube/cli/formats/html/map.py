@@ -19,8 +19,20 @@ from gpukube.cli.formats.html.cells import (
 from gpukube.cli.formats.html.page import NONE, Markup, bar, cut, joined, page, sentence, table, tag
 from gpukube.cli.formats.html.parts import finding_list, folded, tools
 from gpukube.cli.rendering.lines import gpu_words, number, plural
-from gpukube.cli.rendering.map import counts_words, stock_name, stock_words
-from gpukube.engine.documents.map_sums import add_counts
+from gpukube.cli.rendering.map import (
+    COST_UNIT,
+    counts_words,
+    empty_words,
+    held_price,
+    held_words,
+    places_of,
+    pool_cost,
+    pool_name,
+    stock_name,
+    stock_words,
+    why_words,
+)
+from gpukube.cli.rendering.prices import hourly_words, source_notes
 from gpukube.engine.documents.shards import part_line
 
 if TYPE_CHECKING:
@@ -76,19 +88,22 @@ def map_page(document: MapDocument) -> str:
         (
             tag("h1", heading),
             tag("p", f"Read {time} by gpukube pool map", class_="soft"),
+            tag("p", hourly_words(total["cost"], COST_UNIT), class_="lead"),
             tag("p", line, class_="warn") if line else Markup(),
         )
     )
     clusters = document["clusters"]
+    pools = [pool for cluster in clusters for pool in cluster["pools"] if pool["nodes"]]
     parts = [
         *_sums(document),
         legend((HELD, FREE, UNUSABLE, UNHEALTHY, ABSENT, STARTING)),
         *_attribution(clusters),
-        *_namespaces(clusters, is_open=document["view"]["by"] == "namespace"),
+        *(tag("p", sentence(note), class_="small soft") for note in source_notes(pools)),
+        *_namespaces(document, is_open=document["view"]["by"] == "namespace"),
         *_waiting(clusters),
         *_contents(clusters),
         tools("Filter nodes", "node, pod, namespace, pool …", _CHOICES),
-        *(_cluster(cluster, number_, free=free) for number_, cluster in enumerate(clusters, 1)),
+        *(_cluster(cluster, number_, empty_words(document), free=free) for number_, cluster in enumerate(clusters, 1)),
     ]
     return page(heading, head, joined(parts, "\n"))
 
@@ -142,35 +157,23 @@ def _attribution(clusters: Iterable[MapCluster]) -> Iterator[Markup]:
         yield tag("p", text, class_="small soft")
 
 
-def _namespaces(clusters: Iterable[MapCluster], *, is_open: bool) -> Iterator[Markup]:
-    held: dict[str, dict[str, int]] = {}
-    waits: dict[str, dict[str, int]] = {}
-    where: dict[str, dict[str, int]] = {}
-    for cluster in clusters:
-        for pool in cluster["pools"]:
-            place = f"{cluster['cluster']}/{_pool_name(pool)}"
-            for pod in (pod for node in pool["nodes"] for pod in node["pods"]):
-                name = pod["namespace"]
-                held[name] = add_counts(held.get(name, {}), pod["devices"])
-                places = where.setdefault(name, {})
-                places[place] = places.get(place, 0) + sum(pod["devices"].values())
-        for waiting in cluster["waiting"]:
-            waits[waiting["namespace"]] = add_counts(waits.get(waiting["namespace"], {}), waiting["devices"])
-    names = sorted({*held, *waits})
-    if not names:
+def _namespaces(document: MapDocument, *, is_open: bool) -> Iterator[Markup]:
+    spaces = document["namespaces"]
+    if not spaces:
         yield tag("p", "No pod holds a device or waits for one.", class_="soft")
         return
     rows = [
         (
-            cut(name),
-            counts_words(held.get(name, {})) or NONE,
-            counts_words(waits.get(name, {})) or NONE,
-            ", ".join(f"{place} {count}" for place, count in where.get(name, {}).items()) or NONE,
+            cut(space["namespace"]),
+            held_words(space["held"]) or NONE,
+            held_price(space) if space["held"] else NONE,
+            counts_words(space["waiting"]) or NONE,
+            ", ".join(f"{cut(place)} {count}" for place, count, _ in places_of(document, space["namespace"])) or NONE,
         )
-        for name in names
+        for space in spaces
     ]
-    shown = table("Devices by namespace", ("Namespace", "Holds", "Waits for", "Where"), rows)
-    yield _section("Who holds them", plural(len(names), "namespace"), shown, is_open=is_open or len(rows) <= _FEW_ROWS)
+    shown = table("Devices by namespace", ("Namespace", "Holds", "USD per hour", "Waits for", "Where"), rows)
+    yield _section("Who holds them", plural(len(spaces), "namespace"), shown, is_open=is_open or len(rows) <= _FEW_ROWS)
 
 
 def _waiting(clusters: Iterable[MapCluster]) -> Iterator[Markup]:
@@ -182,7 +185,7 @@ def _waiting(clusters: Iterable[MapCluster]) -> Iterator[Markup]:
             f"{cut(pod['namespace'])}/{cut(pod['name'])}",
             _place(cluster, pod),
             cut(counts_words(pod["devices"])),
-            pod["why"] or "not tried yet",
+            why_words(pod) or "not tried yet",
         )
         for cluster, pod in pods
     ]
@@ -208,7 +211,7 @@ def _contents(clusters: Sequence[MapCluster]) -> Iterator[Markup]:
         yield tag("nav", tag("h2", "Clusters"), tag("ul", *links), aria_label="Clusters")
 
 
-def _cluster(cluster: MapCluster, place: int, *, free: bool) -> Markup:
+def _cluster(cluster: MapCluster, place: int, empty: str, *, free: bool) -> Markup:
     facts = " ".join(filter(None, (cluster["provider"], cluster["region"])))
     parts = [tag("h2", cut(cluster["cluster"]), " ", tag("small", facts))]
     if cluster["error"]:
@@ -217,7 +220,7 @@ def _cluster(cluster: MapCluster, place: int, *, free: bool) -> Markup:
         parts.append(tag("p", f"Nodes and pods are unknown: {cluster['unknown']}", class_="warn"))
     pools = [pool for pool in cluster["pools"] if not free or _has_free(pool["stocks"])]
     if not pools and not cluster["error"]:
-        parts.append(tag("p", "No free devices." if free else "No GPU pools.", class_="soft"))
+        parts.append(tag("p", sentence(empty), class_="soft"))
     for family, members in groupby(pools, key=lambda pool: pool["family"]):
         shown = [_pool(pool, free=free) for pool in members]
         if family:
@@ -240,12 +243,8 @@ def _has_free(stocks: Iterable[MapStock]) -> bool:
     return any(stock["free"] for stock in stocks)
 
 
-def _pool_name(pool: MapPool) -> str:
-    return pool["pool"] or pool["name"] or "nodes of no pool"
-
-
 def _pool(pool: MapPool, *, free: bool) -> Markup:
-    name = _pool_name(pool)
+    name = pool_name(pool)
     nodes = [node for node in pool["nodes"] if not free or _has_free(node["stocks"])]
     omitted = len(pool["nodes"]) - len(nodes)
     gpus = gpu_words(pool["gpu"])
@@ -255,6 +254,7 @@ def _pool(pool: MapPool, *, free: bool) -> Markup:
         f"owner {pool['owner']}" if pool["owner"] else "",
         pool["state"] if pool["state"] != "ready" else "",
         plural(len(pool["nodes"]), "node") if pool["nodes"] or not pool["nodeCount"] else "",
+        pool_cost(pool),
     ]
     counts = "; ".join(map(stock_words, pool["stocks"]))
     summary = tag(

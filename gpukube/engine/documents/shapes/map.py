@@ -11,6 +11,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - the schema 
     ScopePart,
     ShardPart,
 )
+from gpukube.engine.documents.shapes.prices import CostPart, UsdPart  # noqa: TC001 - as above
 
 
 class MapStock(TypedDict):
@@ -108,6 +109,8 @@ class MapNode(TypedDict):
     """Devices by name; empty with attribution counts."""
     pods: list[MapPod]
     """Pods that hold devices of the node, by namespace and name."""
+    heldBy: dict[str, dict[str, int]]
+    """Namespace -> resource or class -> devices that its pods and claims hold; one that several share counts once."""
 
 
 class MapPool(TypedDict):
@@ -135,6 +138,14 @@ class MapPool(TypedDict):
     """Devices of all nodes by resource."""
     nodes: list[MapNode]
     """Nodes in the cluster, by name; empty if the inside of the cluster is unknown."""
+    cost: CostPart
+    """What its nodes cost."""
+    rough: bool
+    """Whether the price of another region is used."""
+    asOf: str
+    """Date on which the price was read, YYYY-MM-DD; empty if unknown."""
+    noPrice: str
+    """Why the price of its nodes is unknown; empty if it is known."""
 
 
 class MapWaiting(TypedDict):
@@ -152,6 +163,36 @@ class MapWaiting(TypedDict):
     """The scheduler's reason; empty if it has not tried yet."""
 
 
+class HeldPart(TypedDict):
+    """Devices of one kind that are held."""
+
+    resource: str
+    """Name that pods request, or class that they claim."""
+    kind: Literal["gpu", "instance", "share"]
+    """What one device is: a GPU, a MIG instance, or a share of either."""
+    profile: str
+    """MIG profile; empty for GPUs."""
+    count: int
+    """Number of devices."""
+
+
+class NamespacePart(TypedDict):
+    """A namespace of one cluster, or of all."""
+
+    namespace: str
+    """Its name."""
+    held: list[HeldPart]
+    """Devices that its pods and claims hold; one that several of its pods share counts once."""
+    unpriced: list[HeldPart]
+    """Those of `held` on nodes whose price is unknown, or that are reserved."""
+    waiting: dict[str, int]
+    """Resource or class -> devices that its pods wait for."""
+    pods: int
+    """Pods, and claims without a pod, that hold devices."""
+    heldUsdPerHour: UsdPart
+    """Price of what it holds, without `unpriced`."""
+
+
 class MapCluster(TypedDict):
     """A cluster."""
 
@@ -167,6 +208,8 @@ class MapCluster(TypedDict):
     """Why the inside of the cluster is unknown; empty if it is known."""
     pools: list[MapPool]
     """Pools with GPUs, and pools with gpukube's labels; the nodes of no pool are the last one."""
+    namespaces: list[NamespacePart]
+    """Namespaces whose pods hold devices or wait for them, by name."""
     waiting: list[MapWaiting]
     """Pods that wait for devices, by namespace and name."""
 
@@ -188,6 +231,8 @@ class MapSum(TypedDict):
     """Devices of all nodes by resource; `perGpu` is null where nodes differ."""
     waiting: dict[str, int]
     """Resource or class -> devices that pods wait for."""
+    cost: CostPart
+    """What the nodes cost."""
 
 
 class MapView(TypedDict):
@@ -200,7 +245,7 @@ class MapView(TypedDict):
 
 
 class MapDocument(TypedDict):
-    """Every GPU, and who holds it."""
+    """Every GPU, who holds it, and what it costs."""
 
     schemaVersion: Literal[0]
     """The meaning of a key may still change."""
@@ -212,6 +257,8 @@ class MapDocument(TypedDict):
     """How to draw it."""
     summary: MapSum
     """Sums."""
+    namespaces: list[NamespacePart]
+    """By namespace over all clusters."""
     clusters: list[MapCluster]
     """Clusters in the order of the spec."""
     shard: NotRequired[ShardPart]

@@ -14,6 +14,34 @@ class UsdPart(TypedDict):
     """With the maximum number of nodes, at the highest price."""
 
 
+class CostPart(TypedDict):
+    """List prices in US dollars per hour of nodes: what pods hold of them, and the rest, which is idle."""
+
+    held: UsdPart
+    """Part of the nodes that is held, by the sizes of devices."""
+    idle: UsdPart
+    """The rest: free, unusable, unhealthy, not advertised."""
+    pricedNodes: int
+    """Nodes in these sums."""
+    reservedNodes: int
+    """Nodes of reserved capacity: paid, held or not, and without a list price."""
+    unknownNodes: int
+    """Other nodes whose price is unknown; they are in no sum."""
+
+
+class PricedPart(TypedDict):
+    """What the nodes of a live pool cost."""
+
+    cost: CostPart
+    """Of its nodes in the cluster."""
+    rough: bool
+    """Whether the price of another region is used."""
+    asOf: str
+    """Date on which the price was read, YYYY-MM-DD; empty if unknown."""
+    noPrice: str
+    """Why the price of its nodes is unknown; empty if it is known."""
+
+
 class PriceChange(TypedDict):
     """What a pool costs per hour; null is unknown, never zero."""
 

@@ -7,6 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from gpukube.engine.documents.shapes.map import (
     MapStock,
     MapWaiting,
+    NamespacePart,
 )
 from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - as above
     Diagnostic,
@@ -14,22 +15,7 @@ from gpukube.engine.documents.shapes.parts import (  # noqa: TC001 - as above
     ScopePart,
     ShardPart,
 )
-from gpukube.engine.documents.shapes.prices import UsdPart  # noqa: TC001 - as above
-
-
-class UsageCost(TypedDict):
-    """List prices in US dollars per hour of nodes: what pods hold of them, and the rest, which is idle."""
-
-    held: UsdPart
-    """Part of the nodes that is held, by the sizes of devices."""
-    idle: UsdPart
-    """The rest: free, unusable, unhealthy, not advertised."""
-    pricedNodes: int
-    """Nodes in these sums."""
-    reservedNodes: int
-    """Nodes of reserved capacity: paid, held or not, and without a list price."""
-    unknownNodes: int
-    """Other nodes whose price is unknown; they are in no sum."""
+from gpukube.engine.documents.shapes.prices import CostPart, UsdPart  # noqa: TC001 - as above
 
 
 class StockPrice(TypedDict):
@@ -71,31 +57,14 @@ class UsagePool(TypedDict):
     """Physical GPUs of the nodes whose machine is known."""
     stocks: list[UsageStock]
     """Devices by resource."""
-    cost: UsageCost
+    cost: CostPart
     """What its nodes cost."""
     rough: bool
     """Whether the price of another region is used."""
     asOf: str
     """Date on which the price was read, YYYY-MM-DD; empty if unknown."""
-    unknown: str
+    noPrice: str
     """Why the price of its nodes is unknown; empty if it is known."""
-
-
-class UsageNamespace(TypedDict):
-    """A namespace of one cluster, or of all."""
-
-    namespace: str
-    """Its name."""
-    held: dict[str, int]
-    """Resource or class -> devices that its pods and claims hold."""
-    unpriced: dict[str, int]
-    """Those of `held` on nodes whose price is unknown, or that are reserved."""
-    waiting: dict[str, int]
-    """Resource or class -> devices that its pods wait for."""
-    pods: int
-    """Pods, and claims without a pod, that hold devices."""
-    heldUsdPerHour: UsdPart
-    """Price of what it holds, without `unpriced`."""
 
 
 class UsageStuck(TypedDict):
@@ -167,7 +136,7 @@ class UsageCluster(TypedDict):
     """Why the inside of the cluster is unknown; empty if it is known."""
     pools: list[UsagePool]
     """Pools with GPUs, and pools with gpukube's labels; the nodes of no pool are the last one."""
-    namespaces: list[UsageNamespace]
+    namespaces: list[NamespacePart]
     """Namespaces whose pods hold devices or wait for them, by name."""
     waiting: list[MapWaiting]
     """Pods that wait for devices, by namespace and name."""
@@ -194,7 +163,7 @@ class UsageGroup(TypedDict):
     """Devices by resource."""
     waiting: dict[str, int]
     """Devices that pods wait for whose node selector names one of the pools."""
-    cost: UsageCost
+    cost: CostPart
     """What the nodes cost."""
 
 
@@ -217,7 +186,7 @@ class UsageSum(TypedDict):
     """Resource or class -> devices that pods wait for."""
     stuck: int
     """Pods that hold devices and do not use them."""
-    cost: UsageCost
+    cost: CostPart
     """What the nodes cost."""
 
 
@@ -236,7 +205,7 @@ class UsageDocument(TypedDict):
     """By pool over all clusters, families as one, by owner and name."""
     owners: list[UsageGroup]
     """By owner over all clusters."""
-    namespaces: list[UsageNamespace]
+    namespaces: list[NamespacePart]
     """By namespace over all clusters."""
     clusters: list[UsageCluster]
     """Clusters in the order of the spec."""
