@@ -279,8 +279,8 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "family-restriction": "The machines of an alternative are not offered there, and no other alternative got the "
     "nodes.",
     "family-timeout": "An alternative got no machines in time, and no other alternative got the nodes.",
-    "family-price": "An alternative costs more than maxHourlyPrice, so it was not tried; if no other was tried either, "
-    "the exit code is 1.",
+    "family-price": "An alternative costs more than maxHourlyPrice, or its price is unknown by now, so it was not "
+    "tried; if no other was tried either, the exit code is 1.",
     "family-partial": "A pool has some of its family's nodes and gets no more, or several pools have some.",
     "family-left": "A pool has nodes of a family that is to get nodes, and is no alternative of it any more.",
     "family-waits": "A pool with alternatives is to get its nodes, but --no-wait does not wait for them.",

@@ -24,7 +24,7 @@ from gpukube.engine.change.scale import plan_scaling, scale_pools
 from gpukube.engine.change.waiting import wait_for_pools
 from gpukube.engine.looking import nothing_to_read, plan_clusters
 from gpukube.engine.plan.planning import Scope
-from gpukube.engine.plan.price_limits import PriceLimits, has_limits
+from gpukube.engine.plan.price_limits import CurrentLimits, PriceLimits, has_limits
 from gpukube.engine.run.clock import Stopped
 from gpukube.engine.run.session import open_sessions
 from gpukube.engine.saved import provenance, require_fresh, require_place
@@ -109,7 +109,8 @@ def _trying(plans: Sequence[ClusterPlan], run: Run, held: Held, prices: Prices, 
         return Trying(held, rebalance=rebalance)
     limits = PriceLimits(prices(plans), run.clock.now())
     limits.require_known(plans, rebalance=rebalance)
-    return Trying({**limits.refused(plans), **held}, limits, rebalance=rebalance)
+    current = CurrentLimits(limits, prices, run.clock.now)
+    return Trying({**limits.refused(plans), **held}, current, rebalance=rebalance)
 
 
 def _carry_out(

@@ -15,6 +15,7 @@ from lightkube.resources.core_v1 import Node
 
 from gpukube import api
 from gpukube.core.prices import EMBEDDED
+from gpukube.engine.run.clock import Stopped
 from gpukube_sandbox import daemon
 from sandbox_tests.sandboxes import made_once
 from tests.changes.world import NO_CONSENT, OPTIONS, World, address, prepare, spec
@@ -190,6 +191,11 @@ class Ended(NamedTuple):
 
     code: int
     report: api.PoolReport
+
+
+def killed(*_asked: object, **_how: object) -> None:
+    """Stand for a step before which a run is killed."""
+    raise Stopped
 
 
 def _ended(reports: Sequence[api.ClusterReport]) -> Ended:

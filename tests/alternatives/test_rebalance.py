@@ -11,9 +11,11 @@ from lightkube.resources.core_v1 import Pod
 from gpukube import api
 from gpukube.core.cloud_catalog import LivePrice
 from gpukube.core.prices import PriceBook
+from gpukube.engine.change import family_run
+from gpukube.engine.change.family_lease import FamilyLease
 from gpukube.errors import DrainTimeout, ExitCode
 from sandbox_tests.waiting import wait_for
-from tests.alternatives.stage import NODES, RANKS, made_requests, ranked
+from tests.alternatives.stage import NODES, RANKS, killed, made_requests, ranked
 from tests.changes.world import spec
 from tests.e2e.stage import inside
 from tests.surge.stage import APP, Killer, block, unblock
@@ -100,6 +102,40 @@ def test_rebalance_when_stopped_at_each_step_then_the_next_run_finishes_it(world
         assert NODES in world.sizes().values()
     ended = world.applied(document, rebalance=True)
     assert (ended.code, ended.report.name, world.sizes()) == (0, "m0", {f"{cloud}/m0": NODES}), ended
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+@pytest.mark.parametrize("rebalance", [True, False])
+def test_rebalance_when_killed_as_the_better_one_got_its_nodes_then_that_one_is_kept(
+    world: Families, cloud: str, monkeypatch: pytest.MonkeyPatch, *, rebalance: bool
+) -> None:
+    document = begin(world, cloud)
+    with monkeypatch.context() as patch:
+        patch.setattr(FamilyLease, "win", killed)
+        world.applied(document, rebalance=True)
+    assert world.ready(cloud, "m0") == NODES
+    ended = world.applied(document, rebalance=rebalance)
+    assert (ended.code, ended.report.name) == (0, "m0"), ended
+    left = {} if rebalance else {f"{cloud}/m1": NODES}
+    assert world.sizes() == {f"{cloud}/m0": NODES, **left}
+    says = "moved from m1" if rebalance else "m1 has 2 nodes too: pool apply --rebalance moves its pods"
+    assert says in ended.report.message
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_apply_when_a_move_was_killed_with_half_of_its_nodes_then_they_are_given_back(
+    world: Families, cloud: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = begin(world, cloud)
+    world.stock(cloud, 0, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(family_run, "fence", killed)
+        world.applied(document, rebalance=True)
+    assert f"{cloud}/m0" in world.sizes()
+    ended = world.applied(document)
+    assert (ended.code, ended.report.name, world.sizes()) == (0, "m1", {f"{cloud}/m1": NODES}), ended
 
 
 @pytest.mark.slow

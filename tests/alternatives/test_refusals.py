@@ -87,23 +87,48 @@ def test_create_when_the_cloud_says_anything_else_then_the_run_ends_with_its_cod
     assert (again.code, again.report.name, world.sizes()) == (0, "m0", {f"{cloud}/m0": NODES}), again
 
 
-OD = "on-demand"
-ZONES = ("us-east-1a", "us-east-1b")
+SHARING = {
+    "eks": ("g5.2xlarge", "g4dn.2xlarge", "g4dn.xlarge"),
+    "aks": ("Standard_NC8as_T4_v3", "Standard_NC16as_T4_v3", "Standard_NC4as_T4_v3"),
+    "gke": ("g2-standard-24", "g2-standard-24", "g2-standard-4"),
+}
+"""Machines that count against one quota of their cloud; the second needs as much of it as the first, the third less."""
+REFUSED = {"eks": "VcpuLimitExceeded", "aks": "QuotaExceeded", "gke": "GCE_QUOTA_EXCEEDED"}
 
 
-def test_create_when_a_quota_is_used_up_then_alternatives_that_need_the_same_are_not_asked(world: Families) -> None:
-    world.begin("eks")
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", ["eks", "aks", "gke"])
+def test_create_when_a_quota_is_used_up_then_only_alternatives_that_need_less_of_it_are_asked(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
     mark = world.last_request()
-    daemon.add_fault(world.info, "operation", service="aws", pool="^m0$", code="VcpuLimitExceeded", kind="ConfigUpdate")
+    fault = {"service": SERVICES[cloud], "pool": "^m0$", "code": REFUSED[cloud], "kind": FILLING[cloud]}
+    daemon.add_fault(world.info, "operation", **fault)
     first, second, third = (
-        {"name": f"m{number}", "instanceType": "g4dn.xlarge", "capacity": {"type": kind}, "zones": [zone]}
-        for number, (kind, zone) in enumerate(((OD, ZONES[0]), (OD, ZONES[1]), ("spot", ZONES[1])))
+        {"name": f"m{number}", "instanceType": machine} for number, machine in enumerate(SHARING[cloud])
     )
     pool = {**first, "nodes": {"count": NODES}, "alternatives": [second, third]}
     ended = world.ran(spec("team", world.there, [pool]))
-    assert (ended.code, ended.report.name, world.sizes()) == (0, "m2", {"eks/m2": NODES}), ended
+    assert (ended.code, ended.report.name, world.sizes()) == (0, "m2", {f"{cloud}/m2": NODES}), ended
     assert {name.rpartition("/")[2] for name, _ in made_requests(world.info, mark)} == {"m0", "m2"}
     assert "m0: the quota is used up; m1: the quota is used up" in ended.report.message
+
+
+def test_create_when_a_quota_is_used_up_then_spot_and_other_families_are_asked(world: Families) -> None:
+    world.begin("aks")
+    mark = world.last_request()
+    fault = {"service": "arm", "pool": "^m[01]$", "code": "QuotaExceeded", "kind": "Creating", "times": 2}
+    daemon.add_fault(world.info, "operation", **fault)
+    first, second, third = (
+        {"name": "m0", "instanceType": "Standard_NC4as_T4_v3", "gpu": {"model": "T4", "count": 1}},
+        {"name": "m1", "capacity": {"type": "spot"}},
+        {"name": "m2", "instanceType": "Standard_NC24ads_A100_v4", "gpu": {"model": "A100-80GB", "count": 1}},
+    )
+    pool = {**first, "nodes": {"count": NODES}, "alternatives": [second, third]}
+    ended = world.ran(spec("team", world.there, [pool]))
+    assert (ended.code, ended.report.name) == (0, "m2"), ended
+    assert {name.rpartition("/")[2] for name, _ in made_requests(world.info, mark)} == {"m0", "m1", "m2"}
 
 
 @pytest.mark.turns(3)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpukube import api
-from tests.alternatives.stage import NODES, made_requests, ranked
+from gpukube.core.cloud_catalog import LivePrice
+from gpukube.core.prices import PriceBook
+from gpukube.engine.change import family_run
+from gpukube.errors import ExitCode
+from tests.alternatives.generator import REGIONS
+from tests.alternatives.stage import NODES, RANKS, killed, made_requests, ranked
 from tests.changes.world import prepare, spec
 
 if TYPE_CHECKING:
@@ -74,3 +81,45 @@ def test_create_when_nodes_are_missing_then_it_gets_them_and_reports_no_differen
     code, report = world.ran(document)
     assert (code, report.outcome, report.message) == (0, "done", "has all its nodes now"), report
     assert world.sizes() == {f"{cloud}/m0": NODES}
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_create_when_a_killed_attempt_costs_too_much_by_now_then_it_is_given_up(
+    world: Families, cloud: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(family_run, "fence", killed)
+        world.ran(spec("team", world.there, [ranked(cloud)]))
+    assert world.sizes() == {f"{cloud}/m0": 0}
+    live = [LivePrice(machine, 10.0, spot=kind == "spot") for machine, kind in RANKS[cloud]]
+    prices = PriceBook(live={(cloud, REGIONS[cloud]): tuple(live)}, day="2026-11-28")
+    ended = world.ran(spec("team", world.there, [ranked(cloud, maxHourlyPrice=19.99)]), prices)
+    assert (ended.code, world.sizes()) == (ExitCode.ERROR, {}), ended
+
+
+def test_create_when_all_have_just_refused_then_it_says_when_they_are_asked_again(world: Families) -> None:
+    world.begin("gke")
+    for rank in range(3):
+        world.stock("gke", rank, 0)
+    document = spec("team", world.there, [ranked("gke")])
+    said: list[str] = []
+    assert world.ran(document).code == ExitCode.CAPACITY
+    mark = world.last_request()
+    for rank in range(3):
+        world.stock("gke", rank, NODES)
+
+    def run() -> api.Run:
+        made = world.run(listen=lambda event: said.append(f"{event.pool} {event.message}"))
+        return replace(made, pace=replace(made.pace, speed=1.0))
+
+    again = world.ran(document, run=run())
+    assert (again.code, made_requests(world.info, mark)) == (ExitCode.CAPACITY, []), again
+    assert again.report.error is not None
+    moments = r"after \d\d:\d\d:\d\d UTC \(apply --rebalance asks at once\), or add alternatives"
+    assert re.fullmatch(f"run the same command again {moments}", again.report.error.diagnostics[-1].fix)
+    assert sum("not asked again before" in one for one in said) == 3
+    forced = world.applied(document, run=run(), rebalance=True)
+    assert (forced.code, forced.report.name, world.sizes()) == (0, "m0", {"gke/m0": NODES}), forced

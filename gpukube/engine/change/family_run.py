@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpukube.core.families import FamilyKey
+    from gpukube.core.quotas import QuotaDraw
     from gpukube.core.values import Desired, Observed, PoolPlan
     from gpukube.engine.change.family_lease import FamilyLease
     from gpukube.engine.change.holding import Held
@@ -161,10 +162,10 @@ class FamilyRun:
         if created or self._is_trial(holder):  # also by a run that was killed before this
             self.done = "created"
             finish(holder.trying)
-        self._remember(holder)
         if self.trying.rebalance and (moved := self._rebalance(holder)):
             return moved
         left = self._clean_up(holder)
+        self._remember(holder)
         note = "; ".join((*overdrawn(holder.trying), *left, *self._heard()))
         member = holder.member
         if self.done != "created" and member is self.family.planned and _still_differs(holder):
@@ -192,8 +193,9 @@ class FamilyRun:
         """
         complete = [one for one in states if one.live and one.ready >= one.trying.wanted]
         won = self.lease.won
-        if complete:
-            return next((one for one in complete if won and one.member.where == (won.cluster, won.member)), complete[0])
+        if complete:  # first the pool of a run that was killed when its attempt, or its move, had succeeded
+            before = [one for one in complete if won and one.member.where == (won.cluster, won.member)]
+            return next((one for one in complete if self._is_trial(one)), (*before, *complete)[0])
         kept = next((one for one in states if one.ready and not self._is_trial(one)), None)
         if kept is None:
             return None
@@ -239,11 +241,12 @@ class FamilyRun:
         """
         order = [resumed] if resumed else []
         for state in (*order, *(one for one in states if one is not resumed)):
-            if state is not resumed and (outcome := self._known(state, moving=beside is not None)):
+            if state is not resumed and (outcome := self._known(state)):
                 self.said.append(outcome)
                 continue
             if reason := self._over_price(state, beside):
-                self._note(state, Outcome(*state.member.where, "price", reason, self.run.clock.now()))
+                state.trying.report(f"{KINDS['price']}: {reason}")
+                self.said.append(Outcome(*state.member.where, "price", reason, self.run.clock.now()))
                 continue
             if state.member.plan.action == "conflict":
                 raise Conflict.of(state.member.plan.diagnostics, state.member.plan.why)
@@ -255,6 +258,8 @@ class FamilyRun:
                 if beside is not None:
                     self.lease.win(*state.member.where)
                 return self._state(state.member)
+        for state in states:  # also what a killed run was trying, if it costs too much by now
+            self._give_up(state)
         return None
 
     def _gets_nodes(self, state: State) -> bool:
@@ -265,44 +270,47 @@ class FamilyRun:
             except MOVABLE as error:
                 live = state.trying.observe()
                 nodes = state.trying.ready_nodes(live) if live else 0
-                state.trying.report(f"no machines: {error}")
+                kind, says = kind_of(error), visible(error.diagnostics[0].why or str(error))
+                warning = "warning: " if kind == "restriction" else ""  # the spec names what the place does not have
+                state.trying.report(f"{warning}{KINDS[kind]}: {says}")
                 if nodes >= state.trying.wanted or not fence(state.trying, nodes=nodes):
                     continue  # nodes came while it was given up
-                says = visible(error.diagnostics[0].why or str(error))
-                self._note(state, Outcome(*state.member.where, kind_of(error), says, self.run.clock.now()))
+                outcome = Outcome(*state.member.where, kind, says, self.run.clock.now())
+                self.lease.end(outcome)
+                self.said.append(outcome)
                 return False
             return True
 
-    def _note(self, state: State, outcome: Outcome) -> None:
-        if outcome.kind != "price":
-            self.lease.end(outcome)
-        warning = "warning: " if outcome.kind == "restriction" else ""  # the spec names what the place does not have
-        state.trying.report(f"{warning}{KINDS[outcome.kind]}: {outcome.says}")
-        self.said.append(outcome)
+    def _known(self, state: State) -> Outcome | None:
+        """Return why a pool need not be asked: it was, a moment ago; its quota is used up; or it costs too much.
 
-    def _known(self, state: State, *, moving: bool) -> Outcome | None:
-        """Return why a pool need not be asked: it was, a moment ago; or its quota is known to be used up.
-
-        A move to a better pool asks again: somebody has reason to believe that there are machines now.
+        With `rebalance` it is asked again: somebody has reason to believe that there are machines now.
         """
         where, now = state.member.where, self.run.clock.now()
         if error := self.trying.held.get(where):
             return Outcome(*where, "quota", str(error), now)
-        extras = state.member.session.provider.extras
-        ttl_s = extras.outcome_ttl_s / self.run.pace.speed
         mine = next((one for one in self.lease.outcomes if (one.cluster, one.member) == where), None)
-        if mine and not moving and mine.kind != "price" and fresh(mine, ttl_s, now):
+        if mine and not self.trying.rebalance and fresh(mine, self._ttl_s(state.member), now):
+            until = _moment(mine.at + self._ttl_s(state.member))
+            state.trying.report(f"not asked again before {until}: {KINDS[mine.kind]} at {_moment(mine.at)}")
             return mine
         return next(
             (replace(one, cluster=where[0], member=where[1]) for one in self.said if self._same_quota(one, state)), None
         )
 
+    def _ttl_s(self, member: Member) -> float:
+        """Return how long what a cloud said about a pool counts."""
+        return member.session.provider.extras.outcome_ttl_s / self.run.pace.speed
+
     def _same_quota(self, outcome: Outcome, state: State) -> bool:
-        """Return whether a quota that refused another pool refuses this one too."""
-        if outcome.cluster != state.member.where[0] or outcome.kind not in ("quota", "regional-quota"):
-            return False
+        """Return whether a quota that refused another pool refuses this one too: it needs at least as much of it."""
+        if outcome.kind == "regional-quota":
+            return outcome.cluster == state.member.where[0]
         refused = next((one for one in self.family.members if one.where == (outcome.cluster, outcome.member)), None)
-        return outcome.kind == "regional-quota" or (refused is not None and _bought(refused) == _bought(state.member))
+        if outcome.kind != "quota" or refused is None:
+            return False
+        needs = {draw.quota: draw.per_node for draw in _draws(state.member)}
+        return any(needs.get(draw.quota, 0) >= draw.per_node for draw in _draws(refused)[:1])  # the others are wider
 
     def _over_price(self, state: State, beside: State | None) -> str:
         limit = self.trying.limit
@@ -312,10 +320,12 @@ class FamilyRun:
         return limit.over(state.member.cluster, state.trying.desired, other)
 
     def _give_up(self, state: State) -> None:
-        """Delete what an earlier attempt left of a pool; one with ready nodes is never deleted."""
-        live = state.live
-        if live is not None and (live.state == "deleting" or not state.trying.ready_nodes(live)):
-            fence(state.trying)
+        """Delete what an earlier attempt left of a pool; one with ready nodes only if they came with that attempt."""
+        if state.live is None:
+            return
+        ready = 0 if state.live.state == "deleting" else state.trying.ready_nodes(state.live)
+        if not ready or self._is_trial(state):
+            fence(state.trying, nodes=ready)
 
     def _clean_up(self, holder: State) -> list[str]:
         """Delete pools without nodes; return what is left to say about others."""
@@ -337,7 +347,8 @@ class FamilyRun:
         others = [one for one in here if one.member.where != holder.member.where]
         leaving = next((one for one in others if one.ready and not self._is_trial(one)), None)
         if leaving is None:
-            better = here[: _index(here, holder)]
+            asked = {(one.cluster, one.member) for one in self.said}
+            better = [one for one in here[: _index(here, holder)] if one.member.where not in asked]
             if not better:
                 return None
             _require_movable(holder)
@@ -375,15 +386,22 @@ class FamilyRun:
         sizes = {one.where: _size_words(one) for one in self.family.members}
         found = [_finding(one, sizes[one.cluster, one.member]) for one in self.said]
         skipped = [one.kind == "price" for one in self.said]
-        fixes = [*(["raise maxHourlyPrice"] if any(skipped) else []), *([] if all(skipped) else [_AGAIN])]
+        again = f"run the same command again {self._when_again()}"
+        fixes = [*(["raise maxHourlyPrice"] if any(skipped) else []), *([] if all(skipped) else [again])]
         found[-1:] = [replace(last, fix=f"{'; '.join(fixes)}, or add alternatives") for last in found[-1:]]
         if all(skipped):
-            return GpukubeError.of(found, f"every alternative of {self.family.name} costs more than maxHourlyPrice")
+            return GpukubeError.of(found, f"every alternative of {self.family.name} was skipped for its price")
         message = f"no alternative of {self.family.name} got its nodes"
         return CapacityError.of(found, message)
 
+    def _when_again(self) -> str:
+        """Return when a run asks again: what the clouds said counts for a while."""
+        said = {(one.cluster, one.member): one.at for one in self.lease.outcomes}
+        ends = [said[one.where] + self._ttl_s(one) for one in self.family.members if one.where in said]
+        later = [end for end in ends if end > self.run.clock.now()]
+        return f"after {_moment(min(later))} (apply --rebalance asks at once)" if later else "later"
 
-_AGAIN: Final = "run the same command again later"
+
 _SHOWN: Final = 200
 """Characters of what a cloud said that an error repeats; the events have all of it."""
 KINDS: Final[Mapping[str, str]] = {
@@ -392,13 +410,17 @@ KINDS: Final[Mapping[str, str]] = {
     "quota": "the quota is used up",
     "regional-quota": "the region's quota is used up",
     "restriction": "not offered there",
-    "price": "costs more than maxHourlyPrice",
+    "price": "skipped for its price",
     "timeout": "no machines in time",
 }
 
 
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")
+
+
 def _finding(outcome: Outcome, size: str) -> Finding:
-    at = "" if outcome.kind == "price" else datetime.fromtimestamp(outcome.at, UTC).strftime(" at %H:%M:%S UTC")
+    at = "" if outcome.kind == "price" else f" at {_moment(outcome.at)}"
     return Finding(
         f"family-{outcome.kind}",
         Where(f"{outcome.cluster}/{outcome.member}"),
@@ -422,9 +444,13 @@ def _first_sentences(text: str) -> str:
     return text[: end + 1] if end > 0 else f"{text[:_SHOWN]}..."
 
 
-def _bought(member: Member) -> tuple[str, str] | None:
-    target = member.plan.desired.target if member.plan.desired else None
-    return (target.machine.name, target.capacity.type) if target else None
+def _draws(member: Member) -> tuple[QuotaDraw, ...]:
+    """Return what one node of a pool takes of the quotas that limit it, the narrowest first."""
+    known, facts, desired = member.session.provider.extras.quotas, member.cluster.facts, member.plan.desired
+    if known is None or facts is None or desired is None:
+        return ()
+    target = desired.target
+    return known.draws(target.cluster, facts.location, target.machine, target.capacity)
 
 
 def _still_differs(holder: State) -> bool:

@@ -6,7 +6,7 @@ current ones (gpukube.catalog).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from gpukube.engine.plan.regions import region_of
 from gpukube.errors import Finding, GpukubeError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpukube.core.families import FamilyKey
     from gpukube.core.prices import NodePrice, PriceBook
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _OLDEST_DAYS: Final = 30
 """Age at which a stored price is too old to decide about money."""
+_FRESH_S: Final = 300.0
+"""Age at which a current Spot price is read again before an attempt: those before it may have taken hours."""
 _RAISE: Final = "raise maxHourlyPrice, or choose other machines"
 _PAYING: Final[tuple[Action, ...]] = ("create", "update", "replace", "standby")
 
@@ -80,7 +82,7 @@ class PriceLimits:
     def _judged(self, cluster: ClusterPlan, pool: PoolPlan, held: frozenset[FamilyKey]) -> PoolPlan:
         if pool.desired is None or not _may_pay(pool, held):
             return pool
-        if reason := self._doubt(cluster, pool.desired):
+        if reason := self.doubt(cluster, pool.desired):
             return replace(pool, diagnostics=(*pool.diagnostics, _unknown(pool, pool.desired, reason)))
         if reason := self.over(cluster, pool.desired):
             return replace(pool, diagnostics=(*pool.diagnostics, _over(pool, reason)))
@@ -102,12 +104,13 @@ class PriceLimits:
             for cluster in plans
             for pool in cluster.pools
             if pool.desired and _may_pay(pool, held)
-            if (reason := self._doubt(cluster, pool.desired))
+            if (reason := self.doubt(cluster, pool.desired))
         ]
         if found:
             raise SpecError.of(found)
 
-    def _doubt(self, cluster: ClusterPlan, desired: Desired) -> str:
+    def doubt(self, cluster: ClusterPlan, desired: Desired) -> str:
+        """Return why the price of a pool with a maximum cannot be relied on; "" if it can."""
         if desired.target.max_hourly_price is None or _is_paid(desired):
             return ""
         node = self._node(cluster, desired)
@@ -133,6 +136,40 @@ class PriceLimits:
     def _node(self, cluster: ClusterPlan, desired: Desired) -> NodePrice:
         region = region_of(cluster.cluster, cluster.facts.location if cluster.facts else "")
         return target_side(desired).node(self.book, region)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentLimits:
+    """Maximum prices of pools during a run, in which the Spot prices that the clouds told grow old.
+
+    Attributes:
+        begun: The limits at the beginning of the run.
+        prices: Returns the prices of plans.
+        now: Returns seconds since the epoch.
+    """
+
+    begun: PriceLimits
+    prices: Callable[[Sequence[ClusterPlan]], PriceBook]
+    now: Callable[[], float]
+    _newer: dict[tuple[str, str], PriceLimits] = field(default_factory=dict, init=False)
+
+    def hourly(self, cluster: ClusterPlan, desired: Desired) -> float:
+        """Return the price of all nodes of a pool, as `PriceLimits.hourly`."""
+        return self._current(cluster, desired).hourly(cluster, desired)
+
+    def over(self, cluster: ClusterPlan, desired: Desired, beside: float = 0.0) -> str:
+        """Return why a pool costs more than its maximum, as `PriceLimits.over`, or why that is unknown by now."""
+        limits = self._current(cluster, desired)
+        return limits.doubt(cluster, desired) or limits.over(cluster, desired, beside)
+
+    def _current(self, cluster: ClusterPlan, desired: Desired) -> PriceLimits:
+        key = cluster.cluster.key, desired.target.pool
+        last, now = self._newer.get(key, self.begun), self.now()
+        if not last.book.live or desired.target.capacity.type != "spot" or now - last.now < _FRESH_S:
+            return last
+        alone = replace(cluster, pools=tuple(pool for pool in cluster.pools if pool.pool == desired.target.pool))
+        self._newer[key] = PriceLimits(self.prices((alone,)), now)
+        return self._newer[key]
 
 
 def _unknown(pool: PoolPlan, desired: Desired, reason: str) -> Finding:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpukube.cluster.state.snapshot import Snapshot
+from gpukube.core.cloud_catalog import LivePrice
 from gpukube.core.fields import COUNT
 from gpukube.core.plan import plan_pool, plan_removal
-from gpukube.core.prices import EMBEDDED
-from gpukube.core.values import FAMILY_LABEL, ClusterFacts, FamilyPlace, Nodes
+from gpukube.core.prices import EMBEDDED, PriceBook
+from gpukube.core.values import FAMILY_LABEL, Capacity, ClusterFacts, FamilyPlace, Nodes
 from gpukube.engine.change.holders import declared_lines, planned_lines
 from gpukube.engine.change.scale import Size, plan_scaling
 from gpukube.engine.documents.families import listed_families, longest_waits
@@ -19,7 +20,7 @@ from gpukube.engine.documents.plan import plan_document
 from gpukube.engine.plan.families import with_families
 from gpukube.engine.plan.lookup import absent_pools
 from gpukube.engine.plan.planning import ClusterPlan
-from gpukube.engine.plan.price_limits import PriceLimits
+from gpukube.engine.plan.price_limits import CurrentLimits, PriceLimits
 from gpukube.errors import Conflict
 from gpukube.testing.fakes import FakeProvider
 from tests.builders import CLUSTER
@@ -27,6 +28,8 @@ from tests.screens.scenes import live, node, wanted
 from tests.unit.engine.stage import Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpukube.core.families import FamilyKey
     from gpukube.core.values import Action, ClusterRef, Desired, FamilyRole, Observed, PoolPlan
 
@@ -158,6 +161,35 @@ def test_prices_when_a_pool_costs_too_much_then_an_alternative_is_skipped_and_an
     assert found == [[("price-limit", "warning")], [("price-limit", "error")], []]
     late = PriceLimits(book, now + 90 * 86400).shown([replace(cluster([dear], []), pools=pools[:1])])
     assert [one.code for one in late[0].pools[0].diagnostics] == ["price-unknown"]
+
+
+def test_prices_when_an_attempt_comes_late_then_its_spot_price_is_read_again_and_no_other() -> None:
+    spot = member("second", 1, max_hourly_price=10.0, capacity=Capacity("spot"))
+    whole = replace(cluster([*FAMILY[:1], spot], []), pools=(planned(FAMILY[0], "next"), planned(spot, "standby")))
+    asked: list[list[str]] = []
+    usd: list[float | None] = [6.0, 4.0, None]
+    now = [1_782_000_000.0]
+
+    def prices(plans: Sequence[ClusterPlan]) -> PriceBook:
+        asked.append([pool.pool for plan in plans for pool in plan.pools])
+        price = usd.pop(0)
+        told = () if price is None else (LivePrice(T4, price, spot=True),)
+        return PriceBook(live={("aks", "eastus"): (LivePrice(T4, 2.0), *told)}, day="2026-06-21")
+
+    limits = CurrentLimits(PriceLimits(PriceBook(live={("aks", "eastus"): (LivePrice(T4, 3.0, spot=True),)}), now[0]),
+                           prices, lambda: now[0])  # fmt: skip
+    assert (limits.over(whole, spot), asked) == ("", [])
+    now[0] += 301
+    assert limits.over(whole, member("first", 0, max_hourly_price=10.0)) == ""
+    assert asked == [], "prices on demand do not change within a run"
+    assert limits.over(whole, spot).startswith("12.00 USD/h, more than maxHourlyPrice: 10")
+    assert limits.hourly(whole, spot) == 12.0
+    assert asked == [["second"]]
+    now[0] += 301
+    assert limits.over(whole, spot) == ""
+    now[0] += 301
+    assert limits.over(whole, spot) == f"the catalog has no spot price of {T4}", "an unknown price is not a low one"
+    assert asked == [["second"]] * 3
 
 
 @pytest.mark.parametrize(
