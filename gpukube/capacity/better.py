@@ -1,9 +1,9 @@
-"""Better alternatives than those that have the nodes: what the clouds tell about their machines now.
+"""Better alternatives than those that have the nodes: what the clouds report about their machines now.
 
 In scope: for which pools of families the clouds are called, and the hints that follow. Out of scope: the calls
 (finding), moving there (engine.change.families).
 
-It changes no plan: what is found is a hint, and an answer that is missing is none.
+It changes no plan: what is found is a hint, and what cannot be read is none.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gpukube.capacity.finding import AT_ONCE, ask_place
-from gpukube.capacity.wanted import places_of_pools
+from gpukube.capacity.criteria import places_of_pools
+from gpukube.capacity.finding import AT_ONCE, read_place
 from gpukube.core.capacity_sources import KNOWN, Offers
 from gpukube.core.families import family_key
 from gpukube.core.permissions import PRINT_CAPACITY_POLICY
@@ -24,8 +24,8 @@ from gpukube.errors import Finding, Where
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from gpukube.capacity.criteria import Place
     from gpukube.capacity.finding import Line
-    from gpukube.capacity.wanted import Place
     from gpukube.core.capacity_sources import Known, SourceLine, Way
     from gpukube.core.values import PoolPlan, Settings, Target
     from gpukube.engine.plan.planning import ClusterPlan
@@ -39,14 +39,14 @@ class Better:
 
     Attributes:
         plans: The plans, with a hint for each better alternative that may get machines, and for each failed source.
-        notes: What the clouds tell about the others.
+        notes: What the clouds report about the others.
     """
 
     plans: tuple[ClusterPlan, ...]
     notes: tuple[str, ...]
 
 
-class _Question(NamedTuple):
+class _Candidate(NamedTuple):
     """A better alternative than the pool that has the nodes, on the same cluster."""
 
     holder: PoolPlan
@@ -55,12 +55,12 @@ class _Question(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the call depends on: alternatives that differ in how they are bought have one answer."""
+        """What the call depends on: alternatives that differ in how they are bought share one."""
         return self.place.where, self.place.machines, self.place.zones, self.target.nodes.count
 
 
 def with_better(plans: Sequence[ClusterPlan], line: Line, apply: str) -> Better:
-    """Ask the clouds about the better alternatives of families with a fixed size, in parallel.
+    """Read from the clouds, in parallel, whether better alternatives of families with a fixed size have machines.
 
     Args:
         plans: Plans of the clusters.
@@ -70,19 +70,19 @@ def with_better(plans: Sequence[ClusterPlan], line: Line, apply: str) -> Better:
     Raises:
         Stopped: The run was stopped.
     """
-    asked = {plan.cluster.key: list(_questions(plan, line.settings)) for plan in plans}
+    candidates = {plan.cluster.key: list(_candidates(plan, line.settings)) for plan in plans}
     tasks = {
-        one.key: partial(ask_place, one.place, one.target.nodes.count, None, line)
-        for questions in asked.values()
-        for one in questions
+        one.key: partial(read_place, one.place, one.target.nodes.count, None, line)
+        for better in candidates.values()
+        for one in better
     }
     answers = {key: found for key, found in run_all(tasks, AT_ONCE).items() if isinstance(found, Offers)}
     notes: list[str] = []
     found: dict[str, tuple[Finding, ...]] = {}
-    for cluster, questions in asked.items():
+    for cluster, better in candidates.items():
         hints: list[Finding] = []
         failed: dict[str, SourceLine] = {}
-        for one in questions:
+        for one in better:
             offers = answers[one.key]
             way = best_way(one.target, offers.ways)
             if way is not None and way.known in _PROMISING:
@@ -96,14 +96,14 @@ def with_better(plans: Sequence[ClusterPlan], line: Line, apply: str) -> Better:
     return Better(shown, tuple(notes))
 
 
-def _questions(plan: ClusterPlan, settings: Settings) -> Iterator[_Question]:
+def _candidates(plan: ClusterPlan, settings: Settings) -> Iterator[_Candidate]:
     region = region_of(plan.cluster, plan.facts.location if plan.facts else "")
     for holder in plan.pools:
         if holder.family is None or holder.family.role != "holder" or holder.action == "conflict":
             continue
         better = [pool.desired.target for pool in plan.pools if pool.desired and _is_better(pool, holder)]
         for target, place in zip(better, places_of_pools(better, settings), strict=True):
-            yield _Question(holder, target, place.at(region))
+            yield _Candidate(holder, target, place.at(region))
 
 
 def _is_better(pool: PoolPlan, holder: PoolPlan) -> bool:
@@ -116,7 +116,7 @@ def _is_better(pool: PoolPlan, holder: PoolPlan) -> bool:
 
 
 def best_way(target: Target, ways: Iterable[Way]) -> Way | None:
-    """Return the best of the ways that a pool buys its machines by; None if the cloud tells of none."""
+    """Return the best of the ways that a pool buys its machines by; None if the cloud reports none."""
     fitting = [way for way in ways if _is_of(target, way)]
     return min(fitting, key=lambda way: (KNOWN.index(way.known), way.zone, way.machine), default=None)
 
@@ -128,7 +128,7 @@ def _is_of(target: Target, way: Way) -> bool:
     return bool(way.id) and not way.buy and way.id.lower() == reservation.id.lower()
 
 
-def _hint(one: _Question, way: Way, apply: str) -> Finding:
+def _hint(one: _Candidate, way: Way, apply: str) -> Finding:
     family, target = one.target.family, one.target
     return Finding(
         "better-alternative",
@@ -144,8 +144,8 @@ def _words(way: Way | None) -> str:
     """Return the class of a way with the cloud's own words, and its place."""
     if way is None:
         return "not told"
-    said = way.words or way.why
-    return f"{way.known}{f', {said}' if said else ''}{f' in {way.zone}' if way.zone else ''}"
+    words = way.words or way.why
+    return f"{way.known}{f', {words}' if words else ''}{f' in {way.zone}' if way.zone else ''}"
 
 
 def _unread(cluster: str, source: SourceLine) -> Finding:

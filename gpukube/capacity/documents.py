@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpukube.capacity.wanted import Wanted
+    from gpukube.capacity.criteria import Criteria
     from gpukube.capacity.ways import Found, Search, Source
     from gpukube.core.capacity_sources import Way
     from gpukube.core.quotas import QuotaUse
@@ -21,13 +21,13 @@ _DIGITS = 4
 
 
 def capacity_document(
-    search: Search, wanted: Wanted, *, live: bool, pool: str = "", create: str = ""
+    search: Search, criteria: Criteria, *, live: bool, pool: str = "", create: str = ""
 ) -> CapacityDocument:  # fmt: skip
     """Return the document of a search.
 
     Args:
         search: What was found.
-        wanted: What was looked for.
+        criteria: What was looked for.
         live: Whether clouds were called.
         pool: Pool of the spec; "" without one.
         create: Command that creates it.
@@ -36,9 +36,9 @@ def capacity_document(
         "schemaVersion": 0,
         "kind": "Capacity",
         "asked": {
-            "gpu": {"model": str(wanted.model), "count": wanted.count},
-            "nodes": wanted.nodes,
-            "seconds": wanted.seconds,
+            "gpu": {"model": str(criteria.model), "count": criteria.count},
+            "nodes": criteria.nodes,
+            "seconds": criteria.seconds,
             "pool": pool,
         },
         "live": live,

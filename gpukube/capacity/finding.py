@@ -1,6 +1,6 @@
 """Reads from the clouds which machines are available, in parallel, and adds prices and quotas to each way to get them.
 
-In scope: what is read from where, and what a failure leaves unknown. Out of scope: what is looked for (`wanted`), the
+In scope: what is read from where, and what a failure leaves unknown. Out of scope: what is looked for (`criteria`), the
 calls (the providers), documents.
 
 No failure here fails a command, and nothing is bought: what cannot be read is a line, and its ways are `not told`.
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.capacity.wanted import distinct
-from gpukube.capacity.ways import Found, Search, Source, price_of, ranked, unasked
+from gpukube.capacity.criteria import distinct
+from gpukube.capacity.ways import Found, Search, Source, price_of, ranked, usual_ways
 from gpukube.catalog.live_prices import PoolToPrice, read_prices
-from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way, failed_line
+from gpukube.core.capacity_sources import CapacityQuery, Offers, SourceLine, Way, failed_line
 from gpukube.core.prices import Side
 from gpukube.core.quotas import QuotaReading, QuotaUse
 from gpukube.core.values import Capacity, ClusterRef, Reservation
@@ -29,7 +29,7 @@ from gpukube.provider import load_provider
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpukube.capacity.wanted import Place, Wanted
+    from gpukube.capacity.criteria import Criteria, Place
     from gpukube.core.prices import PriceBook
     from gpukube.core.quotas import CloudQuota, QuotaDraw
     from gpukube.core.values import ClusterFacts, Settings
@@ -60,12 +60,12 @@ class Line:
     sessions: Mapping[str, Session]
 
 
-def ask_clouds(places: Sequence[Place], wanted: Wanted, line: Line, book: PriceBook) -> Search:
+def search_clouds(places: Sequence[Place], criteria: Criteria, line: Line, book: PriceBook) -> Search:
     """Read all places in parallel.
 
     Args:
         places: Where to look.
-        wanted: What is looked for.
+        criteria: What is looked for.
         line: How to reach the clouds.
         book: Prices that are known without a call.
 
@@ -74,13 +74,13 @@ def ask_clouds(places: Sequence[Place], wanted: Wanted, line: Line, book: PriceB
     """
     facts = _identify(places, line)
     located = distinct(_located(place, facts.get(place.where)) for place in places)
-    answers = _offers(located, facts, wanted, line)
+    answers = _offers(located, facts, criteria, line)
     found = [Found(place, way) for place, offers in answers for way in offers.ways]
-    book = read_prices(book, _to_price(found, wanted), line.settings, line.clock)
+    book = read_prices(book, _to_price(found, criteria), line.settings, line.clock)
     priced = [replace(one, price=price_of(one.place, one.way, book)) for one in found]
     notes = [*(note for _, offers in answers for note in offers.notes), *book.notes]
     return Search(
-        ranked(_with_quotas(priced, facts, wanted, line)), _sources(answers), tuple(dict.fromkeys(notes))
+        ranked(_with_quotas(priced, facts, criteria, line)), _sources(answers), tuple(dict.fromkeys(notes))
     )  # fmt: skip
 
 
@@ -97,14 +97,14 @@ def _located(place: Place, facts: ClusterFacts | GpukubeError | None) -> Place:
 
 
 def _offers(
-    places: Sequence[Place], facts: Mapping[str, ClusterFacts | GpukubeError], wanted: Wanted, line: Line
+    places: Sequence[Place], facts: Mapping[str, ClusterFacts | GpukubeError], criteria: Criteria, line: Line
 ) -> list[tuple[Place, Offers]]:
     answers: list[Offers | GpukubeError] = [
         _lost(place, _CLUSTER, fact) if isinstance(fact := facts.get(place.where), GpukubeError) else Offers((), ())
         for place in places
     ]
     tasks = {
-        number: partial(ask_place, place, wanted.nodes, wanted.seconds, line)
+        number: partial(read_place, place, criteria.nodes, criteria.seconds, line)
         for number, place in enumerate(places)
         if not isinstance(facts.get(place.where), GpukubeError)
     }
@@ -113,7 +113,7 @@ def _offers(
     return [(place, answer) for place, answer in zip(places, answers, strict=True) if isinstance(answer, Offers)]
 
 
-def ask_place(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
+def read_place(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
     """Read one place; if nothing of it can be read, its ways are `not told`.
 
     Args:
@@ -136,9 +136,9 @@ def _fetch(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
     capacity = provider.extras.capacity
     if capacity is None:
         why = f"gpukube reads no capacity of {provider.spec.title}"
-        return Offers(unasked(place, Way(kind="on-demand", machine="", known="not asked", why=why)), ())
+        return Offers(usual_ways(place, Way(kind="on-demand", machine="", known="not asked", why=why)), ())
     inquiry = replace(place.inquiry, settings=line.settings)
-    ask = Ask(
+    query = CapacityQuery(
         inquiry,
         place.machines,
         nodes,
@@ -149,16 +149,16 @@ def _fetch(place: Place, nodes: int, seconds: int | None, line: Line) -> Offers:
     )
     doing = "reading available machines"
     with reading_responses(provider.spec.title, place.where, doing):
-        return line.calls(place.where, doing, partial(capacity.fetch, ask))
+        return line.calls(place.where, doing, partial(capacity.fetch, query))
 
 
 def _lost(place: Place, source: str, error: GpukubeError) -> Offers:
     """Return what is known of a place that could not be read."""
-    ways = unasked(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
+    ways = usual_ways(place, Way(kind="on-demand", machine="", why=f"{source} could not be read"))
     return Offers(ways, (failed_line(source, error),))
 
 
-def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:
+def _to_price(found: Iterable[Found], criteria: Criteria) -> list[PoolToPrice]:
     """Return the machines whose price no source has."""
     pools: dict[tuple[str, str, str, str], PoolToPrice] = {}
     for one in found:
@@ -167,30 +167,30 @@ def _to_price(found: Iterable[Found], wanted: Wanted) -> list[PoolToPrice]:
             continue
         machine = next(machine for machine in place.machines if machine.name == way.machine)
         cluster = place.cluster or ClusterRef(place.where, place.inquiry.provider, "", {})
-        side = Side(machine, machine.name, way.kind, (), wanted.nodes, wanted.nodes)
+        side = Side(machine, machine.name, way.kind, (), criteria.nodes, criteria.nodes)
         key = (place.inquiry.provider, place.inquiry.region, way.machine, way.kind)
         pools.setdefault(key, PoolToPrice(cluster, place.inquiry.region, side))
     return list(pools.values())
 
 
 def _with_quotas(
-    found: Sequence[Found], facts: Mapping[str, ClusterFacts | GpukubeError], wanted: Wanted, line: Line
+    found: Sequence[Found], facts: Mapping[str, ClusterFacts | GpukubeError], criteria: Criteria, line: Line
 ) -> list[Found]:
-    draws = [_draws(one, facts.get(one.place.where), wanted) for one in found]
+    draws = [_draws(one, facts.get(one.place.where), criteria) for one in found]
     readings = _read_quotas(found, draws, line)
     return [
         replace(
             one,
-            quotas=tuple(QuotaUse(d.quota, wanted.nodes * d.per_node, (), readings[d.quota]) for d in own),
+            quotas=tuple(QuotaUse(d.quota, criteria.nodes * d.per_node, (), readings[d.quota]) for d in own),
             no_quota="" if one.place.where in facts else NO_CLUSTER,
         )
         for one, own in zip(found, draws, strict=True)
     ]
 
 
-def _draws(one: Found, facts: ClusterFacts | GpukubeError | None, wanted: Wanted) -> tuple[QuotaDraw, ...]:
+def _draws(one: Found, facts: ClusterFacts | GpukubeError | None, criteria: Criteria) -> tuple[QuotaDraw, ...]:
     quotas = load_provider(one.place.inquiry.provider).extras.quotas
-    cluster, capacity = one.place.cluster, _capacity(one.way, wanted)
+    cluster, capacity = one.place.cluster, _capacity(one.way, criteria)
     machine = next((machine for machine in one.place.machines if machine.name == one.way.machine), None)
     if None in (quotas, cluster, capacity, machine, facts) or isinstance(facts, GpukubeError):
         return ()
@@ -198,13 +198,13 @@ def _draws(one: Found, facts: ClusterFacts | GpukubeError | None, wanted: Wanted
     return quotas.draws(cluster, facts.location, machine, capacity)
 
 
-def _capacity(way: Way, wanted: Wanted) -> Capacity | None:
+def _capacity(way: Way, criteria: Criteria) -> Capacity | None:
     """Return how a pool buys this way; None if that is not known."""
     if way.kind == "spot":
         return Capacity("spot")
     if way.kind == "on-demand":
         return Capacity("on-demand")
-    return Capacity("reserved", reservation=Reservation(way.form, way.id, wanted.seconds)) if way.form else None
+    return Capacity("reserved", reservation=Reservation(way.form, way.id, criteria.seconds)) if way.form else None
 
 
 def _read_quotas(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from gpukube.capacity.wanted import distinct
+from gpukube.capacity.criteria import distinct
 from gpukube.core.capacity_sources import KNOWN, Way
 from gpukube.core.prices import UNPRICED, NodePrice, Usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpukube.capacity.wanted import Place
+    from gpukube.capacity.criteria import Place
     from gpukube.core.capacity_sources import SourceLine
     from gpukube.core.prices import PriceBook
     from gpukube.core.quotas import QuotaUse
@@ -81,12 +81,12 @@ def known_ways(places: Iterable[Place], book: PriceBook) -> Search:
     found = [
         Found(place, way, price_of(place, way, book), no_quota=LIVE)
         for place in distinct(places)
-        for way in unasked(place, Way(kind="on-demand", machine="", known="not asked", why=LIVE))
+        for way in usual_ways(place, Way(kind="on-demand", machine="", known="not asked", why=LIVE))
     ]
     return Search(ranked(found))
 
 
-def unasked(place: Place, like: Way) -> tuple[Way, ...]:
+def usual_ways(place: Place, like: Way) -> tuple[Way, ...]:
     """Return the ways that every cloud sells, for each machine and zone of a place."""
     return tuple(
         replace(like, kind=kind, machine=machine.name, zone=zone)

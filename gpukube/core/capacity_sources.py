@@ -1,7 +1,7 @@
-"""What a cloud package tells about the machines that are available now, and how they are bought.
+"""What a cloud package reports about the machines that are available now, and how they are bought.
 
 A provider has one `CloudCapacity` as its extra `capacity`. It is pure and needs no SDK; `fetch` imports what it needs.
-In scope: the question, the answers, and the vocabulary of what is known. Out of scope: any cloud; comparing clouds,
+In scope: the query, the results, and the vocabulary of what is known. Out of scope: any cloud; comparing clouds,
 quotas, and prices that the catalog knows (gpukube.capacity).
 
 No answer is a promise, and the clouds' scores cannot be compared: they become one of a few classes, beside the cloud's
@@ -30,8 +30,8 @@ Known = Literal["free", "offered", "likely", "possible", "unlikely", "none", "no
 """What is known about the machines of one way, best first.
 
 free: reserved for the account, and unused. offered: the cloud offers to sell it. likely, possible, unlikely: the
-cloud's own score, in bands. none: the cloud says that there are not enough. not told: the cloud has no answer to this
-question, or it could not be read. not asked: gpukube does not ask, with the reason.
+cloud's own score, in bands. none: the cloud reports that there are not enough. not told: the cloud reports nothing for
+this query, or it could not be read. not asked: gpukube does not read it, with the reason.
 """
 State = Literal["ok", "not asked", "failed"]
 
@@ -43,8 +43,8 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A question to one cloud about one region.
+class CapacityQuery:
+    """What to read from one cloud about one region.
 
     Attributes:
         inquiry: Cloud, region, account, and settings.
@@ -71,7 +71,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to get the machines of an `Ask`: a kind of purchase, in one place.
+    """One way to get the machines of a `CapacityQuery`: a kind of purchase, in one place.
 
     Attributes:
         kind: How they are bought.
@@ -79,9 +79,9 @@ class Way:
         zone: Zone, by the cloud's name of it; "" if the way covers the region.
         known: Class of what is known.
         free: Number of free machines, if `known` is "free".
-        words: The cloud's own words: "7/10 (3 types)", "High", "0.82, ~10 min", "2 of 4 free"; "" if it said nothing.
+        words: The cloud's own words: "7/10 (3 types)", "High", "0.82, ~10 min", "2 of 4 free"; "" if it reported none.
         why: Why it is not told or not asked; "" for other classes.
-        usd: US dollars per hour of one node, if this source tells it. A reservation costs nothing more: 0.
+        usd: US dollars per hour of one node, if this source has it. A reservation costs nothing more: 0.
         price_source: Where the price is from; "" without one.
         start, end: When the machines come and go, RFC 3339 in UTC; "" for now, and for an open end.
         form: How the spec names it under capacity.reserved: "capacityReservation"; "" for other kinds.
@@ -109,13 +109,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """What became of one source of an answer.
+    """What became of one source of a result.
 
     Attributes:
         source: Public name of the call: "EC2 GetSpotPlacementScores".
-        state: Whether it answered.
+        state: Whether it was read.
         code: Code of the failure, as for errors; "" without one.
-        text: Why it was not asked; or what failed, and what to do.
+        text: Why it was not read; or what failed, and what to do.
     """
 
     source: str
@@ -126,13 +126,13 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """The answer to an `Ask`.
+    """The result of a `CapacityQuery`.
 
     Attributes:
         ways: Ways in the places that sell one of the machines; none for a machine that no place sells. On demand is
             always among them. A kind whose source failed is "not told" for each machine.
-        sources: One line per source, asked or not.
-        notes: What holds for the whole answer.
+        sources: One line per source, read or not.
+        notes: What holds for the whole result.
     """
 
     ways: tuple[Way, ...]
@@ -142,12 +142,12 @@ class Offers:
 
 @dataclass(slots=True)
 class Reading:
-    """Collects the sources of one answer while they are read."""
+    """Collects the sources of one result while they are read."""
 
     lines: list[SourceLine] = field(default_factory=list)
 
     def read(self, source: str, call: Callable[[], _T]) -> _T | None:
-        """Return a source's answer and note its line; None if it failed."""
+        """Return what a source has and note its line; None if it failed."""
         try:
             found = call()
         except GpukubeError as error:
@@ -157,7 +157,7 @@ class Reading:
         return found
 
     def skip(self, source: str, why: str) -> None:
-        """Note a source that is not asked."""
+        """Note a source that is not read."""
         self.lines.append(SourceLine(source, "not asked", text=why))
 
 
@@ -166,10 +166,10 @@ class CloudCapacity:
     """What a cloud package contributes.
 
     Attributes:
-        fetch: Asks the cloud. A source that fails is a line; raises GpukubeError only if nothing can be asked.
+        fetch: Reads from the cloud. A source that fails is a line; raises GpukubeError only if nothing can be read.
     """
 
-    fetch: Callable[[Ask], Offers]
+    fetch: Callable[[CapacityQuery], Offers]
 
 
 def failed_line(source: str, error: GpukubeError) -> SourceLine:

@@ -18,7 +18,7 @@ from gpukube_aks.facts.fabric import has_infiniband, infiniband_nics, nvme_disks
 from gpukube_aks.facts.partitions import CUTS, can_cut
 
 if TYPE_CHECKING:
-    from gpukube.core.capacity_sources import Ask, Offers
+    from gpukube.core.capacity_sources import CapacityQuery, Offers
     from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
@@ -65,10 +65,10 @@ def _prices(requested: PriceInquiry) -> LivePrices:
     return fetch_prices(requested)
 
 
-def _capacity(ask: Ask) -> Offers:
-    with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", ask.inquiry.where):
+def _capacity(query: CapacityQuery) -> Offers:
+    with importing_sdk("azure-mgmt-containerservice and azure-identity", ("azure",), "aks", query.inquiry.where):
         from gpukube_aks.live.capacity import fetch_capacity  # noqa: PLC0415 - only this needs the SDK
-    return fetch_capacity(ask)
+    return fetch_capacity(query)
 
 
 CAPACITY: Final = CloudCapacity(_capacity)

@@ -18,7 +18,7 @@ from gpukube_eks.facts.fabric import FABRICS, efa_cards
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
 if TYPE_CHECKING:
-    from gpukube.core.capacity_sources import Ask, Offers
+    from gpukube.core.capacity_sources import CapacityQuery, Offers
     from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
@@ -65,10 +65,10 @@ def _prices(requested: PriceInquiry) -> LivePrices:
     return fetch_prices(requested)
 
 
-def _capacity(ask: Ask) -> Offers:
-    with importing_sdk("boto3", ("boto3", "botocore"), "eks", ask.inquiry.where):
+def _capacity(query: CapacityQuery) -> Offers:
+    with importing_sdk("boto3", ("boto3", "botocore"), "eks", query.inquiry.where):
         from gpukube_eks.live.capacity import fetch_capacity  # noqa: PLC0415 - only this needs the SDK
-    return fetch_capacity(ask)
+    return fetch_capacity(query)
 
 
 CAPACITY: Final = CloudCapacity(_capacity)

@@ -17,7 +17,7 @@ from gpukube_gke.facts.fabric import fabric_of
 from gpukube_gke.facts.partitions import PARTITIONS
 
 if TYPE_CHECKING:
-    from gpukube.core.capacity_sources import Ask, Offers
+    from gpukube.core.capacity_sources import CapacityQuery, Offers
     from gpukube.core.cloud_catalog import Findings, Inquiry, LivePrices, PriceInquiry
     from gpukube.gpu.catalog import Machine
 
@@ -57,10 +57,10 @@ def _prices(requested: PriceInquiry) -> LivePrices:
     return fetch_prices(requested)
 
 
-def _capacity(ask: Ask) -> Offers:
-    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", ask.inquiry.where):
+def _capacity(query: CapacityQuery) -> Offers:
+    with importing_sdk("google-cloud-container", ("google", "grpc", "requests"), "gke", query.inquiry.where):
         from gpukube_gke.live.capacity import fetch_capacity  # noqa: PLC0415 - only this needs the SDK
-    return fetch_capacity(ask)
+    return fetch_capacity(query)
 
 
 CAPACITY: Final = CloudCapacity(_capacity)

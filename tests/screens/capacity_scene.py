@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from gpukube.capacity.criteria import Criteria, Place, machines_for
 from gpukube.capacity.documents import capacity_document
 from gpukube.capacity.finding import NO_CLUSTER
-from gpukube.capacity.wanted import Place, Wanted, machines_for
 from gpukube.capacity.ways import Found, Search, Source
 from gpukube.core.capacity_sources import SourceLine, Way
 from gpukube.core.cloud_catalog import Account, Inquiry
@@ -17,7 +17,7 @@ from gpukube.core.values import ClusterRef, Settings
 from gpukube.gpu.models import parse_model
 
 H100: Final = parse_model("H100-80GB")
-WANTED: Final = Wanted(H100, 8, 2, 7 * 86_400)
+CRITERIA: Final = Criteria(H100, 8, 2, 7 * 86_400)
 TRAIN: Final = ClusterRef("train-eks", "eks", "train", {"account": "111122223333", "region": "us-east-1"})
 EKS: Final = Place(
     Inquiry("eks", "us-east-1", Account(), Settings()), machines_for("eks", H100, 8), cluster=TRAIN
@@ -71,6 +71,6 @@ SOURCES: Final = (
     ),
 )
 CAPACITY: Final = capacity_document(
-    Search(WAYS, SOURCES, ("a3-ultragpu-8g is not sold in us-central1",)), WANTED, live=True, pool="h100",
+    Search(WAYS, SOURCES, ("a3-ultragpu-8g is not sold in us-central1",)), CRITERIA, live=True, pool="h100",
     create="gpukube pool create -f pools.yaml --pool h100",
 )  # fmt: skip

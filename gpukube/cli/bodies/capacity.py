@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gpukube.capacity.documents import capacity_document
-from gpukube.capacity.wanted import (
-    Wanted,
+from gpukube.capacity.criteria import (
+    Criteria,
     parse_duration,
     places_of_clusters,
     places_of_pools,
     places_of_regions,
 )
+from gpukube.capacity.documents import capacity_document
 from gpukube.capacity.ways import known_ways
 from gpukube.catalog.prices import known_prices
 from gpukube.catalog.refreshing import choose_inquiries
@@ -28,7 +28,7 @@ from gpukube.errors import SpecError, Where
 from gpukube.gpu.models import parse_model
 
 if TYPE_CHECKING:
-    from gpukube.capacity.wanted import Place
+    from gpukube.capacity.criteria import Place
     from gpukube.capacity.ways import Search
     from gpukube.cli.capacity_options import Query
     from gpukube.cli.options import Choices
@@ -49,11 +49,11 @@ def find_capacity(choices: Choices, query: Query) -> None:
     out.require_format(choices.output, "Capacity")
     _require_one_query(choices, query)
     if choices.files or choices.clusters:
-        search, wanted = _in_clusters(replace(choices, timeout=_MINUTES), query)
+        search, criteria = _in_clusters(replace(choices, timeout=_MINUTES), query)
     else:
-        search, wanted = _in_regions(choices, query)
+        search, criteria = _in_regions(choices, query)
     create = _create_command(choices, query.pool)
-    document = capacity_document(search, wanted, live=query.live, pool=query.pool, create=create)
+    document = capacity_document(search, criteria, live=query.live, pool=query.pool, create=create)
     out.show(document, choices.output, verbose=choices.verbose)
 
 
@@ -66,68 +66,68 @@ def _require_one_query(choices: Choices, query: Query) -> None:
         raise SpecError("no spec given", where=Where("--file"), fix="add -f pools.yaml", code="no-file")
 
 
-def _in_regions(choices: Choices, query: Query) -> tuple[Search, Wanted]:
+def _in_regions(choices: Choices, query: Query) -> tuple[Search, Criteria]:
     """Search regions, with the clouds' own credentials."""
     settings = Settings(endpoints=endpoints(), secret=emulated_secret(), request_timeout_s=_EXCHANGE_S)
     if choices.sandbox and query.live:
         from gpukube.cli import sandbox
 
         settings = replace(sandbox.enter().settings, request_timeout_s=_EXCHANGE_S)
-    wanted = _wanted(query)
-    places, missing = _regions(query, settings, wanted)
+    criteria = _criteria(query)
+    places, missing = _regions(query, settings, criteria)
     book = known_prices(os.environ, sandbox=choices.sandbox)
     if not query.live:
-        return _noting(known_ways(places, book), missing), wanted
-    from gpukube.capacity.finding import Line, ask_clouds  # only --live calls clouds
+        return _noting(known_ways(places, book), missing), criteria
+    from gpukube.capacity.finding import Line, search_clouds  # only --live calls clouds
     from gpukube.engine.run.calls import Calls
     from gpukube.engine.run.clock import SystemClock
 
     clock = SystemClock()
     calls = Calls(clock, clock.now() + _MINUTES * 60, choices.command)
-    return _noting(ask_clouds(places, wanted, Line(settings, clock, calls, {}), book), missing), wanted
+    return _noting(search_clouds(places, criteria, Line(settings, clock, calls, {}), book), missing), criteria
 
 
-def _in_clusters(choices: Choices, query: Query) -> tuple[Search, Wanted]:
+def _in_clusters(choices: Choices, query: Query) -> tuple[Search, Criteria]:
     """Search the regions of clusters, with the credentials that reach them, and the regions that are named."""
     from gpukube.cli.stage import open_job, prepare_choices  # imports sessions, progress, and the spec
 
     if not query.live:
         _, prepared = prepare_choices(choices)
-        places, wanted, missing = _places(prepared, query, Settings())
+        places, criteria, missing = _places(prepared, query, Settings())
         book = known_prices(os.environ, sandbox=choices.sandbox)
-        return _noting(known_ways(places, book), missing), wanted
-    from gpukube.capacity.finding import Line, ask_clouds  # only --live calls clouds
+        return _noting(known_ways(places, book), missing), criteria
+    from gpukube.capacity.finding import Line, search_clouds  # only --live calls clouds
     from gpukube.engine.run.session import open_sessions
 
     with open_job(choices, "Capacity") as job:
         settings = replace(job.run.settings, request_timeout_s=min(job.run.settings.request_timeout_s, _EXCHANGE_S))
-        places, wanted, missing = _places(job.prepared, query, settings)
+        places, criteria, missing = _places(job.prepared, query, settings)
         book = known_prices(os.environ, sandbox=choices.sandbox)
         clusters = [place.cluster for place in places if place.cluster]
         with open_sessions(clusters, replace(job.run, settings=settings)) as sessions:
             line = Line(settings, job.run.clock, job.run.calls, sessions)
-            return _noting(ask_clouds(places, wanted, line, book), missing), wanted
+            return _noting(search_clouds(places, criteria, line, book), missing), criteria
 
 
 def _places(
     prepared: Prepared, query: Query, settings: Settings
-) -> tuple[tuple[Place, ...], Wanted, tuple[str, ...]]:  # fmt: skip
+) -> tuple[tuple[Place, ...], Criteria, tuple[str, ...]]:  # fmt: skip
     regions: tuple[Place, ...] = ()
     missing: tuple[str, ...] = ()
     if query.pool:
         targets = _targets(prepared, query.pool)
         first = targets[0]
-        wanted = Wanted(
+        criteria = Criteria(
             first.machine.model, first.machine.gpus, query.nodes or max(1, first.nodes.maximum), _seconds(query)
         )
         places = places_of_pools(targets, settings)
     else:
-        wanted = _wanted(query)
-        places, missing = places_of_clusters(prepared.clusters.values(), settings, wanted)
+        criteria = _criteria(query)
+        places, missing = places_of_clusters(prepared.clusters.values(), settings, criteria)
     if query.regions:
-        regions, others = _regions(query, settings, wanted)
+        regions, others = _regions(query, settings, criteria)
         missing = (*missing, *others)
-    return (*places, *regions), wanted, tuple(dict.fromkeys(missing))
+    return (*places, *regions), criteria, tuple(dict.fromkeys(missing))
 
 
 def _targets(prepared: Prepared, name: str) -> list[Target]:
@@ -145,15 +145,15 @@ def _targets(prepared: Prepared, name: str) -> list[Target]:
     return found
 
 
-def _regions(query: Query, settings: Settings, wanted: Wanted) -> tuple[tuple[Place, ...], tuple[str, ...]]:
+def _regions(query: Query, settings: Settings, criteria: Criteria) -> tuple[tuple[Place, ...], tuple[str, ...]]:
     account = Account(query.subscription, query.project)
     inquiries = choose_inquiries(query.providers, query.regions, account, settings)
-    return with_option_named("--gpu", partial(places_of_regions, inquiries, wanted))
+    return with_option_named("--gpu", partial(places_of_regions, inquiries, criteria))
 
 
-def _wanted(query: Query) -> Wanted:
+def _criteria(query: Query) -> Criteria:
     model = with_option_named("--gpu", partial(parse_model, query.gpu))
-    return Wanted(model, query.count, query.nodes or 1, _seconds(query))
+    return Criteria(model, query.count, query.nodes or 1, _seconds(query))
 
 
 def _seconds(query: Query) -> int | None:

@@ -35,7 +35,7 @@ from gpukube_aks.live.reservations import GROUPS_VERSION, read_group
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpukube.core.capacity_sources import Ask
+    from gpukube.core.capacity_sources import CapacityQuery
     from gpukube_aks.live.pages import Sender
 
 _Sold = dict[str, list[str]]
@@ -51,54 +51,54 @@ _NO_BLOCKS: Final = "Azure lists no Block reservations for sale"
 _NO_STOCK: Final = "Azure does not publish stock of on-demand machines"
 
 
-def fetch_capacity(ask: Ask) -> Offers:
+def fetch_capacity(query: CapacityQuery) -> Offers:
     """Read what Azure reports, with the cluster's subscription and tenant if there is one.
 
     Raises:
         SpecError: No subscription is named.
         AccessError: No credentials, or they must not be sent to the endpoint of the settings.
     """
-    inquiry = ask.inquiry
+    inquiry = query.inquiry
     endpoint = choose_endpoint("aks", inquiry.settings, inquiry.where)
-    identity = ask.cluster.identity if ask.cluster else {}
+    identity = query.cluster.identity if query.cluster else {}
     subscription = identity.get("subscription") or require_subscription(inquiry)
     arm = connect_subscription(subscription, inquiry.settings, endpoint, identity.get("tenant", ""))
     try:
-        return read_capacity(arm, subscription, ask, endpoint.url or PUBLIC_URL)
+        return read_capacity(arm, subscription, query, endpoint.url or PUBLIC_URL)
     finally:
         arm.close()
 
 
-def read_capacity(arm: Sender, subscription: str, ask: Ask, base: str) -> Offers:
+def read_capacity(arm: Sender, subscription: str, query: CapacityQuery, base: str) -> Offers:
     """Read with the given client; a source that fails is a line.
 
     Args:
         arm: Client of the subscription.
         subscription: The subscription.
-        ask: The question.
+        query: What to read.
         base: URL of ARM.
     """
-    return _Asking(arm, subscription, ask, base).offers()
+    return _Sources(arm, subscription, query, base).offers()
 
 
-class _Asking:
-    """The sources of one answer."""
+class _Sources:
+    """The sources of one result."""
 
-    def __init__(self, arm: Sender, subscription: str, ask: Ask, base: str) -> None:
+    def __init__(self, arm: Sender, subscription: str, query: CapacityQuery, base: str) -> None:
         self._arm = arm
-        self._ask = ask
+        self._query = query
         self._base = base
         self._compute = f"{base}/subscriptions/{subscription}/providers/Microsoft.Compute"
         self._reading = Reading()
 
     def offers(self) -> Offers:
         """Read all of them."""
-        ask, names = self._ask, [machine.name for machine in self._ask.machines]
+        query, names = self._query, [machine.name for machine in self._query.machines]
         found = self._reading.read(_SKUS, partial(self._skus, names))
         if found is None:
-            found = dict.fromkeys(names, Sold(ask.zones or ("",)))
+            found = dict.fromkeys(names, Sold(query.zones or ("",)))
         sold = {name: zones for name in names if (zones := self._wanted(found.get(name, _NOWHERE)))}
-        place = f"zones {', '.join(ask.zones)} of {ask.inquiry.region}" if ask.zones else ask.inquiry.region
+        place = f"zones {', '.join(query.zones)} of {query.inquiry.region}" if query.zones else query.inquiry.region
         notes = [one.note for one in found.values() if one.note]
         others = [name for name in names if name not in sold and not found.get(name, _NOWHERE).note]
         notes += [f"{name} is not sold in {place}" for name in others]
@@ -113,12 +113,12 @@ class _Asking:
         return Offers(tuple(ways), tuple(self._reading.lines), tuple(notes))
 
     def _wanted(self, sold: Sold) -> list[str]:
-        return [zone for zone in sold.zones if self._ask.covers(zone)]
+        return [zone for zone in sold.zones if self._query.covers(zone)]
 
     def _skus(self, names: Sequence[str]) -> dict[str, Sold]:
-        region = self._ask.inquiry.region
+        region = self._query.inquiry.region
         params = {"api-version": SKUS_VERSION, "$filter": sku_filter(region)}
-        with explained(self._ask.inquiry.where):
+        with explained(self._query.inquiry.where):
             return read_sold(self._listed(f"{self._compute}/skus", params), names, region)
 
     def _reservations(self, sold: _Sold) -> Iterator[Way]:
@@ -127,17 +127,17 @@ class _Asking:
             why = _UNREAD.format("reservations")
             yield from (Way(kind="reservation", machine=name, why=why) for name in sold)
         else:
-            yield from (way for way in ways if self._ask.covers(way.zone))
+            yield from (way for way in ways if self._query.covers(way.zone))
 
     def _reserved(self, sold: _Sold) -> list[Way]:
         """Read each group of the region with its use, and its reservations: only they have sizes and zones."""
         params, today = {"api-version": GROUPS_VERSION}, datetime.now(UTC).date().isoformat()
         ways = []
-        with explained(self._ask.inquiry.where):
+        with explained(self._query.inquiry.where):
             listed_groups = self._listed(f"{self._compute}/capacityReservationGroups", params)
-            for group in read_groups(listed_groups, self._ask.inquiry.region):
+            for group in read_groups(listed_groups, self._query.inquiry.region):
                 viewed, inside = read_group(self._arm, self._base, group)
-                ways += read_reservations(viewed, inside, sold, self._ask.nodes, today)
+                ways += read_reservations(viewed, inside, sold, self._query.nodes, today)
         return ways
 
     def _spot(self, sold: _Sold) -> Iterator[Way]:
@@ -151,15 +151,15 @@ class _Asking:
 
     def _scores(self, sold: _Sold) -> dict[tuple[str, str], tuple[str, bool]]:
         """Score sizes by zone, and those that have no zones in the region as a whole."""
-        region = self._ask.inquiry.region
+        region = self._query.inquiry.region
         address = f"{self._compute}/locations/{region}/placementScores/spot/generate"
         found: dict[tuple[str, str], tuple[str, bool]] = {}
         for zonal in (True, False):
             sizes = [name for name, zones in sold.items() if (zones != [""]) is zonal]
             if sizes:
-                body = scores_body(region, sizes, self._ask.nodes, zonal=zonal)
+                body = scores_body(region, sizes, self._query.nodes, zonal=zonal)
                 request = HttpRequest("POST", address, params={"api-version": _SCORES_VERSION}, json=body)
-                with explained(self._ask.inquiry.where):
+                with explained(self._query.inquiry.where):
                     found |= read_scores(answer_of(self._arm, request))
         return found
 

@@ -34,7 +34,7 @@ from gpukube_eks.live.market import all_pages, items_of, spot_history
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gpukube.core.capacity_sources import Ask
+    from gpukube.core.capacity_sources import CapacityQuery
     from gpukube_eks.live.sdk import Answer, Ec2Capacity
 
 _OFFERINGS: Final = "EC2 DescribeInstanceTypeOfferings"
@@ -48,40 +48,40 @@ _UNREAD: Final = "{} could not be read"
 _T = TypeVar("_T")
 
 
-def fetch_capacity(ask: Ask) -> Offers:
+def fetch_capacity(query: CapacityQuery) -> Offers:
     """Read what EC2 reports, with the cluster's credentials if there is one.
 
     Raises:
         AccessError: Credentials must not be sent to the endpoint of the settings.
     """
-    inquiry = ask.inquiry
+    inquiry = query.inquiry
     endpoint = choose_endpoint("eks", inquiry.settings, inquiry.where, carries="a session token")
-    if ask.cluster is not None:
-        return read_capacity(connect_aws(ask.cluster, endpoint, inquiry.settings).capacity, ask)
-    return read_capacity(connect_region(inquiry.region, endpoint, inquiry.settings).capacity, ask)
+    if query.cluster is not None:
+        return read_capacity(connect_aws(query.cluster, endpoint, inquiry.settings).capacity, query)
+    return read_capacity(connect_region(inquiry.region, endpoint, inquiry.settings).capacity, query)
 
 
-def read_capacity(ec2: Ec2Capacity, ask: Ask) -> Offers:
+def read_capacity(ec2: Ec2Capacity, query: CapacityQuery) -> Offers:
     """Read with the given client; a source that fails is a line.
 
     Args:
         ec2: The region's EC2 client.
-        ask: The question.
+        query: What to read.
     """
     reading = Reading()
-    where, names = ask.inquiry.where, [machine.name for machine in ask.machines]
+    where, names = query.inquiry.where, [machine.name for machine in query.machines]
     read = partial(_read, reading, where)
     offered = read(_OFFERINGS, partial(_offered, ec2, names))
     if offered is None:
-        offered = dict.fromkeys(names, ask.zones or ("",))
-    sold = {name: zones for name in names if (zones := tuple(filter(ask.covers, offered.get(name, ()))))}
-    notes = tuple(f"{name} is not sold in {_place(ask)}" for name in names if name not in sold)
+        offered = dict.fromkeys(names, query.zones or ("",))
+    sold = {name: zones for name in names if (zones := tuple(filter(query.covers, offered.get(name, ()))))}
+    notes = tuple(f"{name} is not sold in {_place(query)}" for name in names if name not in sold)
     if not sold:
         return Offers((), tuple(reading.lines), notes)
     ways = [
-        *_reservations(ec2, ask, sold, read),
-        *_blocks(ec2, ask, sold, reading),
-        *_spot(ec2, ask, sold, reading),
+        *_reservations(ec2, query, sold, read),
+        *_blocks(ec2, query, sold, reading),
+        *_spot(ec2, query, sold, reading),
     ]
     reading.skip(_ON_DEMAND, "it needs the Unified Operations support plan")
     why = "AWS does not publish stock of on-demand machines"
@@ -97,8 +97,8 @@ def _read(reading: Reading, where: str, source: str, call: Callable[[], _T]) -> 
     return reading.read(source, explaining)
 
 
-def _place(ask: Ask) -> str:
-    return ", ".join(ask.zones) or ask.inquiry.region
+def _place(query: CapacityQuery) -> str:
+    return ", ".join(query.zones) or query.inquiry.region
 
 
 def _offered(ec2: Ec2Capacity, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -108,30 +108,32 @@ def _offered(ec2: Ec2Capacity, names: Sequence[str]) -> dict[str, tuple[str, ...
 
 
 def _reservations(
-    ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], read: Callable[..., list[Way] | None]
+    ec2: Ec2Capacity, query: CapacityQuery, sold: Mapping[str, Sequence[str]], read: Callable[..., list[Way] | None]
 ) -> Iterator[Way]:
     def found() -> list[Way]:
         call = partial(ec2.describe_capacity_reservations, Filters=reservation_filter(list(sold)))
-        return [way for item in _all(call, "CapacityReservations") if (way := read_reservation(item, ask.nodes))]
+        return [way for item in _all(call, "CapacityReservations") if (way := read_reservation(item, query.nodes))]
 
     ways = read(_RESERVATIONS, found)
     if ways is None:
         why = _UNREAD.format("reservations")
         yield from (Way(kind="reservation", machine=name, why=why) for name in sold)
     else:
-        yield from (way for way in ways if ask.covers(way.zone))
+        yield from (way for way in ways if query.covers(way.zone))
 
 
-def _blocks(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], reading: Reading) -> Iterator[Way]:
+def _blocks(
+    ec2: Ec2Capacity, query: CapacityQuery, sold: Mapping[str, Sequence[str]], reading: Reading
+) -> Iterator[Way]:
     types = [name for name in sold if can_be_block(name)]
-    hours = block_hours(ask.seconds) if ask.seconds else None
+    hours = block_hours(query.seconds) if query.seconds else None
     if not types:
         return
-    if hours is None or ask.nodes > LARGEST_BLOCK:
+    if hours is None or query.nodes > LARGEST_BLOCK:
         why = "a Capacity Block is bought for a time: add --for 7d"
-        if ask.nodes > LARGEST_BLOCK:
+        if query.nodes > LARGEST_BLOCK:
             why = f"a Capacity Block has at most {LARGEST_BLOCK} instances"
-        elif ask.seconds:
+        elif query.seconds:
             why = "a Capacity Block is for at most 182 days"
         reading.skip(_BLOCKS, why)
         yield from (Way(kind="block", machine=name, known="not asked", why=why) for name in types)
@@ -140,26 +142,26 @@ def _blocks(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], readi
         call = partial(
             ec2.describe_capacity_block_offerings,
             InstanceType=name,
-            InstanceCount=ask.nodes,
+            InstanceCount=query.nodes,
             CapacityDurationHours=hours,
         )
         source = f"{_BLOCKS} {name}"
-        items = _read(reading, ask.inquiry.where, source, partial(_all, call, "CapacityBlockOfferings"))
+        items = _read(reading, query.inquiry.where, source, partial(_all, call, "CapacityBlockOfferings"))
         if items is None:
             yield Way(kind="block", machine=name, why=_UNREAD.format("offerings"))
             continue
-        ways = [read_offering(item, ask.inquiry.region, hours) for item in items]
-        ways = [way for way in ways if ask.covers(way.zone)]
+        ways = [read_offering(item, query.inquiry.region, hours) for item in items]
+        ways = [way for way in ways if query.covers(way.zone)]
         yield from ways or [Way(kind="block", machine=name, known="none", words=f"no offering for {hours} hours")]
 
 
-def _spot(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], reading: Reading) -> Iterator[Way]:
-    names, where = list(sold), ask.inquiry.where
-    prices = _read(reading, where, _PRICES, lambda: read_spot_zones(spot_history(ec2, names, ask.inquiry))) or {}
+def _spot(ec2: Ec2Capacity, query: CapacityQuery, sold: Mapping[str, Sequence[str]], reading: Reading) -> Iterator[Way]:
+    names, where = list(sold), query.inquiry.where
+    prices = _read(reading, where, _PRICES, lambda: read_spot_zones(spot_history(ec2, names, query.inquiry))) or {}
     scores: dict[str, int] | None = None
-    scored = len(names) if ask.mixed and len(names) >= FEWEST_TYPES else 0
+    scored = len(names) if query.mixed and len(names) >= FEWEST_TYPES else 0
     if scored:
-        scores = _read(reading, where, _SCORES, lambda: _scores(ec2, ask, names))
+        scores = _read(reading, where, _SCORES, lambda: _scores(ec2, query, names))
     else:
         reading.skip(_SCORES, "a score means something only for a pool of three or more instance types")
     for name, zones in sold.items():
@@ -168,16 +170,16 @@ def _spot(ec2: Ec2Capacity, ask: Ask, sold: Mapping[str, Sequence[str]], reading
             yield replace(way, why=_UNREAD.format("scores")) if scored and scores is None else way
 
 
-def _scores(ec2: Ec2Capacity, ask: Ask, names: Sequence[str]) -> dict[str, int]:
+def _scores(ec2: Ec2Capacity, query: CapacityQuery, names: Sequence[str]) -> dict[str, int]:
     """Score all types together, for each zone alone; EC2 names zones by ids here."""
     zones = read_zone_names(trees(ec2.describe_availability_zones(), "AvailabilityZones"))
     call = partial(
         ec2.get_spot_placement_scores,
         InstanceTypes=list(names),
-        TargetCapacity=ask.nodes,
+        TargetCapacity=query.nodes,
         TargetCapacityUnitType="units",
         SingleAvailabilityZone=True,
-        RegionNames=[ask.inquiry.region],
+        RegionNames=[query.inquiry.region],
     )
     return read_scores(_all(call, "SpotPlacementScores"), zones)
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     import requests
 
-    from gpukube.core.capacity_sources import Ask
+    from gpukube.core.capacity_sources import CapacityQuery
     from gpukube.gpu.machine import Machine
 
 _TYPES: Final = "Compute Engine machineTypes.aggregatedList"
@@ -92,66 +92,66 @@ class AdviceSession(Session, Protocol):
         """POST."""
 
 
-def fetch_capacity(ask: Ask) -> Offers:
+def fetch_capacity(query: CapacityQuery) -> Offers:
     """Read what Compute Engine reports, with the cluster's project and identity if there is one.
 
     Raises:
         SpecError: No project is named.
         AccessError: No credentials, or they must not be sent to the endpoint of the settings.
     """
-    inquiry = ask.inquiry
+    inquiry = query.inquiry
     endpoint = choose_endpoint(inquiry.settings, inquiry.where)
-    project = ask.cluster.identity["project"] if ask.cluster else inquiry.account.project
+    project = query.cluster.identity["project"] if query.cluster else inquiry.account.project
     if endpoint.is_emulated:
         with emulated_session(inquiry, endpoint) as session:
-            return read_capacity(session, require_project(project or EMULATED_PROJECT), ask, endpoint.url)
-    with _real_session(ask) as (session, usual):
-        return read_capacity(session, require_project(project or usual), ask, COMPUTE_URL)
+            return read_capacity(session, require_project(project or EMULATED_PROJECT), query, endpoint.url)
+    with _real_session(query) as (session, usual):
+        return read_capacity(session, require_project(project or usual), query, COMPUTE_URL)
 
 
 @contextmanager
-def _real_session(ask: Ask) -> Iterator[tuple[requests.Session, str]]:
+def _real_session(query: CapacityQuery) -> Iterator[tuple[requests.Session, str]]:
     """Open an authorized session; yield it with the project of the credentials."""
-    with explained(ask.inquiry.where):
-        if ask.cluster is not None:
-            credentials, usual = shared_identity(ask.cluster.identity.get("impersonate", "")).credentials(), None
+    with explained(query.inquiry.where):
+        if query.cluster is not None:
+            credentials, usual = shared_identity(query.cluster.identity.get("impersonate", "")).credentials(), None
         else:
             credentials, usual = google.auth.default(scopes=[SCOPE])
     with real_session(credentials) as session:
         yield session, usual or ""
 
 
-def read_capacity(session: AdviceSession, project: str, ask: Ask, base: str) -> Offers:
+def read_capacity(session: AdviceSession, project: str, query: CapacityQuery, base: str) -> Offers:
     """Read over an authorized session; a source that fails is a line.
 
     Args:
         session: Sends the token with each request.
-        project: Project that the answers are for.
-        ask: The question.
+        project: Project to read for.
+        query: What to read.
         base: URL of Compute Engine.
     """
-    return _Asking(session, project, ask, base).offers()
+    return _Sources(session, project, query, base).offers()
 
 
-class _Asking:
-    """The sources of one answer."""
+class _Sources:
+    """The sources of one result."""
 
-    def __init__(self, session: AdviceSession, project: str, ask: Ask, base: str) -> None:
+    def __init__(self, session: AdviceSession, project: str, query: CapacityQuery, base: str) -> None:
         self._session = session
         self._project = project
-        self._ask = ask
+        self._query = query
         self._root = f"{base}/compute/v1/projects/{project}"
-        self._timeout = ask.inquiry.settings.request_timeout_s
+        self._timeout = query.inquiry.settings.request_timeout_s
         self._reading = Reading()
         self._sellers: dict[Machine, tuple[str, ...]] = {}
-        """Machine -> the zones of the region that sell it, also those that the question does not name."""
+        """Machine -> the zones of the region that sell it, also those that the query does not name."""
 
     def offers(self) -> Offers:
         """Read all of them."""
-        ask = self._ask
+        query = self._query
         sold = [(machine, zone) for machine, zones in self._zones() for zone in zones]
-        missing = [machine.name for machine in ask.machines if machine not in [one for one, _ in sold]]
-        place = ", ".join(ask.zones) or ask.inquiry.region
+        missing = [machine.name for machine in query.machines if machine not in [one for one, _ in sold]]
+        place = ", ".join(query.zones) or query.inquiry.region
         notes = tuple(f"{name} is not sold in {place}" for name in missing)
         ways = [
             *self._reservations(sold),
@@ -168,17 +168,17 @@ class _Asking:
             (False, _TYPES, "aggregated/machineTypes"),
             (True, _GPUS, "aggregated/acceleratorTypes"),
         ):
-            machines = [machine for machine in self._ask.machines if is_attached(machine) is attached]
+            machines = [machine for machine in self._query.machines if is_attached(machine) is attached]
             if not machines:
                 continue
             names = {machine: machine.accelerator if attached else machine.name for machine in machines}
             pages = self._reading.read(source, partial(self._pages, path, list_filter(names.values())))
             kind = path.rpartition("/")[2]
-            found = None if pages is None else read_zones(pages, self._ask.inquiry.region, kind)
+            found = None if pages is None else read_zones(pages, self._query.inquiry.region, kind)
             for machine, name in names.items():
-                zones = (self._ask.zones or ("",)) if found is None else found.get(name, ())
+                zones = (self._query.zones or ("",)) if found is None else found.get(name, ())
                 self._sellers[machine] = zones
-                yield machine, list(filter(self._ask.covers, zones))
+                yield machine, list(filter(self._query.covers, zones))
 
     def _reservations(self, sold: _Sold) -> Iterator[Way]:
         machines = _machines(sold)
@@ -189,11 +189,11 @@ class _Asking:
             if pages is None:
                 yield Way(kind="reservation", machine=machine.name, why=_UNREAD.format("reservations"))
                 continue
-            found = read_reservations(pages, self._ask.inquiry.region, machine, self._ask.nodes)
-            yield from (way for way in found if self._ask.covers(way.zone))
+            found = read_reservations(pages, self._query.inquiry.region, machine, self._query.nodes)
+            yield from (way for way in found if self._query.covers(way.zone))
 
     def _calendar(self, sold: _Sold) -> Iterator[Way]:
-        ask, seconds = self._ask, self._ask.seconds
+        query, seconds = self._query, self._query.seconds
         machines = [machine for machine in _machines(sold) if can_be_calendar(machine.name)]
         if not machines:
             return
@@ -206,27 +206,27 @@ class _Asking:
         span = first.isoformat(), (first + _AHEAD).isoformat()
         bodies = {}
         for machine in machines:
-            denied = {zone for zone in self._sellers[machine] if not ask.covers(zone)}
-            bodies[machine] = calendar_body(machine, ask.nodes, seconds, span, denied)
+            denied = {zone for zone in self._sellers[machine] if not query.covers(zone)}
+            bodies[machine] = calendar_body(machine, query.nodes, seconds, span, denied)
         found = self._advice(_CALENDAR, "advice/calendarMode", bodies)
         for machine in machines:
             if machine in found:
-                yield from read_calendar(found[machine], machine.name, ask.nodes, self._project, ask.zones)
+                yield from read_calendar(found[machine], machine.name, query.nodes, self._project, query.zones)
             else:
                 yield Way(kind="block", machine=machine.name, why=_UNREAD.format("recommendations"))
 
     def _scored(self, sold: _Sold, model: str) -> Iterator[Way]:
-        ask, option = self._ask, "spot" if model == SPOT else "flexStart"
+        query, option = self._query, "spot" if model == SPOT else "flexStart"
         source, places = _SCORES.format(model), [(one, zone) for one, zone in sold if is_sold(one.name, option)]
         if not places:
             return
-        if model == FLEX and ask.seconds and ask.seconds > LONGEST_RUN_S:
+        if model == FLEX and query.seconds and query.seconds > LONGEST_RUN_S:
             why = "flex-start nodes run at most 7 days"
             self._reading.skip(source, why)
             yield from (flex_way(machine.name, zone, why) for machine, zone in places)
             return
         prices = self._prices(places) if model == SPOT else {}
-        bodies = {(machine, zone): advice_body(machine, zone, ask.nodes, model) for machine, zone in places if zone}
+        bodies = {(machine, zone): advice_body(machine, zone, query.nodes, model) for machine, zone in places if zone}
         found = self._advice(source, "advice/capacity", bodies) if bodies else {}
         for machine, zone in places:
             answer = found.get((machine, zone))
@@ -247,12 +247,12 @@ class _Asking:
         """Request advice on each body; a refusal of the first for lack of a permission or method is not repeated.
 
         Returns:
-            The answers that could be read.
+            The responses that could be read.
         """
         found: dict[_Key, Mapping[str, object]] = {}
         failures: list[GpukubeError] = []
 
-        def ask_for(key: _Key) -> bool:
+        def request_one(key: _Key) -> bool:
             try:
                 found[key] = self._post(method, bodies[key])
             except GpukubeError as error:
@@ -262,9 +262,9 @@ class _Asking:
 
         def all_of_them() -> None:
             first, *others = bodies
-            if ask_for(first):
+            if request_one(first):
                 with ThreadPoolExecutor(_AT_ONCE) as threads:
-                    list(threads.map(ask_for, others))
+                    list(threads.map(request_one, others))
             if failures:
                 raise failures[0]
 
@@ -272,7 +272,7 @@ class _Asking:
         return found
 
     def _post(self, method: str, body: Mapping[str, object]) -> Mapping[str, object]:
-        inquiry = self._ask.inquiry
+        inquiry = self._query.inquiry
         with explained(inquiry.where):
             url = f"{self._root}/regions/{inquiry.region}/{method}"
             response = self._session.post(url, data=json.dumps(body), headers=_JSON, timeout=self._timeout)
@@ -284,7 +284,7 @@ class _Asking:
 
     def _pages(self, path: str, only: str = "") -> list[Mapping[str, object]]:
         params = {"maxResults": _PAGE, "returnPartialSuccess": "true", **({"filter": only} if only else {})}
-        with explained(self._ask.inquiry.where):
+        with explained(self._query.inquiry.where):
             return list(all_pages(self._session, f"{self._root}/{path}", params, self._timeout))
 
 

@@ -6,24 +6,24 @@ from collections.abc import Callable
 
 import pytest
 
-from gpukube.core.capacity_sources import Ask, CloudCapacity, Offers
+from gpukube.core.capacity_sources import CapacityQuery, CloudCapacity, Offers
 from gpukube_eks.provider import EksExtras
 
-Install = Callable[[Callable[[Ask], Offers]], list[Ask]]
+Install = Callable[[Callable[[CapacityQuery], Offers]], list[CapacityQuery]]
 
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Let EKS answer so; return what it is asked."""
+    """Let EKS answer so; return what is read of it."""
 
-    def install(answer: Callable[[Ask], Offers]) -> list[Ask]:
-        asked: list[Ask] = []
+    def install(answer: Callable[[CapacityQuery], Offers]) -> list[CapacityQuery]:
+        queries: list[CapacityQuery] = []
 
-        def fetch(ask: Ask) -> Offers:
-            asked.append(ask)
-            return answer(ask)
+        def fetch(query: CapacityQuery) -> Offers:
+            queries.append(query)
+            return answer(query)
 
         monkeypatch.setattr(EksExtras, "capacity", CloudCapacity(fetch))
-        return asked
+        return queries
 
     return install

@@ -1,4 +1,4 @@
-"""Better alternatives than the one that has the nodes: which are asked about, and what of an answer is said."""
+"""Better alternatives than the one that has the nodes: which are read, and what is shown of the result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from gpukube.capacity.better import best_way, with_better
 from gpukube.capacity.finding import Line
-from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
+from gpukube.core.capacity_sources import CapacityQuery, Offers, SourceLine, Way
 from gpukube.core.values import ClusterFacts, FamilyPlace, PoolPlan, Settings
 from gpukube.engine.plan.planning import ClusterPlan
 from gpukube.engine.plan.prepare import prepare
@@ -80,14 +80,14 @@ def look(*pools: PoolPlan) -> tuple[list[str], list[str]]:
 def test_better_when_several_have_machines_then_a_hint_each_in_their_order(
     pools: dict[str, PoolPlan], answers: Install
 ) -> None:
-    asked = answers(lambda _: Offers((SPOT, ON_DEMAND, FREE), ()))
+    queries = answers(lambda _: Offers((SPOT, ON_DEMAND, FREE), ()))
     hints, notes = look(*pools.values())
     assert hints == [
         "better-alternative: h100 (reserved) comes before h200 and may get machines: free, 4 of 4 free",
         "better-alternative: h100spot (spot) comes before h200 and may get machines: likely, 9/10 in us-east-1a",
     ]
     assert notes == ["train/h100e1c: not told, AWS does not publish stock in us-east-1c"]
-    assert sorted((ask.zones, ask.nodes, ask.inquiry.region) for ask in asked) == [
+    assert sorted((query.zones, query.nodes, query.inquiry.region) for query in queries) == [
         ((), 2, "us-east-1"), (("us-east-1c",), 2, "us-east-1"),
     ]  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_better_when_machines_may_be_there_then_a_hint_with_the_class(
 def test_better_when_none_is_before_the_holder_or_none_can_be_moved_to_then_nothing_is_asked(
     pools: dict[str, PoolPlan], answers: Install
 ) -> None:
-    asked = answers(lambda _: Offers((FREE, SPOT), ()))
+    queries = answers(lambda _: Offers((FREE, SPOT), ()))
     first, spot, later, last = (pools[name] for name in ("h100", "h100spot", "h100e1c", "h200"))
 
     def role(plan: PoolPlan, role: FamilyRole) -> PoolPlan:
@@ -129,7 +129,7 @@ def test_better_when_none_is_before_the_holder_or_none_can_be_moved_to_then_noth
     assert look(replace(first, family=None), replace(last, family=None)) == ([], [])
     other = replace(pools["h100"], desired=replace(first.desired, target=replace(first.desired.target, owner="other")))  # type: ignore[union-attr, type-var]  # declared
     assert look(other, last) == ([], [])
-    assert asked == []
+    assert queries == []
 
 
 def test_better_when_a_source_fails_then_one_line_for_all_that_need_it(
@@ -145,7 +145,7 @@ def test_better_when_a_source_fails_then_one_line_for_all_that_need_it(
 
 
 def test_better_when_a_cloud_cannot_be_asked_then_a_line_too(pools: dict[str, PoolPlan], answers: Install) -> None:
-    def fail(_ask: Ask) -> Offers:
+    def fail(_query: CapacityQuery) -> Offers:
         raise CloudError("no answer in time", fix="run it again")
 
     answers(fail)

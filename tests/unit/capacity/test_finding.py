@@ -1,4 +1,4 @@
-"""Calling the clouds: what fails is a line, what is not asked is named, and the best way comes first."""
+"""Calling the clouds: what fails is a line, what is not read is named, and the best way comes first."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpukube.capacity import finding
+from gpukube.capacity.criteria import Criteria, Place, machines_for
 from gpukube.capacity.documents import capacity_document
-from gpukube.capacity.finding import NO_CLUSTER, Line, ask_clouds
-from gpukube.capacity.wanted import Place, Wanted, machines_for
+from gpukube.capacity.finding import NO_CLUSTER, Line, search_clouds
 from gpukube.capacity.ways import LIVE, known_ways
-from gpukube.core.capacity_sources import Ask, Offers, SourceLine, Way
+from gpukube.core.capacity_sources import CapacityQuery, Offers, SourceLine, Way
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.prices import EMBEDDED
 from gpukube.core.quotas import QuotaReading
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.unit.capacity.conftest import Install
 
 H100 = parse_model("H100-80GB")
-WANTED = Wanted(H100, 8, 2, 7 * 86_400)
+CRITERIA = Criteria(H100, 8, 2, 7 * 86_400)
 P5 = machines_for("eks", H100, 8)
 HERE = Place(Inquiry("eks", "us-east-1", Account(), Settings()), P5)
 TRAIN = ClusterRef("train", "eks", "train", {"account": "111122223333", "region": "us-east-1"})
@@ -83,7 +83,7 @@ def test_offline_when_nothing_is_called_then_the_catalogs_prices_and_the_reason(
     assert search.sources == ()
 
 
-def test_ask_when_ways_differ_then_by_class_then_by_price_then_by_name(
+def test_finding_when_ways_differ_then_by_class_then_by_price_then_by_name(
     clouds: Install,
 ) -> None:
     def way(known: Any, usd: float | None, zone: str = "a") -> Way:  # noqa: ANN401 - a class
@@ -94,21 +94,21 @@ def test_ask_when_ways_differ_then_by_class_then_by_price_then_by_name(
         way("likely", 9), way("likely", 3), way("likely", 3, "A"), way("offered", 50), way("free", 99),
     ]  # fmt: skip
     clouds(lambda _: Offers(tuple(ways), ()))
-    found = ask_clouds([HERE], WANTED, line(), EMBEDDED).ways
+    found = search_clouds([HERE], CRITERIA, line(), EMBEDDED).ways
     assert [(one.way.known, one.way.usd, one.way.zone) for one in found] == [
         ("free", 99, "a"), ("offered", 50, "a"), ("likely", 3, "A"), ("likely", 3, "a"), ("likely", 9, "a"),
         ("possible", 1, "a"), ("unlikely", 1, "a"), ("none", 1, "a"), ("not told", 1, "a"), ("not asked", 1, "a"),
     ]  # fmt: skip
 
 
-def test_ask_when_a_cluster_is_named_then_its_quotas_by_kind(
+def test_finding_when_a_cluster_is_named_then_its_quotas_by_kind(
     clouds: Install,
 ) -> None:
     block = Way(kind="block", machine="p5.48xlarge", known="free", free=2, form="capacityBlock", id="cr-1", usd=0.0)
-    asked = clouds(lambda _: Offers((SPOT, ON_DEMAND, block), ()))
+    queries = clouds(lambda _: Offers((SPOT, ON_DEMAND, block), ()))
     cloud = FakeCloud(limit=300)
-    found = {one.way.kind: one for one in ask_clouds([THERE], WANTED, line(cloud), EMBEDDED).ways}
-    assert (asked[0].nodes, asked[0].seconds, asked[0].zones, asked[0].cluster) == (
+    found = {one.way.kind: one for one in search_clouds([THERE], CRITERIA, line(cloud), EMBEDDED).ways}
+    assert (queries[0].nodes, queries[0].seconds, queries[0].zones, queries[0].cluster) == (
         2, 604_800, ("us-east-1a",), TRAIN,
     )  # fmt: skip
     assert sorted(cloud.read) == ["L-417A185B", "L-C4BD4855"]
@@ -119,21 +119,21 @@ def test_ask_when_a_cluster_is_named_then_its_quotas_by_kind(
     assert {one.no_quota for one in found.values()} == {""}
 
 
-def test_ask_when_no_cluster_is_named_then_quotas_are_not_asked(
+def test_finding_when_no_cluster_is_named_then_quotas_are_not_asked(
     clouds: Install,
 ) -> None:
     clouds(lambda _: Offers((SPOT,), ()))
-    (found,) = ask_clouds([HERE], WANTED, line(), EMBEDDED).ways
+    (found,) = search_clouds([HERE], CRITERIA, line(), EMBEDDED).ways
     assert (found.quotas, found.no_quota) == ((), NO_CLUSTER)
 
 
-def test_ask_when_a_cluster_cannot_be_read_then_its_ways_are_not_told_and_the_others_are(
+def test_finding_when_a_cluster_cannot_be_read_then_its_ways_are_not_told_and_the_others_are(
     clouds: Install,
 ) -> None:
-    asked = clouds(lambda _: Offers((SPOT,), ()))
+    queries = clouds(lambda _: Offers((SPOT,), ()))
     cloud = FakeCloud(error=AccessError("no AWS credentials were found", code="no-credentials"))
-    search = ask_clouds([THERE, HERE], WANTED, line(cloud), EMBEDDED)
-    assert [ask.cluster for ask in asked] == [None]
+    search = search_clouds([THERE, HERE], CRITERIA, line(cloud), EMBEDDED)
+    assert [query.cluster for query in queries] == [None]
     lost = [one for one in search.ways if one.place.cluster]
     assert {(one.way.kind, one.way.zone, one.way.known, one.way.why) for one in lost} == {
         ("on-demand", "us-east-1a", "not told", "the cluster could not be read"),
@@ -143,34 +143,34 @@ def test_ask_when_a_cluster_cannot_be_read_then_its_ways_are_not_told_and_the_ot
     assert (source.line.state, source.line.code, source.places) == ("failed", "no-credentials", ("train",))
 
 
-def test_ask_when_a_cloud_raises_then_a_line_and_ways_that_are_not_told(
+def test_finding_when_a_cloud_raises_then_a_line_and_ways_that_are_not_told(
     clouds: Install,
 ) -> None:
-    def refuse(_: Ask) -> Offers:
+    def refuse(_: CapacityQuery) -> Offers:
         raise CloudError("the AWS API cannot be reached", code="unreachable")
 
     clouds(refuse)
-    search = ask_clouds([HERE], WANTED, line(), EMBEDDED)
+    search = search_clouds([HERE], CRITERIA, line(), EMBEDDED)
     assert {one.way.known for one in search.ways} == {"not told"}
     assert [(source.line.code, source.places) for source in search.sources] == [("unreachable", ("eks/us-east-1",))]
 
 
-def test_ask_when_two_regions_refuse_alike_then_one_line_names_both(
+def test_finding_when_two_regions_refuse_alike_then_one_line_names_both(
     clouds: Install,
 ) -> None:
-    def refused(ask: Ask) -> Offers:
-        return Offers((), (SourceLine("EC2 Call", "failed", "forbidden", f"request {ask.inquiry.region}"),))
+    def refused(query: CapacityQuery) -> Offers:
+        return Offers((), (SourceLine("EC2 Call", "failed", "forbidden", f"request {query.inquiry.region}"),))
 
     clouds(refused)
-    search = ask_clouds([HERE, HERE.at("eu-west-1")], WANTED, line(), EMBEDDED)
+    search = search_clouds([HERE, HERE.at("eu-west-1")], CRITERIA, line(), EMBEDDED)
     (source,) = search.sources
     assert (source.line.text, source.places) == ("request us-east-1", ("eks/us-east-1", "eks/eu-west-1"))
 
 
-def test_ask_when_a_provider_has_no_capacity_then_not_asked(clouds: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    clouds(lambda _: pytest.fail("asked"))
+def test_finding_when_a_provider_has_none_then_not_asked(clouds: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    clouds(lambda _: pytest.fail("called"))
     monkeypatch.setattr(EksExtras, "capacity", None)
-    search = ask_clouds([HERE], WANTED, line(), EMBEDDED)
+    search = search_clouds([HERE], CRITERIA, line(), EMBEDDED)
     assert {(one.way.known, one.way.why) for one in search.ways} == {
         ("not asked", "gpukube reads no capacity of Amazon EKS")
     }
@@ -187,7 +187,7 @@ def test_document_when_a_way_is_a_pool_then_its_capacity_else_the_command_that_b
         Way(kind="reservation", machine=machine, why="could not be read"),
     )
     clouds(lambda _: Offers(ways, (), ("a note",)))
-    document = capacity_document(ask_clouds([HERE], WANTED, line(), EMBEDDED), WANTED, live=True)
+    document = capacity_document(search_clouds([HERE], CRITERIA, line(), EMBEDDED), CRITERIA, live=True)
     assert [(way["known"], way["free"], way["capacity"], way["buy"]) for way in document["ways"]] == [
         ("free", 2, {"type": "reserved", "reserved": {"eks": {"capacityReservation": "cr-1"}}}, ""),
         ("offered", None, None, "aws buy"),

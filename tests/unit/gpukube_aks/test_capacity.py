@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpukube.core.capacity_sources import Ask, SourceLine
+from gpukube.core.capacity_sources import CapacityQuery, SourceLine
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.gpu.machines import require_machine
@@ -26,7 +26,7 @@ COMPUTE = "/providers/Microsoft.Compute"
 GROUP = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/ml{COMPUTE}/capacityReservationGroups/gpus"
 A100, H100 = "Standard_NC24ads_A100_v4", "Standard_ND96isr_H100_v5"
 TODAY = "2026-06-20"
-ASK = Ask(Inquiry("aks", "eastus", Account(), Settings()), (require_machine("aks", A100),), 2)
+QUERY = CapacityQuery(Inquiry("aks", "eastus", Account(), Settings()), (require_machine("aks", A100),), 2)
 
 
 def sku(name: str = A100, **changed: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -209,9 +209,9 @@ def scores(*cells: tuple[str, str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def answer(ask: Ask = ASK, **answers: Any) -> tuple[Offers, FakeArm]:  # noqa: ANN401 - answers of any path
-    arm = FakeArm({"skus": {"value": [sku(one.name) for one in ask.machines]}, **answers})
-    return read_capacity(arm, SUBSCRIPTION, ask, "https://arm.test"), arm  # type: ignore[arg-type]  # as much of an answer as is read
+def answer(query: CapacityQuery = QUERY, **answers: Any) -> tuple[Offers, FakeArm]:  # noqa: ANN401 - answers of any path
+    arm = FakeArm({"skus": {"value": [sku(one.name) for one in query.machines]}, **answers})
+    return read_capacity(arm, SUBSCRIPTION, query, "https://arm.test"), arm  # type: ignore[arg-type]  # as much of an answer as is read
 
 
 def of_kind(offers: Offers, kind: str) -> list[Way]:
@@ -230,7 +230,7 @@ GROUPS: dict[str, Any] = {
 }
 
 
-def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
+def test_capacity_when_all_answer_then_each_kind_has_its_ways() -> None:
     cells = [(A100.lower(), zone, score) for zone, score in zip("123", ("High", "Medium", "Low"), strict=True)]
     offers, arm = answer(**GROUPS, generate=scores(*cells))
     assert [(way.id, way.free) for way in of_kind(offers, "reservation")] == [(GROUP, 3)]
@@ -250,21 +250,21 @@ def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
     assert [urlsplit(url).query for url in arm.of("gpus")] == ["api-version=2025-04-01&$expand=instanceView"]
 
 
-def test_ask_when_zones_are_named_then_no_other_zone_is_shown() -> None:
-    offers, _ = answer(replace(ASK, zones=("2",)), **GROUPS, generate=scores((A100, "1", "High"), (A100, "2", "Low")))
+def test_capacity_when_zones_are_named_then_no_other_zone_is_shown() -> None:
+    offers, _ = answer(replace(QUERY, zones=("2",)), **GROUPS, generate=scores((A100, "1", "High"), (A100, "2", "Low")))
     assert {(way.kind, way.zone) for way in offers.ways} == {("spot", "2"), ("on-demand", "2")}
     assert [way.known for way in of_kind(offers, "spot")] == ["unlikely"]
 
 
-def test_ask_when_the_region_has_no_zones_then_scored_as_a_whole() -> None:
+def test_capacity_when_the_region_has_no_zones_then_scored_as_a_whole() -> None:
     regional = {"value": [sku(locationInfo=[{"location": "eastus"}])]}
     offers, arm = answer(skus=regional, generate=scores((A100, "", "High")))
     assert [(way.zone, way.known) for way in of_kind(offers, "spot")] == [("", "likely")]
     assert [sent["availabilityZones"] for sent in arm.sent] == [False]
 
 
-def test_ask_when_blocks_are_the_only_reservations_then_their_offers_are_not_told() -> None:
-    offers, _ = answer(replace(ASK, machines=(require_machine("aks", H100),)))
+def test_capacity_when_blocks_are_the_only_reservations_then_their_offers_are_not_told() -> None:
+    offers, _ = answer(replace(QUERY, machines=(require_machine("aks", H100),)))
     assert [(way.known, way.why) for way in of_kind(offers, "block")] == [
         ("not told", "Azure lists no Block reservations for sale")
     ]
@@ -278,7 +278,7 @@ def test_ask_when_blocks_are_the_only_reservations_then_their_offers_are_not_tol
          (f"{A100} is not available to the subscription in eastus (QuotaId)",)),
     ],
 )  # fmt: skip
-def test_ask_when_the_subscription_cannot_use_it_then_nothing_more_is_asked(
+def test_capacity_when_the_subscription_cannot_use_it_then_nothing_more_is_asked(
     listing: list[dict[str, Any]], notes: tuple[str, ...]
 ) -> None:
     offers, arm = answer(skus={"value": listing})
@@ -286,7 +286,7 @@ def test_ask_when_the_subscription_cannot_use_it_then_nothing_more_is_asked(
     assert len(arm.asked) == 1
 
 
-def test_ask_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
+def test_capacity_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
     offers, arm = answer(skus=403, capacityReservationGroups=403, generate=403)
     assert {(way.kind, way.machine, way.zone, way.known) for way in offers.ways} == {
         (kind, A100, "", "not told") for kind in ("reservation", "spot", "on-demand")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from gpukube.core.capacity_sources import Ask, SourceLine
+from gpukube.core.capacity_sources import CapacityQuery, SourceLine
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.gpu.machines import require_machine
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 P5 = require_machine("eks", "p5.48xlarge")
 SMALL = tuple(require_machine("eks", name) for name in ("g5.xlarge", "g5.2xlarge", "g5.4xlarge"))
-ASK = Ask(Inquiry("eks", "us-east-1", Account(), Settings()), (P5,), 2)
+QUERY = CapacityQuery(Inquiry("eks", "us-east-1", Account(), Settings()), (P5,), 2)
 RESERVATION: dict[str, Any] = {
     "CapacityReservationId": "cr-1",
     "InstanceType": "p5.48xlarge",
@@ -86,10 +86,10 @@ def offered(*names: str, zones: tuple[str, ...] = ("us-east-1a", "us-east-1b")) 
     }
 
 
-def answer(ask: Ask = ASK, **answers: Any) -> tuple[Offers, FakeEc2]:  # noqa: ANN401 - answers of any operation
-    given = {"describe_instance_type_offerings": offered(*(machine.name for machine in ask.machines)), **answers}
+def answer(query: CapacityQuery = QUERY, **answers: Any) -> tuple[Offers, FakeEc2]:  # noqa: ANN401 - answers of any operation
+    given = {"describe_instance_type_offerings": offered(*(machine.name for machine in query.machines)), **answers}
     ec2 = FakeEc2(given)
-    return read_capacity(ec2, ask), ec2
+    return read_capacity(ec2, query), ec2
 
 
 def of_kind(offers: Offers, kind: str) -> list[Way]:
@@ -194,9 +194,9 @@ def test_spot_when_scored_then_a_class_beside_aws_own_words(score: int, known: s
     assert (way.known, way.words, way.why) == (known, f"{score}/10 (3 types)", "")
 
 
-def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
+def test_capacity_when_all_answer_then_each_kind_has_its_ways() -> None:
     offers, ec2 = answer(
-        replace(ASK, seconds=7 * 86400),
+        replace(QUERY, seconds=7 * 86400),
         describe_capacity_reservations=[
             {"CapacityReservations": [RESERVATION]},
             {"CapacityReservations": [RESERVATION | {"CapacityReservationId": "cr-2"}]},
@@ -226,15 +226,15 @@ def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
     assert line(offers, "GetCapacityManagerSupportabilityScores").state == "not asked"
 
 
-def test_ask_when_no_zone_sells_it_then_nothing_more_is_asked() -> None:
+def test_capacity_when_no_zone_sells_it_then_nothing_more_is_asked() -> None:
     offers, ec2 = answer(describe_instance_type_offerings={"InstanceTypeOfferings": []})
     assert (offers.ways, offers.notes) == ((), ("p5.48xlarge is not sold in us-east-1",))
     assert [name for name, _ in ec2.asked] == ["describe_instance_type_offerings"]
 
 
-def test_ask_when_zones_are_named_then_no_other_zone_is_shown() -> None:
+def test_capacity_when_zones_are_named_then_no_other_zone_is_shown() -> None:
     offers, _ = answer(
-        replace(ASK, zones=("us-east-1b",), seconds=86400),
+        replace(QUERY, zones=("us-east-1b",), seconds=86400),
         describe_capacity_reservations={"CapacityReservations": [RESERVATION]},
         describe_capacity_block_offerings={"CapacityBlockOfferings": [OFFERING | {"AvailabilityZone": "us-east-1a"}]},
     )
@@ -244,9 +244,9 @@ def test_ask_when_zones_are_named_then_no_other_zone_is_shown() -> None:
     assert [way.known for way in of_kind(offers, "block")] == ["none"]
 
 
-def test_ask_when_a_pool_takes_three_types_then_scored_together_and_named_by_zone() -> None:
+def test_capacity_when_a_pool_takes_three_types_then_scored_together_and_named_by_zone() -> None:
     offers, ec2 = answer(
-        replace(ASK, machines=SMALL, mixed=True),
+        replace(QUERY, machines=SMALL, mixed=True),
         describe_availability_zones={
             "AvailabilityZones": [
                 {"ZoneId": "use1-az4", "ZoneName": "us-east-1a"},
@@ -272,16 +272,16 @@ def test_ask_when_a_pool_takes_three_types_then_scored_together_and_named_by_zon
 
 
 @pytest.mark.parametrize("machines", [SMALL[:2], SMALL])
-def test_ask_when_fewer_than_three_types_or_no_choice_of_them_then_no_score(machines: Any) -> None:  # noqa: ANN401
-    offers, ec2 = answer(replace(ASK, machines=machines, mixed=len(machines) < 3))
+def test_capacity_when_fewer_than_three_types_or_no_choice_of_them_then_no_score(machines: Any) -> None:  # noqa: ANN401
+    offers, ec2 = answer(replace(QUERY, machines=machines, mixed=len(machines) < 3))
     assert ec2.of("get_spot_placement_scores") == []
     assert {way.known for way in of_kind(offers, "spot")} == {"not told"}
 
 
-def test_ask_when_too_many_configurations_were_scored_then_spot_is_not_told() -> None:
+def test_capacity_when_too_many_configurations_were_scored_then_spot_is_not_told() -> None:
     code = "MaxConfigLimitExceeded"
     offers, _ = answer(
-        replace(ASK, machines=SMALL, mixed=True), get_spot_placement_scores=refused(code, "GetSpotPlacementScores")
+        replace(QUERY, machines=SMALL, mixed=True), get_spot_placement_scores=refused(code, "GetSpotPlacementScores")
     )
     assert line(offers, "GetSpotPlacementScores").state == "failed"
     assert {(way.known, way.why) for way in of_kind(offers, "spot")} == {("not told", "scores could not be read")}
@@ -295,8 +295,8 @@ def test_ask_when_too_many_configurations_were_scored_then_spot_is_not_told() ->
         ({"seconds": 86400, "nodes": 65}, "a Capacity Block has at most 64 instances"),
     ],
 )
-def test_ask_when_no_block_can_be_asked_for_then_said_why(changes: dict[str, Any], why: str) -> None:
-    offers, ec2 = answer(replace(ASK, **changes))
+def test_capacity_when_no_block_can_be_asked_for_then_said_why(changes: dict[str, Any], why: str) -> None:
+    offers, ec2 = answer(replace(QUERY, **changes))
     assert ec2.of("describe_capacity_block_offerings") == []
     assert [(way.known, way.why) for way in of_kind(offers, "block")] == [("not asked", why)]
     assert line(offers, "DescribeCapacityBlockOfferings") == SourceLine(
@@ -304,10 +304,10 @@ def test_ask_when_no_block_can_be_asked_for_then_said_why(changes: dict[str, Any
     )
 
 
-def test_ask_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
+def test_capacity_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
     denied = refused("UnauthorizedOperation", "Any")
     offers, _ = answer(
-        replace(ASK, seconds=86400),
+        replace(QUERY, seconds=86400),
         describe_instance_type_offerings=denied,
         describe_capacity_reservations=denied,
         describe_capacity_block_offerings=denied,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from gpukube.core.capacity_sources import Ask, SourceLine
+from gpukube.core.capacity_sources import CapacityQuery, SourceLine
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Settings
 from gpukube.gpu.machines import find_machine, machines
@@ -43,7 +43,7 @@ def machine(name: str) -> Machine:
 
 H100, L4 = machine("a3-highgpu-8g"), machine("g2-standard-8")
 (T4,) = (one for one in machines("gke") if one.name == "n1-*" and str(one.model) == "T4-16GB" and one.devices == 2)
-ASK = Ask(Inquiry("gke", REGION, Account(), Settings()), (H100,), 2)
+QUERY = CapacityQuery(Inquiry("gke", REGION, Account(), Settings()), (H100,), 2)
 
 
 def listed(kind: str, *names: str, zones: str = "ab") -> dict[str, Any]:
@@ -255,10 +255,10 @@ class FakeSession:
         return response
 
 
-def answer(ask: Ask = ASK, **answers: Any) -> tuple[Offers, FakeSession]:  # noqa: ANN401 - answers of any method
-    names = [one.name for one in ask.machines]
+def answer(query: CapacityQuery = QUERY, **answers: Any) -> tuple[Offers, FakeSession]:  # noqa: ANN401 - answers of any method
+    names = [one.name for one in query.machines]
     session = FakeSession({"machineTypes": listed("machineTypes", *names), **answers})
-    return read_capacity(session, "ml-prod", ask, "https://compute.test"), session
+    return read_capacity(session, "ml-prod", query, "https://compute.test"), session
 
 
 def of_kind(offers: Offers, kind: str) -> list[Way]:
@@ -273,9 +273,9 @@ def line(offers: Offers, source: str) -> SourceLine:
 SCORE = {"recommendations": [{"scores": {"obtainability": 0.82, "estimatedUptime": "600s"}}]}
 
 
-def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
+def test_capacity_when_all_answer_then_each_kind_has_its_ways() -> None:
     offers, session = answer(
-        replace(ASK, seconds=5 * DAY_S),
+        replace(QUERY, seconds=5 * DAY_S),
         reservations={"items": {f"zones/{ZONE}": {"reservations": [reservation()]}}},
         capacity=SCORE,
         capacityHistory={"priceHistory": [record("2026-11-01", "30")]},
@@ -302,8 +302,8 @@ def test_ask_when_all_answer_then_each_kind_has_its_ways() -> None:
     assert body["futureResourcesSpecs"]["gpukube"]["timeRangeSpec"]["minDuration"] == "432000s"
 
 
-def test_ask_when_zones_are_named_then_no_other_zone_is_asked_for_or_shown() -> None:
-    offers, session = answer(replace(ASK, zones=(ZONE,), seconds=DAY_S), capacity=SCORE)
+def test_capacity_when_zones_are_named_then_no_other_zone_is_asked_for_or_shown() -> None:
+    offers, session = answer(replace(QUERY, zones=(ZONE,), seconds=DAY_S), capacity=SCORE)
     assert {way.zone for way in offers.ways} == {ZONE, ""}
     assert [body["distributionPolicy"]["zones"] for body in session.of("capacity")] == [[{"zone": f"zones/{ZONE}"}]] * 2
     (body,) = session.of("calendarMode")
@@ -311,15 +311,15 @@ def test_ask_when_zones_are_named_then_no_other_zone_is_asked_for_or_shown() -> 
     assert denied == {"zones/us-central1-b": {"preference": "DENY"}}
 
 
-def test_ask_when_no_zone_sells_it_then_nothing_more_is_asked() -> None:
+def test_capacity_when_no_zone_sells_it_then_nothing_more_is_asked() -> None:
     offers, session = answer(machineTypes=listed("machineTypes", "g2-standard-8"))
     assert (offers.ways, offers.notes) == ((), ("a3-highgpu-8g is not sold in us-central1",))
     assert [name for name, _ in session.sent] == ["machineTypes"]
 
 
-def test_ask_when_gpus_are_attached_then_zones_of_the_gpu_and_no_history() -> None:
+def test_capacity_when_gpus_are_attached_then_zones_of_the_gpu_and_no_history() -> None:
     offers, session = answer(
-        replace(ASK, machines=(T4,)), acceleratorTypes=listed("acceleratorTypes", "nvidia-tesla-t4"), capacity=SCORE
+        replace(QUERY, machines=(T4,)), acceleratorTypes=listed("acceleratorTypes", "nvidia-tesla-t4"), capacity=SCORE
     )
     assert session.of("machineTypes") == []
     assert [body["filter"] for body in session.of("acceleratorTypes")] == ['name eq "nvidia-tesla-t4"']
@@ -332,15 +332,15 @@ def test_ask_when_gpus_are_attached_then_zones_of_the_gpu_and_no_history() -> No
     ("seconds", "why"),
     [(None, "calendar mode is for a time: add --for 7d"), (91 * DAY_S, "calendar mode is for at most 90 days")],
 )
-def test_ask_when_calendar_mode_has_no_answer_then_not_asked(seconds: int | None, why: str) -> None:
-    offers, session = answer(replace(ASK, seconds=seconds))
+def test_capacity_when_calendar_mode_has_no_answer_then_not_asked(seconds: int | None, why: str) -> None:
+    offers, session = answer(replace(QUERY, seconds=seconds))
     assert session.of("calendarMode") == []
     assert [(way.known, way.why) for way in of_kind(offers, "block")] == [("not asked", why)]
     assert line(offers, "calendarMode") == SourceLine("Compute Engine advice.calendarMode", "not asked", text=why)
 
 
-def test_ask_when_longer_than_flex_start_runs_then_not_asked() -> None:
-    offers, session = answer(replace(ASK, seconds=8 * DAY_S), capacity=SCORE)
+def test_capacity_when_longer_than_flex_start_runs_then_not_asked() -> None:
+    offers, session = answer(replace(QUERY, seconds=8 * DAY_S), capacity=SCORE)
     assert {(way.known, way.why) for way in of_kind(offers, "flex-start")} == {
         ("not asked", "flex-start nodes run at most 7 days")
     }
@@ -349,15 +349,17 @@ def test_ask_when_longer_than_flex_start_runs_then_not_asked() -> None:
     } == {"SPOT"}  # fmt: skip
 
 
-def test_ask_when_a_machine_is_sold_in_one_way_then_no_other_is_asked_for() -> None:
-    offers, _ = answer(replace(ASK, machines=(machine("a4x-highgpu-4g"),)))
+def test_capacity_when_a_machine_is_sold_in_one_way_then_no_other_is_asked_for() -> None:
+    offers, _ = answer(replace(QUERY, machines=(machine("a4x-highgpu-4g"),)))
     assert {way.kind for way in offers.ways} == {"block", "on-demand"}
     assert {(way.known, way.words) for way in of_kind(offers, "on-demand")} == {("none", "not available on demand")}
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_ask_when_advice_is_refused_then_asked_once_and_a_line(status: int) -> None:
-    offers, session = answer(replace(ASK, seconds=DAY_S), capacity=status, capacityHistory=status, calendarMode=status)
+def test_capacity_when_advice_is_refused_then_asked_once_and_a_line(status: int) -> None:
+    offers, session = answer(
+        replace(QUERY, seconds=DAY_S), capacity=status, capacityHistory=status, calendarMode=status
+    )
     assert len(session.of("capacity")) == 2  # once for Spot, once for flex-start
     for source in ("capacity SPOT", "capacity FLEX_START", "capacityHistory", "calendarMode"):
         assert line(offers, source).state == "failed"
@@ -367,8 +369,10 @@ def test_ask_when_advice_is_refused_then_asked_once_and_a_line(status: int) -> N
     ]
 
 
-def test_ask_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
-    offers, _ = answer(replace(ASK, seconds=DAY_S), machineTypes=403, reservations=403, calendarMode=403, capacity=403)
+def test_capacity_when_everything_is_refused_then_lines_and_places_that_are_not_told() -> None:
+    offers, _ = answer(
+        replace(QUERY, seconds=DAY_S), machineTypes=403, reservations=403, calendarMode=403, capacity=403
+    )
     assert {(way.kind, way.machine, way.zone, way.known) for way in offers.ways} == {
         (kind, H100.name, "", "not told") for kind in ("reservation", "block", "spot", "flex-start", "on-demand")
     }

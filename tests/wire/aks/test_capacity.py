@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.capacity_sources import Ask
+from gpukube.core.capacity_sources import CapacityQuery
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Capacity, Reservation, Settings
 from gpukube.gpu.machines import require_machine
@@ -32,10 +32,10 @@ def sandbox(running_sandbox: SandboxInfo) -> SandboxInfo:
     return running_sandbox
 
 
-def ask(sandbox: SandboxInfo) -> Offers:
+def read(sandbox: SandboxInfo) -> Offers:
     settings = Settings({"aks": sandbox.arm_url}, sandbox=True, secret=sandbox.secret, request_timeout_s=60)
     inquiry = Inquiry("aks", "eastus", Account(), settings)
-    return CAPACITY.fetch(Ask(inquiry, (require_machine("aks", A100),), 2, cluster=CLUSTER))
+    return CAPACITY.fetch(CapacityQuery(inquiry, (require_machine("aks", A100),), 2, cluster=CLUSTER))
 
 
 def ways(offers: Offers, kind: str) -> dict[str, Way]:
@@ -46,7 +46,7 @@ def ways(offers: Offers, kind: str) -> dict[str, Way]:
 def test_spot_when_the_stock_of_a_zone_shrinks_then_less_likely_there(sandbox: SandboxInfo) -> None:
     daemon.set_stock(sandbox, "aks", 2, type=A100, zone="eastus-1", kind="spot")
     daemon.set_stock(sandbox, "aks", 1, type=A100, zone="eastus-2", kind="spot")
-    found = ways(ask(sandbox), "spot")
+    found = ways(read(sandbox), "spot")
     assert {zone: (way.known, way.words) for zone, way in found.items()} == {
         "1": ("possible", "Medium"),
         "2": ("unlikely", "Low"),
@@ -57,7 +57,7 @@ def test_spot_when_the_stock_of_a_zone_shrinks_then_less_likely_there(sandbox: S
 def test_zones_when_the_subscription_may_not_use_them_then_not_shown(sandbox: SandboxInfo) -> None:
     barred = [{"size": A100, "zones": ["1", "3"]}]
     daemon.declare(sandbox, "aks", subscription=SUBSCRIPTION, location="eastus", restrictions=barred)
-    offers = ask(sandbox)
+    offers = read(sandbox)
     assert ways(offers, "spot").keys() == ways(offers, "on-demand").keys() == {"2"}
     assert offers.notes == (f"{A100} is not available to the subscription in zones 1, 3 of eastus",)
 
@@ -65,13 +65,13 @@ def test_zones_when_the_subscription_may_not_use_them_then_not_shown(sandbox: Sa
 def test_reservation_when_some_are_used_then_the_rest_is_free(sandbox: SandboxInfo) -> None:
     reserved = {"name": "a100", "size": A100, "count": 4, "zone": "1", "usedByOthers": 1}
     daemon.declare(sandbox, "aks", capacityReservationGroups=[{"id": GROUP, "reservations": [reserved]}])
-    way = ways(ask(sandbox), "reservation")["1"]
+    way = ways(read(sandbox), "reservation")["1"]
     assert (way.known, way.words, way.id) == ("free", "3 of 4 free", GROUP)
 
 
 def test_scores_when_refused_then_a_line_and_the_rest_is_shown(sandbox: SandboxInfo) -> None:
     daemon.add_fault(sandbox, "status", method="POST", path="placementScores/spot/generate$", status=403)
-    offers = ask(sandbox)
+    offers = read(sandbox)
     (line,) = [one for one in offers.sources if one.source.endswith("placementScores/spot")]
     assert (line.state, line.code) == ("failed", "permission")
     assert {way.known for way in offers.ways if way.kind == "spot"} == {"not told"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpukube.core.capacity_sources import Ask
+from gpukube.core.capacity_sources import CapacityQuery
 from gpukube.core.cloud_catalog import Account, Inquiry
 from gpukube.core.values import Capacity, Reservation, Settings
 from gpukube.gpu.machines import machines
@@ -26,11 +26,11 @@ MACHINE = "a3-highgpu-8g"
 ZONE = "us-central1-a"
 
 
-def ask(sandbox: SandboxInfo, *, machine: str = MACHINE, days: int = 7) -> Offers:
+def read(sandbox: SandboxInfo, *, machine: str = MACHINE, days: int = 7) -> Offers:
     settings = Settings({"gke": sandbox.gke_url}, sandbox=True, secret=sandbox.secret, request_timeout_s=60)
     inquiry = Inquiry("gke", "us-central1", Account(), settings)
     found = next(one for one in machines("gke") if one.name == machine and one.accelerator in ACCELERATORS)
-    return CAPACITY.fetch(Ask(inquiry, (found,), 2, (ZONE,), days * 86_400, CLUSTER))
+    return CAPACITY.fetch(CapacityQuery(inquiry, (found,), 2, (ZONE,), days * 86_400, CLUSTER))
 
 
 def one(offers: Offers, kind: str) -> Way:
@@ -44,7 +44,7 @@ def test_spot_and_flex_start_when_the_stock_shrinks_then_less_likely(
     sandbox: SandboxInfo, free: int, known: str
 ) -> None:
     daemon.set_stock(sandbox, "gke", free, type=MACHINE, zone=ZONE)
-    offers = ask(sandbox)
+    offers = read(sandbox)
     assert (one(offers, "spot").known, one(offers, "flex-start").known) == (known, known)
     assert one(offers, "spot").words.endswith(("~1 h", "~10 min", "~1 min"))
     assert (one(offers, "spot").usd or 0) > 0
@@ -52,12 +52,12 @@ def test_spot_and_flex_start_when_the_stock_shrinks_then_less_likely(
 
 
 def test_calendar_mode_when_there_is_stock_then_offered_for_that_long(sandbox: SandboxInfo) -> None:
-    way = one(ask(sandbox), "block")
+    way = one(read(sandbox), "block")
     assert (way.known, way.start[:4] <= way.end[:4]) == ("offered", True)
     assert f"--zone {ZONE}" in way.buy
 
     daemon.set_stock(sandbox, "gke", 1, type=MACHINE, zone=ZONE, kind="reserved")
-    assert one(ask(sandbox), "block").known == "none"
+    assert one(read(sandbox), "block").known == "none"
 
 
 def test_reservation_when_declared_then_its_free_machines(sandbox: SandboxInfo) -> None:
@@ -68,12 +68,12 @@ def test_reservation_when_declared_then_its_free_machines(sandbox: SandboxInfo) 
         "reserving",
         options={"reservations": {"ours": {"zone": ZONE, "machineType": MACHINE, "count": 3}}},
     )
-    way = one(ask(sandbox), "reservation")
+    way = one(read(sandbox), "reservation")
     assert (way.id, way.known, way.words) == ("ours", "free", "3 of 3 free")
 
 
 def test_gpus_when_attached_then_asked_for_with_their_machine(sandbox: SandboxInfo) -> None:
-    (way,) = [way for way in ask(sandbox, machine="n1-*").ways if (way.kind, way.zone) == ("spot", ZONE)]
+    (way,) = [way for way in read(sandbox, machine="n1-*").ways if (way.kind, way.zone) == ("spot", ZONE)]
     assert (way.known, way.usd) == ("likely", None)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpukube.capacity.wanted import (
+from gpukube.capacity.criteria import (
     MOST_MACHINES,
+    Criteria,
     Place,
-    Wanted,
     distinct,
     machines_for,
     parse_duration,
@@ -56,7 +56,7 @@ def test_machines_when_gpus_are_attached_then_a_real_machine_alone() -> None:
 
 def test_regions_when_one_cloud_lacks_the_machine_then_left_out_with_its_reason() -> None:
     inquiries = [Inquiry(name, name, Account(), SETTINGS) for name in ("eks", "aks")]
-    places, missing = places_of_regions(inquiries, Wanted(parse_model("A10G-24GB"), 1, 1))
+    places, missing = places_of_regions(inquiries, Criteria(parse_model("A10G-24GB"), 1, 1))
     assert [place.where for place in places] == ["eks/eks"]
     assert len(missing) == 1
     assert missing[0].startswith("aks has no instance type with 1 x A10G-24GB")
@@ -64,7 +64,7 @@ def test_regions_when_one_cloud_lacks_the_machine_then_left_out_with_its_reason(
 
 def test_regions_when_no_cloud_has_the_machine_then_refused() -> None:
     with pytest.raises(CatalogError, match="has no instance type"):
-        places_of_regions([Inquiry("eks", "us-east-1", Account(), SETTINGS)], Wanted(H100, 5, 1))
+        places_of_regions([Inquiry("eks", "us-east-1", Account(), SETTINGS)], Criteria(H100, 5, 1))
 
 
 def test_pools_when_they_name_instance_types_then_these_together() -> None:
@@ -80,7 +80,7 @@ def test_places_when_clusters_share_account_and_region_then_one_answers_for_both
     eks = next(cluster for cluster in clusters if cluster.provider == "eks")
     second = replace(eks, key="second", name="second")
     other = replace(eks, key="other", identity={**eks.identity, "account": "999988887777"})
-    places, _ = places_of_clusters([eks, second, other], SETTINGS, Wanted(H100, 8, 1))
+    places, _ = places_of_clusters([eks, second, other], SETTINGS, Criteria(H100, 8, 1))
     assert [place.where for place in distinct(places)] == [eks.key, "other"]
 
 

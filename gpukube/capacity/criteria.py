@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from gpukube.gpu.models import GpuModel
 
 MOST_MACHINES: Final = 3
-"""Instance types per cloud: more would hide the places, and some clouds take at most five in one question."""
+"""Instance types per cloud: more would hide the places, and some clouds take at most five in one request."""
 _MOST_OF_POOL: Final = 5
-"""Instance types of one pool: see `Ask.machines`."""
+"""Instance types of one pool: see `CapacityQuery.machines`."""
 _UNITS: Final = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 _DURATION: Final = re.compile(r"(\d{1,4})([hdw])")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Criteria:
     """What is looked for.
 
     Attributes:
@@ -114,20 +114,20 @@ def machines_for(provider: str, model: GpuModel, count: float) -> tuple[Machine,
     return (first, *others)[:MOST_MACHINES]
 
 
-def places_of_regions(inquiries: Iterable[Inquiry], wanted: Wanted) -> tuple[tuple[Place, ...], tuple[str, ...]]:
+def places_of_regions(inquiries: Iterable[Inquiry], criteria: Criteria) -> tuple[tuple[Place, ...], tuple[str, ...]]:
     """Return the regions whose cloud has the machines, and why the others are left out.
 
     Raises:
         CatalogError: No cloud has them.
     """
-    return _with_machines([(inquiry, None) for inquiry in inquiries], wanted)
+    return _with_machines([(inquiry, None) for inquiry in inquiries], criteria)
 
 
 def places_of_clusters(
-    clusters: Iterable[ClusterRef], settings: Settings, wanted: Wanted
+    clusters: Iterable[ClusterRef], settings: Settings, criteria: Criteria
 ) -> tuple[tuple[Place, ...], tuple[str, ...]]:
     """Return the places of clusters; see `places_of_regions`."""
-    return _with_machines([(_inquiry(cluster, settings), cluster) for cluster in clusters], wanted)
+    return _with_machines([(_inquiry(cluster, settings), cluster) for cluster in clusters], criteria)
 
 
 def places_of_pools(targets: Iterable[Target], settings: Settings) -> tuple[Place, ...]:
@@ -145,7 +145,7 @@ def places_of_pools(targets: Iterable[Target], settings: Settings) -> tuple[Plac
 
 
 def distinct(places: Iterable[Place]) -> tuple[Place, ...]:
-    """Return the places without those that another cluster of the same account and region answers for."""
+    """Return the places without those that another cluster of the same account and region covers."""
     found: dict[object, Place] = {}
     for place in places:
         who, region = _account(place), place.inquiry.region or place.where
@@ -165,13 +165,13 @@ def _inquiry(cluster: ClusterRef, settings: Settings) -> Inquiry:
 
 
 def _with_machines(
-    asked: Sequence[tuple[Inquiry, ClusterRef | None]], wanted: Wanted
+    inquiries: Sequence[tuple[Inquiry, ClusterRef | None]], criteria: Criteria
 ) -> tuple[tuple[Place, ...], tuple[str, ...]]:
     places: list[Place] = []
     without: dict[str, CatalogError] = {}
-    for inquiry, cluster in asked:
+    for inquiry, cluster in inquiries:
         try:
-            fitting = machines_for(inquiry.provider, wanted.model, wanted.count)
+            fitting = machines_for(inquiry.provider, criteria.model, criteria.count)
         except CatalogError as error:
             without[inquiry.provider] = error
         else:
