@@ -12,6 +12,7 @@ from gpukube.cluster.state.node_drift import nodes_of_pool
 from gpukube.core.faults import fault
 from gpukube.core.live import is_autoscaled
 from gpukube.doctor.check import Checks
+from gpukube.engine.change.family_record import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ def _since(evidence: Evidence, family: _Family, holder: Observed) -> str:
 
 def _refusals(family: _Family) -> tuple[str, ...]:
     outcomes = family.record.outcomes if family.record else ()
-    return tuple(f"{one.cluster}/{one.member}: {one.kind} ({_moment(one.at)})" for one in outcomes)
+    return tuple(f"{one.cluster}/{one.member}: {KINDS[one.kind]} ({_moment(one.at)})" for one in outcomes)
 
 
 def _moment(at: float) -> str:

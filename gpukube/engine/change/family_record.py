@@ -11,12 +11,25 @@ import re
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from math import isfinite
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from gpukube.errors import MISREAD
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 OutcomeKind = Literal["stock", "reservation", "quota", "regional-quota", "restriction", "price", "timeout"]
 
+KINDS: Final[Mapping[OutcomeKind, str]] = {
+    "stock": "no machines",
+    "reservation": "the reservation is full",
+    "quota": "the quota is used up",
+    "regional-quota": "the region's quota is used up",
+    "restriction": "not offered there",
+    "price": "skipped for its price",
+    "timeout": "no machines in time",
+}
+"""Kind of an outcome -> its words for people."""
 ATTEMPTS: Final = "gpukube.io/attempts"
 """Annotation of the Lease that has the record."""
 _MOST_OUTCOMES: Final = 64

@@ -13,7 +13,7 @@ from gpukube.core.plan import plan_pool
 from gpukube.core.tolerations import pod_tolerations
 from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, fill_up, finish, get_nodes, kind_of, overdrawn
 from gpukube.engine.change.draining import DrainConsent
-from gpukube.engine.change.family_record import Outcome, fresh
+from gpukube.engine.change.family_record import KINDS, Outcome, fresh
 from gpukube.engine.change.proving import prove
 from gpukube.engine.change.surge import empty_pool, old_pool_plan, remove_emptied
 from gpukube.engine.plan.families import live_size
@@ -22,7 +22,7 @@ from gpukube.errors import CapacityError, Conflict, Finding, GpukubeError, Where
 from gpukube.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gpukube.core.families import FamilyKey
     from gpukube.core.quotas import QuotaDraw
@@ -404,15 +404,6 @@ class FamilyRun:
 
 _SHOWN: Final = 200
 """Characters of what a cloud said that an error repeats; the events have all of it."""
-KINDS: Final[Mapping[str, str]] = {
-    "stock": "no machines",
-    "reservation": "the reservation is full",
-    "quota": "the quota is used up",
-    "regional-quota": "the region's quota is used up",
-    "restriction": "not offered there",
-    "price": "skipped for its price",
-    "timeout": "no machines in time",
-}
 
 
 def _moment(at: float) -> str:

@@ -95,7 +95,7 @@ def test_family_when_the_lease_tells_more_then_since_when_and_why() -> None:
     evidence = evidence_of("eks", member("t4any", FIXED), seen=nodes("t4any"), records={(OWNER, "t4"): record})
     found = found_in(evidence)["family-lower-rank"]
     assert found.seen.endswith("has the nodes (2) since 2026-11-28 23:10 UTC")
-    assert found.evidence == ("train-eks/t4: stock (2026-11-28 23:00 UTC)",)
+    assert found.evidence == ("train-eks/t4: no machines (2026-11-28 23:00 UTC)",)
 
     elsewhere = replace(record, won=Win("train-gke", "t4any", AT))
     found = found_in(replace(evidence, records={(OWNER, "t4"): elsewhere}))["family-lower-rank"]
