@@ -52,6 +52,7 @@ def _reasons(pod: Pod, places: Places, members: list[Place], missed: list[Place]
     """Yield what keeps a pod off the alternatives that it cannot reach: the first cause of each."""
     family = members[0].offer.desired.target.family
     unchosen = [place for place in missed if place not in places.chosen]
+    selected = {(key, value) for key, value, _ in pod.required_labels}
     for key, value, path in pod.required_labels if unchosen else ():
         without = [place for place in unchosen if lacks_label(place.offer, key, value)]
         if without:
@@ -62,7 +63,7 @@ def _reasons(pod: Pod, places: Places, members: list[Place], missed: list[Place]
                 where=where,
                 seen=f"the pod requires {key}{f': {value}' if value else ''}, which nodes of {names} do not have",
                 why=f"it stays Pending while {names} {'has' if len(without) == 1 else 'have'} the nodes of {family}",
-                fix=f"write {own}: {name} instead",
+                fix=f"remove {key}" if (own, name) in selected else f"write {own}: {name} instead",
             )
             return
     for place in missed:

@@ -79,12 +79,14 @@ def pools_text(places: Iterable[Place]) -> str:
 def _untolerated(pod: Pod, world: World) -> Iterator[Hit]:
     for places, place, taint in _kept_away(pod, world):
         if not _is_other_name(pod, place, taint):
+            # A class is selected: with a toleration alone, the autoscaler would not try its pools in their order.
+            by_class = taint.key == place.offer.class_key
             yield Hit(
                 where=pod.key_at("tolerations") if "tolerations" in pod.spec else pod.at(),
                 seen=f"{_who(places, place)} the taint {taint}, which the pod does not tolerate",
-                fix=f"add {toleration_text(taint)} to tolerations",
+                fix=f"write {place.selector_text}" if by_class else f"add {toleration_text(taint)} to tolerations",
                 severity=unsure(places),
-                edits=add_toleration(pod, taint),
+                edits=() if by_class else add_toleration(pod, taint),
             )
 
 

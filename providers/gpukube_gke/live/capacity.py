@@ -21,7 +21,7 @@ from google.api_core.exceptions import from_http_response
 
 from gpukube.core.capacity_sources import Offers, Reading, Way
 from gpukube.core.jsontree import tree
-from gpukube.errors import AccessError, CloudError, GpukubeError
+from gpukube.errors import AccessError, CloudError, GpukubeError, NoCluster
 from gpukube_gke.facts.capacity import (
     FLEX,
     LONGEST_BLOCK_S,
@@ -284,8 +284,13 @@ class _Sources:
 
     def _pages(self, path: str, only: str = "") -> list[Mapping[str, object]]:
         params = {"maxResults": _PAGE, "returnPartialSuccess": "true", **({"filter": only} if only else {})}
-        with explained(self._query.inquiry.where):
-            return list(all_pages(self._session, f"{self._root}/{path}", params, self._timeout))
+        where = self._query.inquiry.where
+        try:
+            with explained(where):
+                return list(all_pages(self._session, f"{self._root}/{path}", params, self._timeout))
+        except NoCluster as error:  # what is missing of GKE's API is a cluster; of Compute Engine's lists, the project
+            message, fix = f"there is no project {self._project}", "check --project, or clusters.*.project"
+            raise CloudError(message, where=where, fix=fix, code="project") from error
 
 
 class _NoMethod(CloudError):

@@ -186,3 +186,34 @@ def test_lint_of_replicas_then_one_pool_of_a_family_of_fixed_size_counts(
     named = [one for one in found.findings if "replicas" in one.code]
     assert [one.code for one in named] == codes
     assert {one.severity for one in named} <= {"error"}  # a family's label is the spec's own, so no other node is meant
+
+
+def linted(pools: dict[str, PoolOffer], cluster: str, selector: dict[str, str]) -> list[tuple[str, str]]:
+    there = [offer for name, offer in pools.items() if name.startswith(f"{cluster}/")]
+    found = lint([Source("file.yaml", yaml.safe_dump(deployment(1, selector)))], offers=there)
+    return [(one.code, one.fix) for one in found.findings if one.code in ("taint-untolerated", "alternative-missed")]
+
+
+def test_lint_on_gke_when_a_pod_selects_the_familys_label_then_it_is_to_select_the_class_not_to_tolerate_its_taint(
+    pools: dict[str, PoolOffer],
+) -> None:
+    fix = "write nodeSelector: {cloud.google.com/compute-class: scaled}"
+    for selector in ({"gpukube.io/family": "scaled"}, {"gpukube.io/pool": "scaledspot"}):
+        assert linted(pools, "train-gke", selector) == [("taint-untolerated", fix)]
+    assert linted(pools, "train-gke", {"cloud.google.com/compute-class": "scaled"}) == []
+
+
+@pytest.mark.parametrize(
+    ("selector", "fix"),
+    [
+        ({"gpukube.io/pool": "scaled"}, "write gpukube.io/family: scaled instead"),
+        (
+            {"gpukube.io/family": "scaled", "eks.amazonaws.com/capacityType": "SPOT"},
+            "remove eks.amazonaws.com/capacityType",
+        ),
+    ],
+)
+def test_lint_of_a_label_that_some_alternatives_lack_then_what_to_write_or_to_remove(
+    pools: dict[str, PoolOffer], selector: dict[str, str], fix: str
+) -> None:
+    assert linted(pools, "train-eks", selector) == [("alternative-missed", fix)]
