@@ -380,6 +380,6 @@ def test_capacity_when_everything_is_refused_then_lines_and_places_that_are_not_
 
 
 def test_capacity_when_the_project_does_not_exist_then_that_is_said_and_not_that_a_cluster_is_missing() -> None:
-    offers, _ = answer(ASK, machineTypes=404, reservations=404)
+    offers, _ = answer(QUERY, machineTypes=404, reservations=404)
     failed = {source.text for source in offers.sources if source.state == "failed"}
     assert failed == {"there is no project ml-prod; check --project, or clusters.*.project"}
