@@ -137,7 +137,7 @@ def clusters() -> tuple[Cluster, ...]:
             "karpenter removes it: underutilized",
             "1",
             T4,
-            (Stock(SHARED, Unit("share", replicas=4, per_gpu=4, weight=0.25), held=1, unusable=3),),
+            (Stock(SHARED, Unit("share", per_gpu=4, weight=0.25), held=1, unusable=3),),
             pods=(PodUse("notebooks", "jupyter-grace", {SHARED: 1}),),
         ),
         instance_type="Standard_NC4as_T4_v3",

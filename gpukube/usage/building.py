@@ -132,9 +132,7 @@ class _Builder:
         usable = state == "ready"
         uses = [*self._on.get(node.name, ()), *self._by_claims(pieces)]
         merged = _merged(uses)
-        requested: dict[str, int] = {}
-        for use in self._on.get(node.name, ()):
-            requested = add_counts(requested, use.devices)
+        requested = add_counts(*(use.devices for use in self._on.get(node.name, ())))
         promised = desired.promise.per_node if desired else {}
         if not promised and not pieces and own:
             promised = {GPU_RESOURCE: own.devices}

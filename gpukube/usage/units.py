@@ -75,7 +75,6 @@ def unit_of(resource: str, shown: int, hints: Hints) -> Unit:
     return Unit(
         "share" if replicas > 1 or base != resource or fraction else "instance" if profile else "gpu",
         profile,
-        replicas,
         None if per_gpu is None else per_gpu * replicas,
         size / replicas,
     )

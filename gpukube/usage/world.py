@@ -47,14 +47,12 @@ class Unit:
     Attributes:
         kind: A whole GPU, a MIG instance, or a share of either.
         profile: Profile of the instance, or of the instance that is shared; "" for GPUs.
-        replicas: Shares per GPU or instance; 1 unless shared.
         per_gpu: Devices per GPU; None if unknown, as for a mix of profiles.
         weight: Part of a GPU that it takes, to divide the price of a node.
     """
 
     kind: DeviceKind
     profile: str = ""
-    replicas: int = 1
     per_gpu: int | None = 1
     weight: float = 1.0
 

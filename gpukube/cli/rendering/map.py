@@ -28,17 +28,19 @@ if TYPE_CHECKING:
         MapPod,
         MapPool,
         MapStock,
+        MapSum,
         MapWaiting,
         NamespacePart,
     )
+    from gpukube.engine.documents.shapes.usage import UsageDocument, UsageSum
 
     Piece = tuple[str, str]
 
 _HELD, _FREE, _UNUSABLE, _UNHEALTHY, _ABSENT, _STARTING = range(6)
-_SIGNS: Final = ("■", "□", "▒", "✗", "?", "…")
+SIGNS: Final = ("■", "□", "▒", "✗", "?", "…")
 _ASCII: Final = ("#", "o", "=", "x", "?", ".")
 _STYLES: Final = ("cyan", "green", "yellow", "bold red", "red", "dim")
-_WORDS: Final = ("held", "free", "free, on a node that takes no pods", "unhealthy", "not advertised", "starting")
+STATE_WORDS: Final = ("held", "free", "free, on a node that takes no pods", "unhealthy", "not advertised", "starting")
 _STATES: Final = {
     "held": _HELD,
     "free": _FREE,
@@ -46,7 +48,8 @@ _STATES: Final = {
     "unhealthy": _UNHEALTHY,
     "notAdvertised": _ABSENT,
 }
-_NODE_WORDS: Final = {
+NODE_WORDS: Final = {
+    "ready": "",
     "starting": "starting",
     "cordoned": "cordoned",
     "leaving": "leaving",
@@ -63,6 +66,7 @@ _NAME: Final = 44
 _FEW_PODS: Final = 4
 _FEW_WAITING: Final = 5
 COST_UNIT: Final = "USD per hour"
+NO_POOL: Final = "nodes of no pool"
 
 
 def render_map(document: MapDocument, view: View) -> Iterator[Line]:
@@ -145,11 +149,25 @@ def device_name(resource: str) -> str:
 
 
 def _sums(document: MapDocument) -> Iterator[Line]:
+    yield Text(f"{heading(document)}, {read_time(document)}", style="bold")
+    yield from sum_lines(document["summary"])
+
+
+def heading(document: MapDocument) -> str:
+    """Return how many GPUs and nodes the map shows."""
     total = document["summary"]
-    time = document["readAt"].replace("T", " ").replace("Z", " UTC")
     starting = f" and {total['starting']} starting" if total["starting"] else ""
     where = f"{plural(total['nodes'], 'node')}{starting} of {plural(total['clusters'], 'cluster')}"
-    yield Text(f"{plural(total['gpus'], 'GPU')} on {where}, {time}", style="bold")
+    return f"{plural(total['gpus'], 'GPU')} on {where}"
+
+
+def read_time(document: MapDocument | UsageDocument) -> str:
+    """Return when a document was read, for people."""
+    return document["readAt"].replace("T", " ").replace("Z", " UTC")
+
+
+def sum_lines(total: MapSum | UsageSum) -> Iterator[Line]:
+    """Show what is held and free, what pods wait for, and what the nodes cost."""
     yield from (Hung(Text("  "), Text(words)) for words in sum_words(total["stocks"]))
     if total["waiting"]:
         yield Hung(Text("  "), Text(f"pods wait for {counts_words(total['waiting'])}", style="yellow"))
@@ -179,7 +197,7 @@ def _cluster(cluster: MapCluster, view: View, empty: str, *, free: bool) -> Iter
         return
     if cluster["unknown"]:
         yield Hung(Text("  "), Text(f"nodes and pods unknown: {cluster['unknown']}", style="yellow"))
-    pools = [pool for pool in cluster["pools"] if not free or _has_free(pool["stocks"])]
+    pools = shown_pools(cluster, free=free)
     if not pools:
         yield Text(f"  {empty}", style="dim")
     for pool in pools:
@@ -200,7 +218,7 @@ def _pool(pool: MapPool, view: View, *, free: bool) -> Iterator[Line]:
         pool_cost(pool),
     ]
     yield Hung(Text.assemble("  ", (name, "bold"), "  "), Text(", ".join(filter(None, facts)), style="dim"))
-    nodes = [node for node in pool["nodes"] if not free or _has_free(node["stocks"])]
+    nodes = shown_nodes(pool, free=free)
     width = min(_NAME, max((len(node["name"]) for node in nodes), default=0))
     for alike in _folded(nodes, view):
         yield _node(alike, width, view)
@@ -215,7 +233,18 @@ def pool_cost(pool: MapPool) -> str:
     return hourly_words(pool["cost"], "USD/h", "~" if pool["rough"] else "") if pool["nodes"] else ""
 
 
-def _has_free(stocks: Iterable[MapStock]) -> bool:
+def shown_pools(cluster: MapCluster, *, free: bool) -> list[MapPool]:
+    """Return the pools of a cluster that the map shows."""
+    return [pool for pool in cluster["pools"] if not free or has_free(pool["stocks"])]
+
+
+def shown_nodes(pool: MapPool, *, free: bool) -> list[MapNode]:
+    """Return the nodes of a pool that the map shows."""
+    return [node for node in pool["nodes"] if not free or has_free(node["stocks"])]
+
+
+def has_free(stocks: Iterable[MapStock]) -> bool:
+    """Return whether a device is free."""
     return any(stock["free"] for stock in stocks)
 
 
@@ -240,7 +269,7 @@ def _node(alike: Sequence[MapNode], width: int, view: View) -> Line:
         parts.append([*cells, " " if cells else "", f"{stock['held']}/{stock['total']} {_label(stock)}"])
     if not node["stocks"]:
         parts.append([("no GPUs known", "dim")])
-    if state := _NODE_WORDS.get(node["state"], ""):
+    if state := NODE_WORDS[node["state"]]:
         parts.append([(state + (f": {node['reason']}" if node["reason"] else ""), "yellow")])
     if others:
         parts.append([(f"x {len(alike)} nodes like this", "bold")])
@@ -380,13 +409,13 @@ def places_of(document: MapDocument, namespace: str) -> Iterator[tuple[str, int,
 
 def pool_name(pool: MapPool) -> str:
     """Return the name of a pool for people."""
-    return pool["pool"] or pool["name"] or "nodes of no pool"
+    return pool["pool"] or pool["name"] or NO_POOL
 
 
 def _legend(document: MapDocument, view: View) -> Iterator[Line]:
     yield ""
     parts: list[str | Piece] = []
-    for state, words in enumerate(_WORDS):
+    for state, words in enumerate(STATE_WORDS):
         parts += ["  " if parts else "", (_sign(state, view), _STYLES[state]), f" {words}"]
     yield Hung(Text(""), Text.assemble(*parts))
     nodes = [node for cluster in document["clusters"] for pool in cluster["pools"] for node in pool["nodes"]]
@@ -401,4 +430,4 @@ def _legend(document: MapDocument, view: View) -> Iterator[Line]:
 
 
 def _sign(state: int, view: View) -> str:
-    return (_SIGNS if view.signs else _ASCII)[state]
+    return (SIGNS if view.signs else _ASCII)[state]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final
 from gpukube.cli.rendering.lines import finding_lines, plural
 from gpukube.cli.rendering.map import (
     COST_UNIT,
+    NO_POOL,
     counts_words,
     held_price,
     held_words,
+    read_time,
     stock_name,
-    sum_words,
+    sum_lines,
     why_words,
 )
 from gpukube.cli.rendering.prices import hourly_words, source_notes, usd_range
@@ -39,12 +41,8 @@ _NARROW: Final = 100
 
 def render_usage(document: UsageDocument, view: View) -> Iterator[Line]:
     """Show sums, then pools, namespaces, and what needs attention."""
-    total = document["summary"]
     yield Text(head_words(document), style="bold")
-    yield from (Hung(Text("  "), Text(words)) for words in sum_words(total["stocks"]))
-    if total["waiting"]:
-        yield Hung(Text("  "), Text(f"pods wait for {counts_words(total['waiting'])}", style="yellow"))
-    yield Hung(Text("  "), Text(hourly_words(total["cost"], COST_UNIT)))
+    yield from sum_lines(document["summary"])
     narrow = 0 < view.width < _NARROW
     for titles, rows in (
         (POOL_TITLES, [row for group in document["groups"] for row in pool_rows(group)]),
@@ -84,14 +82,13 @@ def _some(lines: Sequence[str], prefix: str, style: str, view: View) -> Iterator
 def head_words(document: UsageDocument) -> str:
     """Return what was read, and when."""
     total = document["summary"]
-    time = document["readAt"].replace("T", " ").replace("Z", " UTC")
     where = f"{plural(total['nodes'], 'node')} of {plural(total['clusters'], 'cluster')}"
-    return f"{plural(total['gpus'], 'GPU')} on {where}, {time}"
+    return f"{plural(total['gpus'], 'GPU')} on {where}, {read_time(document)}"
 
 
 def pool_rows(group: UsageGroup) -> Iterator[tuple[str, ...]]:
     """Yield a row for each kind of device of a group; see POOL_TITLES."""
-    name = group["group"] or "nodes of no pool"
+    name = group["group"] or NO_POOL
     waits = counts_words(group["waiting"]) or "-"
     for place, stock in enumerate(group["stocks"]):
         other = stock["unusable"] + stock["unhealthy"] + stock["notAdvertised"]
@@ -147,7 +144,7 @@ def advice_words(cluster: str, advice: UsageAdvice) -> str:
     layouts = "; ".join(
         f"{plural(layout['gpus'], 'GPU')} as {_instances(layout['instances'])}" for layout in advice["layouts"]
     )
-    rooms = ", ".join(f"{room['pool'] or 'nodes of no pool'} has {room['gpus']}" for room in advice["rooms"])
+    rooms = ", ".join(f"{room['pool'] or NO_POOL} has {room['gpus']}" for room in advice["rooms"])
     room = f"nobody holds: {rooms}" if rooms else "no GPU of that model is free"
     end = "; that is too few" if rooms and not advice["enough"] else ""
     return f"{cluster}: pods lack {missing} on {advice['model']}: {layouts} would do; {room}{end}"

@@ -26,10 +26,6 @@ def map_sum(clusters: Sequence[MapCluster]) -> MapSum:
     """Return the sums over clusters."""
     pools = [pool for cluster in clusters for pool in cluster["pools"]]
     nodes = [node for pool in pools for node in pool["nodes"]]
-    waiting: dict[str, int] = {}
-    for cluster in clusters:
-        for pod in cluster["waiting"]:
-            waiting = add_counts(waiting, pod["devices"])
     return {
         "clusters": len(clusters),
         "unread": sum(bool(cluster["error"] or cluster["unknown"]) for cluster in clusters),
@@ -37,7 +33,7 @@ def map_sum(clusters: Sequence[MapCluster]) -> MapSum:
         "starting": sum(pool["starting"] for pool in pools),
         "gpus": rounded(node["gpus"] or 0.0 for node in nodes),
         "stocks": add_stocks(stock for pool in pools for stock in pool["stocks"]),
-        "waiting": waiting,
+        "waiting": add_counts(*(pod["devices"] for cluster in clusters for pod in cluster["waiting"])),
         "cost": add_costs(pool["cost"] for pool in pools),
     }
 
@@ -66,9 +62,13 @@ def add_devices(known: MapStock, stock: MapStock) -> None:
     known["heldUnhealthy"] += stock["heldUnhealthy"]
 
 
-def add_counts(counts: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+def add_counts(*counts: Mapping[str, int]) -> dict[str, int]:
     """Add up counts, in the order of the names."""
-    return {name: counts.get(name, 0) + more.get(name, 0) for name in sorted({**counts, **more})}
+    total: dict[str, int] = {}
+    for one in counts:
+        for name, count in one.items():
+            total[name] = total.get(name, 0) + count
+    return dict(sorted(total.items()))
 
 
 def add_held(parts: Iterable[HeldPart]) -> list[HeldPart]:

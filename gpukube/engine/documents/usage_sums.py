@@ -9,7 +9,7 @@ from gpukube.engine.documents.map_sums import add_costs, add_counts, add_devices
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpukube.engine.documents.shapes.map import NamespacePart
+    from gpukube.engine.documents.shapes.map import MapWaiting, NamespacePart
     from gpukube.engine.documents.shapes.usage import (
         UsageCluster,
         UsageGroup,
@@ -24,10 +24,6 @@ def usage_sums(
 ) -> tuple[UsageSum, list[UsageGroup], list[UsageGroup], list[NamespacePart]]:
     """Return the sums over clusters: of all, by pool, by owner, and by namespace."""
     pools = [(cluster, pool) for cluster in clusters for pool in cluster["pools"]]
-    waiting: dict[str, int] = {}
-    for cluster in clusters:
-        for pod in cluster["waiting"]:
-            waiting = add_counts(waiting, pod["devices"])
     total: UsageSum = {
         "clusters": len(clusters),
         "unread": sum(bool(cluster["error"] or cluster["unknown"]) for cluster in clusters),
@@ -35,7 +31,7 @@ def usage_sums(
         "starting": sum(pool["starting"] for _, pool in pools),
         "gpus": rounded(pool["gpus"] for _, pool in pools),
         "stocks": add_priced(stock for _, pool in pools for stock in pool["stocks"]),
-        "waiting": waiting,
+        "waiting": add_counts(*(pod["devices"] for cluster in clusters for pod in cluster["waiting"])),
         "stuck": sum(len(cluster["stuck"]) for cluster in clusters),
         "cost": add_costs(pool["cost"] for _, pool in pools),
     }
@@ -53,13 +49,11 @@ def usage_sums(
 
 
 def _group(owner: str, name: str, pools: Sequence[tuple[UsageCluster, UsagePool]]) -> UsageGroup:
-    waiting: dict[str, int] = {}
+    waiting: list[MapWaiting] = []
     keys = {id(cluster): cluster for cluster, _ in pools}
     for cluster in keys.values():
         names = {one for its, pool in pools if its is cluster for one in (pool["name"], pool["pool"], pool["group"])}
-        for pod in cluster["waiting"]:
-            if pod["pool"] and pod["pool"] in names:
-                waiting = add_counts(waiting, pod["devices"])
+        waiting += [pod for pod in cluster["waiting"] if pod["pool"] and pod["pool"] in names]
     return {
         "owner": owner,
         "group": name,
@@ -67,7 +61,7 @@ def _group(owner: str, name: str, pools: Sequence[tuple[UsageCluster, UsagePool]
         "nodes": sum(pool["nodes"] for _, pool in pools),
         "gpus": rounded(pool["gpus"] for _, pool in pools),
         "stocks": add_priced(stock for _, pool in pools for stock in pool["stocks"]),
-        "waiting": waiting,
+        "waiting": add_counts(*(pod["devices"] for pod in waiting)),
         "cost": add_costs(pool["cost"] for _, pool in pools),
     }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from gpukube.cli.formats.html.page import Markup, tag
+from gpukube.cli.rendering.map import SIGNS, STATE_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,12 +30,7 @@ class State:
     words: str
 
 
-HELD: Final = State("h", "■", "held")
-FREE: Final = State("f", "□", "free")
-UNUSABLE: Final = State("u", "▒", "free, on a node that takes no pods")
-UNHEALTHY: Final = State("x", "✗", "unhealthy")
-ABSENT: Final = State("a", "?", "not advertised")
-STARTING: Final = State("s", "…", "starting")
+HELD, FREE, UNUSABLE, UNHEALTHY, ABSENT, STARTING = map(State, "hfuxas", SIGNS, STATE_WORDS)
 
 
 def cells(state: State, count: int) -> Markup:

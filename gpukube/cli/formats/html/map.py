@@ -21,13 +21,19 @@ from gpukube.cli.formats.html.parts import finding_list, folded, tools
 from gpukube.cli.rendering.lines import gpu_words, number, plural
 from gpukube.cli.rendering.map import (
     COST_UNIT,
+    NODE_WORDS,
     counts_words,
     empty_words,
+    has_free,
+    heading,
     held_price,
     held_words,
     places_of,
     pool_cost,
     pool_name,
+    read_time,
+    shown_nodes,
+    shown_pools,
     stock_name,
     stock_words,
     why_words,
@@ -36,7 +42,7 @@ from gpukube.cli.rendering.prices import hourly_words, source_notes
 from gpukube.engine.documents.shards import part_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpukube.cli.formats.html.cells import State
     from gpukube.engine.documents.shapes.map import (
@@ -50,20 +56,14 @@ if TYPE_CHECKING:
         MapStock,
         MapWaiting,
     )
+    from gpukube.usage.world import DeviceState
 
-_STATES: Final = {
+_STATES: Final[Mapping[DeviceState, State]] = {
     "held": HELD,
     "free": FREE,
     "unusable": UNUSABLE,
     "unhealthy": UNHEALTHY,
     "notAdvertised": ABSENT,
-}
-_NODE_WORDS: Final = {
-    "ready": "",
-    "starting": "starting",
-    "cordoned": "cordoned",
-    "leaving": "leaving",
-    "notReady": "not ready",
 }
 _CHOICES: Final = (
     ("", "all nodes"),
@@ -78,17 +78,13 @@ _FEW_ROWS: Final = 15
 
 def map_page(document: MapDocument) -> str:
     """Return the page."""
-    total, free = document["summary"], document["view"]["free"]
-    starting = f" and {total['starting']} starting" if total["starting"] else ""
-    where = f"{plural(total['nodes'], 'node')}{starting} of {plural(total['clusters'], 'cluster')}"
-    heading = f"{plural(total['gpus'], 'GPU')} on {where}"
-    time = document["readAt"].replace("T", " ").replace("Z", " UTC")
+    title, free = heading(document), document["view"]["free"]
     line = part_line(document)
     head = joined(
         (
-            tag("h1", heading),
-            tag("p", f"Read {time} by gpukube pool map", class_="soft"),
-            tag("p", hourly_words(total["cost"], COST_UNIT), class_="lead"),
+            tag("h1", title),
+            tag("p", f"Read {read_time(document)} by gpukube pool map", class_="soft"),
+            tag("p", hourly_words(document["summary"]["cost"], COST_UNIT), class_="lead"),
             tag("p", line, class_="warn") if line else Markup(),
         )
     )
@@ -105,7 +101,7 @@ def map_page(document: MapDocument) -> str:
         tools("Filter nodes", "node, pod, namespace, pool …", _CHOICES),
         *(_cluster(cluster, number_, empty_words(document), free=free) for number_, cluster in enumerate(clusters, 1)),
     ]
-    return page(heading, head, joined(parts, "\n"))
+    return page(title, head, joined(parts, "\n"))
 
 
 def _sums(document: MapDocument) -> Iterator[Markup]:
@@ -135,15 +131,7 @@ def _sums(document: MapDocument) -> Iterator[Markup]:
 
 
 def _bar(*stocks: MapStock) -> Markup:
-    return bar(
-        (state.key, sum(_count(stock, state) for stock in stocks))
-        for state in (HELD, FREE, UNUSABLE, UNHEALTHY, ABSENT)
-    )
-
-
-def _count(stock: MapStock, state: State) -> int:
-    counts = {HELD: "held", FREE: "free", UNUSABLE: "unusable", UNHEALTHY: "unhealthy", ABSENT: "notAdvertised"}
-    return int(stock[counts[state]])  # type: ignore[literal-required]  # one of the keys above
+    return bar((state.key, sum(stock[key] for stock in stocks)) for key, state in _STATES.items())
 
 
 def _attribution(clusters: Iterable[MapCluster]) -> Iterator[Markup]:
@@ -197,9 +185,9 @@ def _place(cluster: MapCluster, pod: MapWaiting) -> str:
     return cut(cluster["cluster"]) + (f"/{cut(pod['pool'])}" if pod["pool"] else "")
 
 
-def _section(heading: str, count: str, shown: Markup, *, is_open: bool) -> Markup:
+def _section(title: str, count: str, shown: Markup, *, is_open: bool) -> Markup:
     body = shown if is_open else folded(count, shown)
-    return tag("section", tag("h2", heading), body)
+    return tag("section", tag("h2", title), body)
 
 
 def _contents(clusters: Sequence[MapCluster]) -> Iterator[Markup]:
@@ -218,7 +206,7 @@ def _cluster(cluster: MapCluster, place: int, empty: str, *, free: bool) -> Mark
         parts.append(finding_list(cluster["error"]))
     if cluster["unknown"]:
         parts.append(tag("p", f"Nodes and pods are unknown: {cluster['unknown']}", class_="warn"))
-    pools = [pool for pool in cluster["pools"] if not free or _has_free(pool["stocks"])]
+    pools = shown_pools(cluster, free=free)
     if not pools and not cluster["error"]:
         parts.append(tag("p", sentence(empty), class_="soft"))
     for family, members in groupby(pools, key=lambda pool: pool["family"]):
@@ -239,13 +227,9 @@ def _cluster(cluster: MapCluster, place: int, empty: str, *, free: bool) -> Mark
     )
 
 
-def _has_free(stocks: Iterable[MapStock]) -> bool:
-    return any(stock["free"] for stock in stocks)
-
-
 def _pool(pool: MapPool, *, free: bool) -> Markup:
     name = pool_name(pool)
-    nodes = [node for node in pool["nodes"] if not free or _has_free(node["stocks"])]
+    nodes = shown_nodes(pool, free=free)
     omitted = len(pool["nodes"]) - len(nodes)
     gpus = gpu_words(pool["gpu"])
     facts = [
@@ -281,7 +265,7 @@ def _pool(pool: MapPool, *, free: bool) -> Markup:
 
 
 def _node(node: MapNode, *, tell_why: bool) -> Markup:
-    state = _NODE_WORDS[node["state"]]
+    state = NODE_WORDS[node["state"]]
     chips = [tag("span", "devices known", class_="chip")] if node["attribution"] == "devices" else []
     if state:
         chips.append(tag("span", state, class_="chip warn"))
@@ -309,7 +293,7 @@ def _marks(node: MapNode) -> str:
         pod["trouble"] for pod in node["pods"]
     )
     marks = (
-        ("free", _has_free(node["stocks"])),
+        ("free", has_free(node["stocks"])),
         ("trouble", trouble or node["state"] == "notReady"),
         ("blocked", node["state"] != "ready"),
     )
@@ -317,7 +301,7 @@ def _marks(node: MapNode) -> str:
 
 
 def _stock(stock: MapStock, node: MapNode, *, drawn: bool) -> Markup:
-    shown = strip(*(cells(_shown(state, node), _count(stock, state)) for state in _STATES.values()))
+    shown = strip(*(cells(_shown(state, node), stock[key]) for key, state in _STATES.items()))
     per_gpu = f", {stock['perGpu']} per GPU" if stock["kind"] != "gpu" and stock["perGpu"] else ""
     words = tag("span", f"{stock_words(stock)}{per_gpu}", class_="of")
     return tag("div", shown, words, class_="stock") if drawn else tag("div", words, class_="stock")
