@@ -140,4 +140,5 @@ def plan_class(live: Tree | None, order: FamilyOrder, how: ClassOrder) -> OrderP
         "metadata": {"name": order.family, "labels": marks},
         "spec": {**there, **spec},
     }
-    return OrderPlan(how.kind, order.family, "", action, _WHY[action], (order,), content, desired, live)
+    why = _WHY[action] + (f"; pods select {how.key}: {order.family}" if action == "create" else "")
+    return OrderPlan(how.kind, order.family, "", action, why, (order,), content, desired, live)

@@ -83,7 +83,7 @@ def test_class_of_a_family() -> None:
     how = load_provider("gke").extras.order
     assert isinstance(how, ClassOrder)
     plan = plan_class(None, FamilyOrder("team", "h100", (("h100",), (), ("h200", "h200b"))), how)
-    assert plan.action == "create"
+    assert (plan.action, plan.why) == ("create", "it does not exist; pods select cloud.google.com/compute-class: h100")
     assert plan.desired == {
         "apiVersion": "cloud.google.com/v1",
         "kind": "ComputeClass",
