@@ -20,7 +20,7 @@ from gpukube.gpu.selection import resolve_machine, variant_reason
 from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gpukube.core.values import ClusterRef, Settings, Target
     from gpukube.gpu.machine import Machine
@@ -177,5 +177,18 @@ def _with_machines(
         else:
             places.append(Place(inquiry, fitting, cluster=cluster))
     if not places and without:
-        raise next(iter(without.values()))
+        raise _nowhere(without)
     return tuple(places), tuple(error.message for error in without.values())
+
+
+def _nowhere(without: Mapping[str, CatalogError]) -> CatalogError:
+    """Return one error for all clouds: what to write differs, as each has other machines."""
+    first, *others = without.values()
+    if not others:
+        return first
+    return CatalogError(
+        "; ".join(error.message for error in without.values()),
+        fix="; ".join(f"{provider}: {error.fix}" for provider, error in without.items()),
+        why=first.why,
+        code=first.code,
+    )

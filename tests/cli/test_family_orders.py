@@ -76,7 +76,7 @@ def test_render_when_a_pool_has_alternatives_then_for_all_of_them(gpukube: Gpuku
     }
     first = shown[()]
     assert set(shown.values()) == {first}
-    assert "# Or of its alternatives: t4spot." in first
+    assert "# train-eks/t4, with its alternatives t4spot: 0 to 4 nodes, each with 1 nvidia.com/gpu." in first
     assert yaml.safe_load(first)["spec"]["nodeSelector"] == {"gpukube.io/family": "t4"}
     linted = gpukube("workload", "lint", _written(spec, first), "-f", spec, "--strict", sandbox=False)
     assert linted.code == 0, linted.err

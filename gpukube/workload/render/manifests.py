@@ -134,8 +134,10 @@ def _head(fitted: Fitted, kind: _Kind) -> list[str]:
     each = {**fitted.offer.gpus, **network}
     devices = ", ".join(f"{count} {name}" for name, count in sorted(each.items()))
     lines = [f"{fitted.offer.name}: {span} of {target.machine.name}, each with {devices}."]
-    if fitted.offer.alternatives:
-        lines.append(f"Or of its alternatives: {', '.join(fitted.offer.alternatives)}.")
+    if (others := fitted.offer.alternatives) and nodes.autoscaled:
+        lines = [f"{fitted.offer.name}, with its alternatives {', '.join(others)}: {span}, each with {devices}."]
+    elif others:
+        lines.append(f"Or of its alternatives: {', '.join(others)}.")
     if kind.runs:
         whole = f", the pool for {fitted.capacity}" if nodes.maximum > 1 else ""
         lines.append(f"A node has room for {fitted.per_node} such pod{'s' * (fitted.per_node != 1)}{whole}.")

@@ -101,7 +101,7 @@ def test_find_when_a_cloud_lacks_the_machine_then_a_note(find: Callable[..., Any
         (("--pool", "x"), "no-file", "add -f pools.yaml"),
         (("-f", SPEC, "--pool", "x"), "no-match", "choose from: "),
         (("--gpu", "H1000"), "gpu-model", "did you mean H100-80GB"),
-        (("--gpu", "H100-80GB", "--count", "5"), "no-machine", "write count"),
+        (("--gpu", "H100-80GB", "--count", "5"), "no-machine", "aks: write count 8; eks: write count 1 or 8; gke"),
         (("--gpu", "H100-80GB", "--count", "8", "--for", "soon"), "duration", "write hours, days or weeks: 12h, 7d"),
         (("--gpu", "H100-80GB", "--region", "us east"), "region", "use a name such as"),
         (("--gpu", "H100-80GB", "--provider", "nimbus"), "no-catalogue", "choose"),
