@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from gpukube.capacity.criteria import distinct
 from gpukube.core.capacity_sources import KNOWN, Way
 from gpukube.core.prices import UNPRICED, NodePrice, Usd
+from gpukube.provider import load_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gpukube.capacity.criteria import Place
-    from gpukube.core.capacity_sources import SourceLine
+    from gpukube.core.capacity_sources import Kind, SourceLine
     from gpukube.core.prices import PriceBook
     from gpukube.core.quotas import QuotaUse
 
@@ -87,12 +88,18 @@ def known_ways(places: Iterable[Place], book: PriceBook) -> Search:
 
 
 def usual_ways(place: Place, like: Way) -> tuple[Way, ...]:
-    """Return the ways that every cloud sells, for each machine and zone of a place."""
+    """Return the ways that need no reservation, for each machine and zone of a place; a block if the cloud has none."""
+    capacity = load_provider(place.inquiry.provider).extras.capacity
+
+    def kinds(name: str) -> list[Kind]:
+        plain: tuple[Kind, ...] = ("on-demand", "spot")
+        return [kind for kind in plain if capacity is None or capacity.sells(name, kind)] or ["block"]
+
     return tuple(
         replace(like, kind=kind, machine=machine.name, zone=zone)
         for machine in place.machines
         for zone in place.zones or ("",)
-        for kind in ("on-demand", "spot")
+        for kind in kinds(machine.name)
     )
 
 

@@ -167,9 +167,11 @@ class CloudCapacity:
 
     Attributes:
         fetch: Reads from the cloud. A source that fails is a line; raises GpukubeError only if nothing can be read.
+        sells: Returns whether it sells an instance type on demand, or as Spot, at all: large ones are for reservations.
     """
 
     fetch: Callable[[CapacityQuery], Offers]
+    sells: Callable[[str, Kind], bool] = lambda _name, _kind: True
 
 
 def failed_line(source: str, error: GpukubeError) -> SourceLine:

@@ -14,6 +14,7 @@ from gpukube.core.capacity_sources import CloudCapacity
 from gpukube.core.cloud_catalog import CloudCatalog, Disks, Fact, Network
 from gpukube.gpu.mig import profiles
 from gpukube.provider import importing_sdk
+from gpukube_eks.facts.capacity import is_ultra
 from gpukube_eks.facts.fabric import FABRICS, efa_cards
 from gpukube_eks.facts.images import SYSTEMS, family_of, find_image
 
@@ -71,7 +72,7 @@ def _capacity(query: CapacityQuery) -> Offers:
     return fetch_capacity(query)
 
 
-CAPACITY: Final = CloudCapacity(_capacity)
+CAPACITY: Final = CloudCapacity(_capacity, lambda name, _kind: not is_ultra(name))
 
 CATALOG: Final = CloudCatalog(
     home="us-east-1",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gpukube.core.capacity_sources import CloudCapacity
 from gpukube.core.cloud_catalog import CloudCatalog, Fact, Network
 from gpukube.provider import importing_sdk
+from gpukube_gke.facts.capacity import is_sold
 from gpukube_gke.facts.fabric import fabric_of
 from gpukube_gke.facts.partitions import PARTITIONS
 
@@ -63,7 +64,7 @@ def _capacity(query: CapacityQuery) -> Offers:
     return fetch_capacity(query)
 
 
-CAPACITY: Final = CloudCapacity(_capacity)
+CAPACITY: Final = CloudCapacity(_capacity, is_sold)
 
 CATALOG: Final = CloudCatalog(
     home="us-central1",

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 BLOCK_FAMILIES: Final = frozenset({"p4d", "p4de", "p5", "p5e", "p5en", "p6-b200", "p6-b300", "p6e-gb200"})
 """GPU families available as Capacity Blocks (EC2 DescribeInstanceTypes SupportedUsageClasses; UltraServers of
 p6e-gb200 are available no other way)."""
-ULTRA: Final = "p6e-"
-"""First letters of the types that are parts of UltraServers, whose machines end 60 minutes before their block."""
+_ULTRA: Final = "p6e-"
 LARGEST_BLOCK: Final = 64  # botocore ec2/2016-11-15 DescribeCapacityBlockOfferingsRequest
 FEWEST_TYPES: Final = 3
 """Instance types below which a Spot placement score is always low (botocore GetSpotPlacementScoresRequest)."""
@@ -41,6 +40,11 @@ _BLOCK_FEE: Final = "upfront fee of the offering, per hour"
 def can_be_block(instance_type: str) -> bool:
     """Return whether AWS sells a type in Capacity Blocks."""
     return family_of(instance_type) in BLOCK_FAMILIES
+
+
+def is_ultra(instance_type: str) -> bool:
+    """Return whether a type is a part of UltraServers, which AWS sells whole, in Capacity Blocks only."""
+    return instance_type.startswith(_ULTRA)
 
 
 def block_hours(seconds: int) -> int | None:
@@ -111,7 +115,7 @@ def read_reserved(item: Mapping[str, object]) -> LiveReservation:
     Args:
         item: From DescribeCapacityReservations.
     """
-    total, minutes = number(item, "TotalInstanceCount"), 60 if text(item, "InstanceType").startswith(ULTRA) else 30
+    total, minutes = number(item, "TotalInstanceCount"), 60 if is_ultra(text(item, "InstanceType")) else 30
     block = f"EKS scales the group down first, and EC2 ends its machines from {minutes} minutes before the end"
     return LiveReservation(
         id=text(item, "CapacityReservationId"),

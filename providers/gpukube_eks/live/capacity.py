@@ -18,6 +18,7 @@ from gpukube_eks.facts.capacity import (
     LARGEST_BLOCK,
     block_hours,
     can_be_block,
+    is_ultra,
     read_offered,
     read_offering,
     read_reservation,
@@ -44,6 +45,7 @@ _ZONES: Final = "EC2 DescribeAvailabilityZones"
 _SCORES: Final = "EC2 GetSpotPlacementScores"
 _PRICES: Final = "EC2 DescribeSpotPriceHistory"
 _ON_DEMAND: Final = "EC2 GetCapacityManagerSupportabilityScores"
+_WHOLE: Final = "AWS sells whole UltraServers only: see aws ec2 describe-capacity-block-offerings --ultraserver-type"
 _UNREAD: Final = "{} could not be read"
 _T = TypeVar("_T")
 
@@ -78,14 +80,23 @@ def read_capacity(ec2: Ec2Capacity, query: CapacityQuery) -> Offers:
     notes = tuple(f"{name} is not sold in {_place(query)}" for name in names if name not in sold)
     if not sold:
         return Offers((), tuple(reading.lines), notes)
+    single = {name: zones for name, zones in sold.items() if not is_ultra(name)}
     ways = [
         *_reservations(ec2, query, sold, read),
-        *_blocks(ec2, query, sold, reading),
-        *_spot(ec2, query, sold, reading),
+        *_blocks(ec2, query, single, reading),
+        *(_spot(ec2, query, single, reading) if single else ()),
     ]
     reading.skip(_ON_DEMAND, "it needs the Unified Operations support plan")
     why = "AWS does not publish stock of on-demand machines"
-    ways += [Way(kind="on-demand", machine=name, zone=zone, why=why) for name, zones in sold.items() for zone in zones]
+    ways += [
+        Way(kind="on-demand", machine=name, zone=zone, why=why) for name, zones in single.items() for zone in zones
+    ]
+    for name in (name for name in sold if name not in single):
+        reading.skip(f"{_BLOCKS} {name}", _WHOLE)
+        ways += [
+            Way(kind="block", machine=name, known="not asked", why=_WHOLE),
+            Way(kind="on-demand", machine=name, known="none", words="not available on demand"),
+        ]
     return Offers(tuple(ways), tuple(reading.lines), notes)
 
 

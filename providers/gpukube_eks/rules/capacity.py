@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gpukube.errors import Finding
-from gpukube_eks.facts.capacity import BLOCK_FAMILIES, LARGEST_BLOCK, ULTRA
+from gpukube_eks.facts.capacity import BLOCK_FAMILIES, LARGEST_BLOCK, is_ultra
 from gpukube_eks.facts.fabric import efa_cards
 from gpukube_eks.facts.images import family_of
 from gpukube_eks.pool.purchase import is_block
@@ -40,7 +40,7 @@ def _spot(target: Target) -> Iterator[Finding]:
 
 def _block_only(target: Target) -> Iterator[Finding]:
     """Check UltraServers; a Capacity Block has a reservation id too, so another reservation may still be one."""
-    if not family_of(target.machine.name).startswith(ULTRA) or is_block(target.capacity):
+    if not is_ultra(target.machine.name) or is_block(target.capacity):
         return
     reserved = target.capacity.type == "reserved"
     yield Finding(

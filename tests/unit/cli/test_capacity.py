@@ -115,3 +115,19 @@ def test_find_when_the_query_is_wrong_then_what_is_and_what_to_write(
     assert (exit_code, out) == (4, "")
     assert code in err
     assert fix in err
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "kinds"),
+    [
+        ("GB200-186GB", "4", {"eks": {"block"}, "gke": {"block"}, "aks": {"on-demand", "spot"}}),
+        ("H200-141GB", "8", {"eks": {"on-demand", "spot"}, "gke": {"spot"}, "aks": {"on-demand", "spot"}}),
+    ],
+)
+def test_find_when_offline_then_no_way_that_a_cloud_never_sells(
+    gpu: str, count: str, kinds: dict[str, set[str]], find: Callable[..., Any]
+) -> None:
+    found: dict[str, set[str]] = {}
+    for way in read(find("--gpu", gpu, "--count", count, "-o", "json"))["ways"]:
+        found.setdefault(way["provider"], set()).add(way["kind"])
+    assert found == kinds

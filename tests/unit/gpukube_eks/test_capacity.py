@@ -321,3 +321,11 @@ def test_capacity_when_everything_is_refused_then_lines_and_places_that_are_not_
     }
     assert [one.state for one in offers.sources].count("failed") == 4
     assert all(one.code for one in offers.sources if one.state == "failed")
+
+
+def test_read_when_a_type_is_part_of_ultraservers_then_neither_spot_nor_blocks_of_instances_are_read() -> None:
+    machine = require_machine("eks", "p6e-gb200.36xlarge")
+    offers, ec2 = answer(replace(QUERY, machines=(machine,), seconds=7 * 86_400), describe_capacity_reservations={})
+    assert [(way.kind, way.known) for way in offers.ways] == [("block", "not asked"), ("on-demand", "none")]
+    assert "--ultraserver-type" in offers.ways[0].why
+    assert {name for name, _ in ec2.asked} == {"describe_instance_type_offerings", "describe_capacity_reservations"}
