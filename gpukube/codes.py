@@ -290,7 +290,7 @@ LIVE_POOLS: Final[dict[str, str]] = {
     "lease-foreign": "The Lease with the name of a family's lock was not written by gpukube for this family.",
     "lease-lost": "Another run took over the lock of a family, or the lock could not be renewed in time.",
     "better-alternative": "A better alternative of a pool than the one that has the nodes may get machines now.",
-    "alternatives-unread": "A cloud did not tell whether a better alternative of a pool may get machines.",
+    "alternatives-unread": "It could not be read whether a better alternative of a pool may get machines.",
     "failed-with-nodes": "A failed pool has live nodes, so it is not replaced without a flag.",
 }
 """Problems with changes of live pools."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gpukube.engine.run.session import Session
 
 AT_ONCE: Final = 8
+_EXCHANGE_S: Final = 15.0
 NO_CLUSTER: Final = "name a cluster of the account: --cluster"
 _CLUSTER: Final = "the cluster"
 _ALL: Final = "the cloud's answers"
@@ -58,6 +59,11 @@ class Line:
     clock: Clock
     calls: Calls
     sessions: Mapping[str, Session]
+
+
+def short_timeout(settings: Settings) -> Settings:
+    """Return settings with which one slow request does not use up the time of all clouds together."""
+    return replace(settings, request_timeout_s=min(settings.request_timeout_s, _EXCHANGE_S))
 
 
 def search_clouds(places: Sequence[Place], criteria: Criteria, line: Line, book: PriceBook) -> Search:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _MINUTES: Final = 2.0
 """How long all clouds together may take; what has not responded by then is `not told`."""
-_EXCHANGE_S: Final = 15.0
 
 
 def find_capacity(choices: Choices, query: Query) -> None:
@@ -68,23 +67,24 @@ def _require_one_query(choices: Choices, query: Query) -> None:
 
 def _in_regions(choices: Choices, query: Query) -> tuple[Search, Criteria]:
     """Search regions, with the clouds' own credentials."""
-    settings = Settings(endpoints=endpoints(), secret=emulated_secret(), request_timeout_s=_EXCHANGE_S)
+    settings = Settings(endpoints=endpoints(), secret=emulated_secret())
     if choices.sandbox and query.live:
         from gpukube.cli import sandbox
 
-        settings = replace(sandbox.enter().settings, request_timeout_s=_EXCHANGE_S)
+        settings = sandbox.enter().settings
     criteria = _criteria(query)
     places, missing = _regions(query, settings, criteria)
     book = known_prices(os.environ, sandbox=choices.sandbox)
     if not query.live:
         return _noting(known_ways(places, book), missing), criteria
-    from gpukube.capacity.finding import Line, search_clouds  # only --live calls clouds
+    from gpukube.capacity.finding import Line, search_clouds, short_timeout  # only --live calls clouds
     from gpukube.engine.run.calls import Calls
     from gpukube.engine.run.clock import SystemClock
 
     clock = SystemClock()
     calls = Calls(clock, clock.now() + _MINUTES * 60, choices.command)
-    return _noting(search_clouds(places, criteria, Line(settings, clock, calls, {}), book), missing), criteria
+    line = Line(short_timeout(settings), clock, calls, {})
+    return _noting(search_clouds(places, criteria, line, book), missing), criteria
 
 
 def _in_clusters(choices: Choices, query: Query) -> tuple[Search, Criteria]:
@@ -96,11 +96,11 @@ def _in_clusters(choices: Choices, query: Query) -> tuple[Search, Criteria]:
         places, criteria, missing = _places(prepared, query, Settings())
         book = known_prices(os.environ, sandbox=choices.sandbox)
         return _noting(known_ways(places, book), missing), criteria
-    from gpukube.capacity.finding import Line, search_clouds  # only --live calls clouds
+    from gpukube.capacity.finding import Line, search_clouds, short_timeout  # only --live calls clouds
     from gpukube.engine.run.session import open_sessions
 
     with open_job(choices, "Capacity") as job:
-        settings = replace(job.run.settings, request_timeout_s=min(job.run.settings.request_timeout_s, _EXCHANGE_S))
+        settings = short_timeout(job.run.settings)
         places, criteria, missing = _places(job.prepared, query, settings)
         book = known_prices(os.environ, sandbox=choices.sandbox)
         clusters = [place.cluster for place in places if place.cluster]

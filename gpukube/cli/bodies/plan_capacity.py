@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gpukube.capacity.better import with_better
-from gpukube.capacity.finding import Line
+from gpukube.capacity.finding import Line, short_timeout
 from gpukube.cli.stderr import write_stderr
 from gpukube.engine.run.calls import Calls
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 60.0
 """How long all clouds together may take; what has not responded by then is `not told`."""
-_EXCHANGE_S: Final = 15.0
 
 
 def with_alternatives(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) -> tuple[ClusterPlan, ...]:
@@ -29,12 +27,12 @@ def with_alternatives(choices: Choices, job: Job, plans: Sequence[ClusterPlan]) 
         Stopped: The run was stopped.
     """
     run = job.run
-    settings = replace(run.settings, request_timeout_s=min(run.settings.request_timeout_s, _EXCHANGE_S))
     for plan in plans:
         if any(pool.family and pool.family.turn and pool.family.role == "holder" for pool in plan.pools):
             run.report("check", "reading available machines", plan.cluster.key)
     calls = Calls(run.clock, run.clock.now() + _SECONDS, run.resume)
-    found = with_better(plans, Line(settings, run.clock, calls, {}), f"gpukube pool apply {run.spec_options}")
+    line = Line(short_timeout(run.settings), run.clock, calls, {})
+    found = with_better(plans, line, f"gpukube pool apply {run.spec_options}")
     with job.progress.paused():
         for note in found.notes if choices.verbose else ():
             write_stderr(f"note: {note}")

@@ -26,7 +26,7 @@ _STYLES: Final = {"free": "green", "offered": "green", "likely": "green", "unlik
 
 
 def render_capacity(document: CapacityDocument, view: View) -> Iterator[Line]:
-    """Show the ways, the best first, then what could not be asked."""
+    """Show the ways, the best first, then what could not be read."""
     yield Text(asked_words(document), style="bold")
     rows = merged(document["ways"])
     shown = rows if view.verbose else rows[:_SHOWN]

@@ -140,7 +140,7 @@ class PriceLimits:
 
 @dataclass(frozen=True, slots=True)
 class CurrentLimits:
-    """Maximum prices of pools during a run, in which the Spot prices that the clouds told grow old.
+    """Maximum prices of pools during a run, in which the Spot prices of the clouds grow old.
 
     Attributes:
         begun: The limits at the beginning of the run.

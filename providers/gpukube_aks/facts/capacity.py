@@ -122,7 +122,7 @@ def spot_way(size: str, zone: str, score: tuple[str, bool] | None) -> Way:
     words, has_quota = score or ("", True)
     known = _SCORES.get(re.sub("[^a-z]", "", words.lower()), "not told")
     why = "Azure has no score for it" if known == "not told" else ""
-    note = "" if has_quota else "Azure says that the quota is too small"
+    note = "" if has_quota else "Azure reports that the quota is too small"
     return Way(kind="spot", machine=size, zone=zone, known=known, words=words, why=why, note=note)
 
 

@@ -144,15 +144,15 @@ def read_offering(item: Mapping[str, object], region: str, asked: int) -> Way:
     Args:
         item: From DescribeCapacityBlockOfferings.
         region: Region of the offering.
-        asked: Hours that were asked for; all blocks end at the same time of day, so one that starts soon is shorter.
+        asked: Hours that were requested; all blocks end at the same time of day, so one that starts soon is shorter.
     """
     count, minutes = number(item, "InstanceCount"), number(item, "CapacityBlockDurationMinutes")
-    hours = number(item, "CapacityBlockDurationHours") + minutes / 60  # EC2 tells the rest beside the whole hours
+    hours = number(item, "CapacityBlockDurationHours") + minutes / 60  # EC2 reports the rest beside the whole hours
     fee, currency = decimal(item, "UpfrontFee"), text(item, "CurrencyCode") or "USD"
     identity = text(item, "CapacityBlockOfferingId")
     priced = fee is not None and currency == "USD" and count > 0 and hours > 0
     segments = len(trees(item, "CapacityBlockOfferingSegments"))
-    notes = [f"shorter than the {asked} hours asked for"] if hours < asked else []
+    notes = [f"shorter than the {asked} hours requested"] if hours < asked else []
     notes += [f"in {segments} parts: each is a reservation of its own"] if segments > 1 else []
     return Way(
         kind="block",

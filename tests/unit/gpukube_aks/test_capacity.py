@@ -84,7 +84,7 @@ def test_spot_when_scored_then_a_class_beside_azures_own_word(score: str, known:
 
 
 def test_spot_when_the_quota_is_too_small_then_said() -> None:
-    assert spot_way(A100, "1", ("High", False)).note == "Azure says that the quota is too small"
+    assert spot_way(A100, "1", ("High", False)).note == "Azure reports that the quota is too small"
 
 
 @pytest.mark.parametrize(

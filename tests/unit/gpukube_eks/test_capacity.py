@@ -172,7 +172,7 @@ def test_offering_when_it_starts_soon_then_its_minutes_count_and_it_is_shorter()
     soon = {"CapacityBlockDurationHours": 152, "CapacityBlockDurationMinutes": 30, "UpfrontFee": "14640"}
     way = read_offering(OFFERING | soon, "us-east-1", 168)
     assert (way.usd, way.words) == (48, "2 for 152.5 hours, 14,640.00 USD upfront")
-    assert way.note == "shorter than the 168 hours asked for"
+    assert way.note == "shorter than the 168 hours requested"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class CapacityWayPart(TypedDict):
     provider: str
     """Cloud."""
     cluster: str
-    """Cluster whose account was asked; empty without one."""
+    """Cluster whose account was read; empty without one."""
     region: str
     """Region; empty if it is not known before the cluster is read."""
     zone: str
@@ -67,7 +67,7 @@ class CapacityWayPart(TypedDict):
     free: int | None
     """Free machines, if known is free; else null."""
     words: str
-    """The cloud's own words; empty if it said nothing."""
+    """The cloud's own words; empty if it reported none."""
     why: str
     """Why it is not told, or not asked; else empty."""
     start: str
@@ -98,7 +98,7 @@ class CapacitySourcePart(TypedDict):
     source: str
     """Public name of the call."""
     state: Literal["ok", "not asked", "failed"]
-    """Whether it answered."""
+    """Whether it was read."""
     code: str
     """Code of the failure; empty otherwise."""
     text: str
