@@ -8,11 +8,15 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
+from lightkube.resources.coordination_v1 import Lease
 
+from gpukube.engine.change.family_lease import FamilyLease, Timing
 from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.alternatives.stage import NODES, made_requests, ranked
 from tests.changes.world import spec
+from tests.cli.harness import NAMESPACE
+from tests.e2e.stage import inside
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -73,6 +77,28 @@ def test_create_when_it_reads_the_pool_before_and_the_nodes_after_another_run_th
         ended = second[0].result()
     assert [(one.code, one.report.outcome) for one in (first, ended)] == [(0, "done"), (0, "unchanged")], ended
     assert world.sizes() == {f"{cloud}/m0": NODES}
+
+
+def test_create_when_another_run_takes_the_lock_while_the_cluster_is_busy_then_nothing_is_sent_any_more(
+    world: Families, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FamilyLease, "timing", Timing(duration_s=1, deadline_s=0.6, renew_s=0.2, retry_s=0.05))
+    world.begin("aks")
+    document = spec("team", world.there, [ranked("aks")])
+    daemon.add_fault(world.info, "background", cluster="aks", seconds=1e6, state="Updating")
+
+    def take() -> None:
+        with inside(world.info, "aks") as there:
+            (lease,) = there.client.list(Lease, namespace=NAMESPACE)
+            taken = {"spec": {"holderIdentity": "another"}}
+            there.client.patch(Lease, str(lease.metadata and lease.metadata.name), taken, namespace=NAMESPACE)
+        sleep(1.0)
+        daemon.clear_faults(world.info)
+
+    lost = world.ran(document, run=world.run_until("m0 waiting: ", take))
+    assert lost.report.error is not None, lost
+    assert [one.code for one in lost.report.error.diagnostics] == ["lease-lost"], lost
+    assert world.sizes() == {}
 
 
 def create(world: Families, document: Document, pause: float) -> api.PoolReport:

@@ -41,7 +41,7 @@ from gpukube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpukube.core.values import Desired, Nodes, Observed, PoolPlan
     from gpukube.engine.change.family_record import OutcomeKind
@@ -59,14 +59,12 @@ class Attempt:
     Attributes:
         plan: Its plan, from a read under the family's lock.
         session: Session of its cluster.
-        run: The run.
-        check: Raises if the lock of the family is lost; called before each change.
+        run: The run, which sends nothing more once the lock of the family is lost.
     """
 
     plan: PoolPlan
     session: Session
     run: Run
-    check: Callable[[], None]
 
     @property
     def desired(self) -> Desired:
@@ -136,7 +134,6 @@ def finish(attempt: Attempt) -> None:
         return
     now = plan_pool(attempt.session.provider, attempt.desired, (live,))
     if now.action == "update" and not now.disruptive and not any(d.severity == "error" for d in now.diagnostics):
-        attempt.check()
         update_pool(now, attempt.session, attempt.run)
 
 
@@ -174,7 +171,6 @@ def fence(attempt: Attempt, *, nodes: int = 0) -> bool:
             return False
         attempt.report("giving up this attempt: deleting the pool before the next one is tried")
         if attempt.session.provider.extras.starts_empty and _size(attempt, live):
-            attempt.check()
             empty_pool_size(attempt.plan, attempt.session, attempt.run)
             live = attempt.observe()
             if live is None:
@@ -182,7 +178,6 @@ def fence(attempt: Attempt, *, nodes: int = 0) -> bool:
             if live.state == "ready" and _size(attempt, live):
                 message = f"somebody scaled {live.name} while it was given up"
                 raise Conflict(message, where=attempt.plan.where, fix="run the same command again", code="moved")
-    attempt.check()
     removal = plan_removal(attempt.session.provider, attempt.plan.cluster, live)
     remove_pool(removal, attempt.session, attempt.run)
     return True
@@ -271,7 +266,6 @@ def _create(attempt: Attempt, desired: Desired) -> None:
         fence(attempt)
         now = plan_pool(attempt.session.provider, complete, ())
     if now.action == "create":
-        attempt.check()
         create_pool(now, attempt.session, attempt.run)
     else:
         settle(now, attempt.session, attempt.run)
@@ -282,7 +276,6 @@ def _scale(attempt: Attempt, nodes: Nodes) -> None:
     before = live.fields.get(COUNT) if live else None
     change = Change(COUNT, before, nodes.count)
     row = attempt.session.provider.update_row(change, (), live)
-    attempt.check()
     scaled = replace(attempt.plan, action="update", observed=live, changes=(ClassifiedChange(change, row),))
     scale_pool(scaled, nodes, attempt.session, attempt.run)
 

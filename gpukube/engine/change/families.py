@@ -157,7 +157,7 @@ def family_work(
         key = first.plan.cluster.key
         notify = partial(_notify, run, key, family.name)
         with FamilyLease.held(first.session.kube(), family.key[0], family.name, run, notify) as lease:
-            return FamilyRun(family, work, trying, run, lease, found).carry_out()
+            return FamilyRun(family, work, trying, run.guarded(lease.check), lease, found).carry_out()
 
     return done
 

@@ -177,7 +177,7 @@ class FamilyRun:
         return [self._state(member) for member in self.family.members]
 
     def _state(self, member: Member) -> State:
-        trying = Attempt(member.plan, member.session, self.run, self.lease.check)
+        trying = Attempt(member.plan, member.session, self.run)
         if member.plan.action == "conflict":
             return State(trying, member, None, 0, 0)
         live = trying.observe()

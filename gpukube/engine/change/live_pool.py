@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -25,7 +26,7 @@ from gpukube.engine.run.report import PoolReport
 from gpukube.errors import CloudError, Conflict, DrainTimeout, GpukubeError, Moved, WaitTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from gpukube.core.fields import FieldPath
@@ -512,7 +513,15 @@ def _require_desired(plan: PoolPlan) -> Desired:
 
 def _wait(plan: PoolPlan, run: Run, phase: Phase) -> Wait:
     wait = run.wait(run.resume, lambda message: run.report(phase, message, plan.cluster.key, plan.pool))
-    return replace(wait, sending=partial(run.sent.sending, plan.cluster.key, plan.name))
+    return replace(wait, sending=partial(_sending, plan, run))
+
+
+@contextmanager
+def _sending(plan: PoolPlan, run: Run) -> Iterator[None]:
+    """Send a call in the body, if the run may still do so: it may have waited long for a busy cluster."""
+    run.guard()
+    with run.sent.sending(plan.cluster.key, plan.name):
+        yield
 
 
 def _exists_as_desired(plan: PoolPlan, session: Session) -> bool:

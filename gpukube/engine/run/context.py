@@ -56,6 +56,10 @@ class Pace:
         return replace(self, timeout_s=seconds)
 
 
+def _allow() -> None:
+    """Let a call be sent."""
+
+
 OVERTIME_S = 5.0
 """Seconds beyond the timeout, which ends waits: the last read, and a change in flight, still get a response."""
 QUICK = Pace(poll_s=0.1, settle_s=6.0, verify_s=90.0, quiet_s=3.0, speed=60.0)
@@ -78,6 +82,7 @@ class Run:
         fail_fast: Start nothing more after the first failure; what has started is finished.
         sent: State of the calls that this run has sent.
         standing: By cluster and pool the state a stopped drain has left, and how to undo it.
+        guard: Called right before each call that changes a pool; raises if the run may not send it any more.
         began: Time of the run's clock when the run was created; the command's timeout counts from here in all phases.
     """
 
@@ -95,6 +100,7 @@ class Run:
     listen: Listener = ignore
     sent: SentCalls = field(default_factory=SentCalls, init=False)
     standing: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+    guard: Callable[[], None] = field(default=_allow, init=False)
     began: float = field(init=False)
     _failed: threading.Event = field(default_factory=threading.Event, init=False)
 
@@ -109,10 +115,17 @@ class Run:
 
     def limited(self, seconds: float) -> Run:
         """Return this run with less time for its waits; it shares everything else, such as the state of its calls."""
-        shorter = copy(self)
         left = min(self.pace.timeout_s, self.clock.now() - self.began + seconds)
-        object.__setattr__(shorter, "pace", self.pace.with_timeout(left))
-        return shorter
+        return self._with("pace", self.pace.with_timeout(left))
+
+    def guarded(self, guard: Callable[[], None]) -> Run:
+        """Return this run with a guard of its changes; it shares everything else."""
+        return self._with("guard", guard)
+
+    def _with(self, name: str, value: object) -> Run:
+        other = copy(self)
+        object.__setattr__(other, name, value)
+        return other
 
     @property
     def calls(self) -> Calls:

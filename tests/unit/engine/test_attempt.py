@@ -20,7 +20,7 @@ def stage() -> Stage:
 def attempt(stage: Stage, found: LiveReservation | None) -> Attempt:
     (plan,) = stage.plan().pools
     stage.world.reserved = {plan.name: found} if found else {}
-    return Attempt(plan, stage.session, stage.run, lambda: None)
+    return Attempt(plan, stage.session, stage.run)
 
 
 @pytest.mark.parametrize(
