@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.alternatives.stage import NODES, SPEED, made_requests, ranked
 from tests.changes.world import spec
@@ -88,6 +90,26 @@ def test_create_when_a_failed_pool_on_gke_has_recovered_after_a_killed_run_then_
         code, report = world.ran(document)
     assert (code, report.name, world.sizes()) == (0, "m0", {"gke/m0": NODES}), report
     assert set(seen) == {frozenset({"gke/m0"})}
+
+
+def test_create_when_a_failed_pool_on_gke_recovers_between_two_reads_then_it_is_kept(world: Families) -> None:
+    world.begin("gke")
+    world.stock("gke", 0, 0)
+
+    def recover() -> None:
+        wait_for(lambda: any(one["struck"] for one in daemon.list_faults(world.info)))
+        world.stock("gke", 0, NODES)
+        wait_for(lambda: world.ready("gke", "m0") == NODES)
+        daemon.clear_faults(world.info)
+
+    def hold_the_second_read() -> None:
+        daemon.add_fault(world.info, "hang", service="gke", method="GET", path="/nodePools/m0", nth=2)
+        threads.submit(recover)
+
+    with ThreadPoolExecutor() as threads:
+        run = world.run_until("m0 giving up", hold_the_second_read)
+        code, report = world.ran(spec("team", world.there, [ranked("gke")]), run=run)
+    assert (code, report.name, world.sizes()) == (0, "m0", {"gke/m0": NODES}), report
 
 
 @pytest.mark.slow

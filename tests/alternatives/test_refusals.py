@@ -172,3 +172,22 @@ def test_create_when_every_alternative_costs_too_much_then_one_and_nothing_was_a
     assert {one.code for one in ended.report.error.diagnostics} == {"family-price"}
     enough = world.ran(spec("team", world.there, [ranked("eks", maxHourlyPrice=20)]), prices)
     assert (enough.code, enough.report.name) == (0, "m0"), enough
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("cloud", ["eks", "gke"])
+def test_create_when_a_killed_attempt_costs_too_much_now_then_its_nodes_are_given_back_first(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 1)
+    world.ran(spec("team", world.there, [ranked(cloud)]), run=world.run_until("m0 no machines", stop=True))
+    assert world.ready(cloud, "m0") == 1
+    machine, _ = RANKS[cloud][1]
+    region = "us-east-1" if cloud == "eks" else "us-central1"
+    live = (LivePrice(machine, 50.0, spot=False), LivePrice(machine, 10.0, spot=True))
+    prices = PriceBook(live={(cloud, region): live}, day="2026-11-28")
+    with world.watched() as seen:
+        ended = world.ran(spec("team", world.there, [ranked(cloud, maxHourlyPrice=40)]), prices=prices)
+    assert (ended.code, ended.report.name, world.sizes()) == (0, "m1", {f"{cloud}/m1": NODES}), ended
+    assert max(map(len, seen)) == 1, seen

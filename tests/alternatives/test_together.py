@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from random import Random
 from time import sleep
 from typing import TYPE_CHECKING
@@ -10,18 +11,18 @@ from typing import TYPE_CHECKING
 import pytest
 from lightkube.resources.coordination_v1 import Lease
 
+from gpukube import api
 from gpukube.engine.change.family_lease import FamilyLease, Timing
 from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.alternatives.stage import NODES, made_requests, ranked
-from tests.changes.world import spec
+from tests.changes.world import prepare, spec
 from tests.cli.harness import NAMESPACE
 from tests.e2e.stage import inside
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from gpukube import api
     from tests.alternatives.stage import Ended, Families
     from tests.changes.world import Document
 
@@ -99,6 +100,26 @@ def test_create_when_another_run_takes_the_lock_while_the_cluster_is_busy_then_n
     assert lost.report.error is not None, lost
     assert [one.code for one in lost.report.error.diagnostics] == ["lease-lost"], lost
     assert world.sizes() == {}
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("cloud", ["eks", "aks"])
+def test_create_when_its_config_entry_is_dropped_between_two_attempts_then_the_next_one_restores_it(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 0)
+    document = spec("team", world.there, [ranked(cloud, sharing={"timeSlicing": {"replicas": 3}})])
+    ended = world.ran(document, run=world.run_until("m0 no machines", partial(delete, world, document)))
+    assert (ended.code, ended.report.name, world.sizes()) == (0, "m1", {f"{cloud}/m1": NODES}), ended
+    assert ended.report.proof is not None
+    assert ended.report.proof.total == {"nvidia.com/gpu": 3 * NODES}
+
+
+def delete(world: Families, document: Document) -> api.PoolReport:
+    """Delete the one family of a spec by its name."""
+    (report,) = (pool for one in api.delete(prepare(document), world.run(), ["m0"]) for pool in one.pools)
+    return report
 
 
 def create(world: Families, document: Document, pause: float) -> api.PoolReport:

@@ -156,10 +156,9 @@ def fence(attempt: Attempt, *, nodes: int = 0) -> bool:
             after all.
 
     Returns:
-        False if the pool has got more nodes meanwhile: nothing was deleted.
+        False if the pool has got more nodes meanwhile, or is about to get them: nothing was deleted.
 
     Raises:
-        Conflict: Somebody else has changed the pool.
         GpukubeError: The cloud rejects a call.
         WaitTimeout, Stopped: The run ended.
     """
@@ -175,9 +174,8 @@ def fence(attempt: Attempt, *, nodes: int = 0) -> bool:
             live = attempt.observe()
             if live is None:
                 return True
-            if live.state == "ready" and _size(attempt, live):
-                message = f"somebody scaled {live.name} while it was given up"
-                raise Conflict(message, where=attempt.plan.where, fix="run the same command again", code="moved")
+            if live.state == "ready" and _size(attempt, live):  # it had failed, and has recovered meanwhile
+                return False
     removal = plan_removal(attempt.session.provider, attempt.plan.cluster, live)
     remove_pool(removal, attempt.session, attempt.run)
     return True

@@ -15,6 +15,7 @@ from gpukube.engine.change.attempt import MOVABLE, Attempt, fence, fill_up, fini
 from gpukube.engine.change.draining import DrainConsent
 from gpukube.engine.change.family_record import KINDS, Outcome, fresh
 from gpukube.engine.change.proving import prove
+from gpukube.engine.change.release import restore_entry
 from gpukube.engine.change.surge import empty_pool, old_pool_plan, remove_emptied
 from gpukube.engine.plan.families import live_size
 from gpukube.engine.run.report import PoolReport
@@ -254,6 +255,7 @@ class FamilyRun:
                 if other is not state and other is not beside:
                     self._give_up(other)
             self.lease.begin(*state.member.where)
+            restore_entry(state.member.cluster, state.member.plan, state.member.session, self.run)
             if self._gets_nodes(state):
                 if beside is not None:
                     self.lease.win(*state.member.where)
@@ -320,12 +322,23 @@ class FamilyRun:
         return limit.over(state.member.cluster, state.trying.desired, other)
 
     def _give_up(self, state: State) -> None:
-        """Delete what an earlier attempt left of a pool; one with ready nodes only if they came with that attempt."""
+        """Delete what an earlier attempt left of a pool; ready nodes are given back only if they came with that attempt.
+
+        Raises:
+            Conflict: Machines have come after all, so no other pool may be tried.
+        """
         if state.live is None:
             return
         ready = 0 if state.live.state == "deleting" else state.trying.ready_nodes(state.live)
-        if not ready or self._is_trial(state):
-            fence(state.trying, nodes=ready)
+        if (not ready or self._is_trial(state)) and fence(state.trying, nodes=ready):
+            return
+        raise Conflict(
+            f"{state.live.name} has got nodes while it was given up",
+            where=state.member.plan.where,
+            fix="run the same command again: it goes on with this pool",
+            why="no two pools of a family may have nodes at the same time",
+            code="moved",
+        )
 
     def _clean_up(self, holder: State) -> list[str]:
         """Delete pools without nodes; return what is left to say about others."""
@@ -333,11 +346,10 @@ class FamilyRun:
         for state in self._read():
             if state.member.where == holder.member.where or state.live is None:
                 continue
-            if state.ready and not self._is_trial(state):
+            keeps = state.ready and not self._is_trial(state)
+            if keeps or not fence(state.trying, nodes=state.ready):
                 name = self.family.called(*state.member.where)
-                left.append(f"{name} has {state.ready} nodes too: pool apply --rebalance moves its pods")
-            else:
-                fence(state.trying, nodes=state.ready)
+                left.append(f"{name} has nodes too: pool apply --rebalance moves its pods")
         return left
 
     def _rebalance(self, holder: State) -> PoolReport | None:
