@@ -322,7 +322,7 @@ class FamilyRun:
         return limit.over(state.member.cluster, state.trying.desired, other)
 
     def _give_up(self, state: State) -> None:
-        """Delete what an earlier attempt left of a pool; ready nodes are given back only if they came with that attempt.
+        """Delete what an earlier attempt left of a pool; one with ready nodes only if they came with that attempt.
 
         Raises:
             Conflict: Machines have come after all, so no other pool may be tried.
