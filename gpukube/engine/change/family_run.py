@@ -349,7 +349,7 @@ class FamilyRun:
             keeps = state.ready and not self._is_trial(state)
             if keeps or not fence(state.trying, nodes=state.ready):
                 name = self.family.called(*state.member.where)
-                left.append(f"{name} has nodes too: pool apply --rebalance moves its pods")
+                left.append(f"{name} has {state.ready or 'new'} nodes too: pool apply --rebalance moves its pods")
         return left
 
     def _rebalance(self, holder: State) -> PoolReport | None:
