@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from random import Random
@@ -13,6 +14,7 @@ from lightkube.resources.coordination_v1 import Lease
 
 from gpukube import api
 from gpukube.engine.change.family_lease import FamilyLease, Timing
+from gpukube.errors import ExitCode
 from gpukube_sandbox import daemon
 from sandbox_tests.waiting import wait_for
 from tests.alternatives.stage import NODES, made_requests, ranked
@@ -116,9 +118,72 @@ def test_create_when_its_config_entry_is_dropped_between_two_attempts_then_the_n
     assert ended.report.proof.total == {"nvidia.com/gpu": 3 * NODES}
 
 
-def delete(world: Families, document: Document) -> api.PoolReport:
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", ["eks", "aks", "gke"])
+def test_delete_when_a_run_goes_on_to_the_next_alternative_then_that_run_is_named(world: Families, cloud: str) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 0)
+    document = spec("team", world.there, [ranked(cloud)])
+    deleted: list[api.ClusterReport] = []
+    run = world.run_until("m0 no machines", lambda: deleted.append(delete(world, document)))
+    with world.watched() as seen:
+        ended = world.ran(document, run=run)
+    assert (ended.code, ended.report.name, world.sizes()) == (0, "m1", {f"{cloud}/m1": NODES}), ended
+    assert max(map(len, seen)) == 1, seen
+    assert [pool.outcome for pool in deleted[0].pools] == ["done"]
+    assert re.search(
+        r"m0: the run \S+ may create it again; if it still runs, stop it and delete again", deleted[0].release
+    )
+    assert "may create it again" not in delete(world, document).release
+    assert world.sizes() == {}
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("cloud", ["eks", "gke"])
+def test_create_when_its_pool_is_deleted_before_it_gets_its_size_then_it_ends_and_nothing_is_left(
+    world: Families, cloud: str
+) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 0)
+    document = spec("team", world.there, [ranked(cloud)])
+    ended = world.ran(document, run=world.run_until(f"m1 requesting {NODES} x", partial(delete, world, document)))
+    assert ended.report.error is not None, ended
+    assert (ended.code, ended.report.resume, world.sizes()) == (ExitCode.ERROR, "again", {}), ended
+    assert world.ran(document).report.name == "m1"
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", ["eks", "aks", "gke"])
+def test_delete_when_run_twice_at_once_then_both_find_it_deleted(world: Families, cloud: str) -> None:
+    world.begin(cloud)
+    document = spec("team", world.there, [ranked(cloud)])
+    world.ran(document)
+    with ThreadPoolExecutor() as threads:
+        reports = [one.result() for one in [threads.submit(delete, world, document) for _ in range(2)]]
+    assert {pool.outcome for report in reports for pool in report.pools} <= {"done", "unchanged"}, reports
+    assert world.sizes() == {}
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("cloud", ["eks", "aks", "gke"])
+def test_rebalance_when_run_twice_at_once_then_the_pods_move_once(world: Families, cloud: str) -> None:
+    world.begin(cloud)
+    world.stock(cloud, 0, 0)
+    document = spec("team", world.there, [ranked(cloud)])
+    world.ran(document)
+    world.stock(cloud, 0, NODES)
+    mark = world.last_request()
+    with ThreadPoolExecutor() as threads:
+        runs = [threads.submit(world.applied, document, rebalance=True) for _ in range(2)]
+        ended = [one.result() for one in runs]
+    assert sorted((one.code, one.report.outcome) for one in ended) == [(0, "done"), (0, "unchanged")], ended
+    assert [name.rpartition("/")[2] for name, _ in made_requests(world.info, mark)] == ["m0"]
+    assert world.sizes() == {f"{cloud}/m0": NODES}
+
+
+def delete(world: Families, document: Document) -> api.ClusterReport:
     """Delete the one family of a spec by its name."""
-    (report,) = (pool for one in api.delete(prepare(document), world.run(), ["m0"]) for pool in one.pools)
+    (report,) = api.delete(prepare(document), world.run(), ["m0"])
     return report
 
 

@@ -117,12 +117,17 @@ def _delete_on_cluster(deletion: Deletion, plan: ClusterPlan, session: Session, 
     elif plan.seen is not None and all(report.is_settled for report in reports):
         families = deletion.families[plan.cluster.key]
         release, gone = _drop_leftovers(plan, absent, families, session, run)
-        release = "; ".join(filter(None, (release, _removal_hint(plan, run))))
-        for owner, family in families:
-            with suppress(GpukubeError):  # the record only saves attempts, and expires
-                FamilyLease.forget_deleted(session.kube(), owner, family, run)
+        release = "; ".join(filter(None, (release, _removal_hint(plan, run), *_forget(families, session, run))))
     reports += [replace(gone, pool=name, name=name) for name in absent]
     return ClusterReport(plan.cluster, tuple(reports), release)
+
+
+def _forget(families: Collection[tuple[str, str]], session: Session, run: Run) -> Iterator[str]:
+    """Empty the records of families; name the runs that may create a pool of one after it was deleted."""
+    for owner, family in sorted(families):
+        with suppress(GpukubeError):  # the record only saves attempts, and expires
+            if holder := FamilyLease.forget_deleted(session.kube(), owner, family, run):
+                yield f"{family}: the run {holder} may create it again; if it still runs, stop it and delete again"
 
 
 def _removal_hint(plan: ClusterPlan, run: Run) -> str:

@@ -115,7 +115,7 @@ class FamilyLease:
                 lease._change(lambda record: record, holder="", kube=kube.cleaning())
 
     @classmethod
-    def forget_deleted(cls, kube: Kube, owner: str, family: str, run: Run) -> None:
+    def forget_deleted(cls, kube: Kube, owner: str, family: str, run: Run) -> str:
         """Empty the record of a family that was deleted; one that a run holds is left to that run.
 
         Args:
@@ -124,6 +124,9 @@ class FamilyLease:
             family: Name of the family.
             run: The run that deleted it.
 
+        Returns:
+            The run that holds the lock, and may create a pool after all; "" if none is known to.
+
         Raises:
             Conflict: The Lease with this name is not this family's; nothing was written.
             AccessError: The identity may not read or write Leases.
@@ -131,8 +134,12 @@ class FamilyLease:
         """
         lease = cls(kube, owner, family, run)
         live = lease._read(kube)
-        if live is not None and not text(live, "spec", "holderIdentity"):
+        holder = "" if live is None else text(live, "spec", "holderIdentity")
+        if holder and not has_ended(holder):
+            return holder
+        if live is not None:
             lease._write(kube, live, "", Record())
+        return ""
 
     @property
     def trial(self) -> Trial | None:

@@ -136,16 +136,17 @@ def test_record_when_the_run_ends_then_the_next_reads_it(kube: LightKube) -> Non
 
 
 def test_record_when_the_family_was_deleted_then_it_is_empty_unless_a_run_holds_it(kube: LightKube) -> None:
-    FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run())
+    assert FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run()) == ""
     assert kube.find_object(LEASES, NAME, NAMESPACE) is None
 
     with held(kube) as lease:
         lease.end(FULL)
-        FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run())
+        holder = text(stored(kube), "spec", "holderIdentity")
+        assert holder == FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run()) != ""
         lease.begin("train", "h200")
         assert lease.outcomes == (FULL,)
 
-    FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run())
+    assert FamilyLease.forget_deleted(kube, OWNER, FAMILY, new_run()) == ""
     with held(kube) as lease:
         assert (lease.trial, lease.won, lease.outcomes) == (None, None, ())
 
