@@ -335,7 +335,7 @@ class FamilyRun:
         raise Conflict(
             f"{state.live.name} has got nodes while it was given up",
             where=state.member.plan.where,
-            fix="run the same command again: it goes on with this pool",
+            fix="run the same command again: this pool is kept",
             why="no two pools of a family may have nodes at the same time",
             code="moved",
         )
