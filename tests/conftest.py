@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
+from httpx2 import _urlparse, _urls
 
 from gpukube.cluster.helm import servers
 from gpukube.cluster.process.scratch import Scratch
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
     from gpukube.cluster.process.scratch import Kind
     from gpukube_sandbox.daemon import SandboxInfo
+
+_urlparse.urlparse = _urls.urlparse = lru_cache(4096)(_urlparse.urlparse)  # type: ignore[assignment]
+"""An address is parsed once: each request to a cluster parses three, letter by letter, a tenth of a command's time."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

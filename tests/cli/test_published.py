@@ -62,6 +62,7 @@ def maker(case: tuple[str, Published], gpukube: Gpukube) -> Iterator[Maker]:
     made.close()
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize("case", CASES, indirect=True)
 def test_pool_when_published_then_its_import_adopts_it_and_its_replacement_keeps_or_names_all(
     case: tuple[str, Published], maker: Maker, gpukube: Gpukube, tmp_path: Path

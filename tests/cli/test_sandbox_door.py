@@ -42,6 +42,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.turns(4)
 @pytest.mark.parametrize(
     "words", [("--sandbox", "pool", "plan", "-f", str(SPEC)), ("sandbox", "up")], ids=["run", "up"]
 )
