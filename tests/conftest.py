@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpukube.cluster.process.scratch import Kind
     from gpukube_sandbox.daemon import SandboxInfo
 
-_urlparse.urlparse = _urls.urlparse = lru_cache(4096)(_urlparse.urlparse)  # type: ignore[assignment]
+_urlparse.urlparse = _urls.urlparse = lru_cache(4096)(_urlparse.urlparse)  # type: ignore[attr-defined]
 """An address is parsed once: each request to a cluster parses three, letter by letter, a tenth of a command's time."""
 
 

@@ -45,6 +45,12 @@ def gpukube(sandbox: SandboxInfo, capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 @pytest.fixture
+def impatient(gpukube: Gpukube, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Believe after a moment that what is broken stays so, instead of waiting whether it recovers."""
+    monkeypatch.setattr(stage, "QUICK", replace(QUICK, quiet_s=0.3, settle_s=0.5))
+
+
+@pytest.fixture
 def cluster(sandbox: SandboxInfo) -> Iterator[Cluster]:
     """The inside of the cluster of the examples."""
     inside = Cluster(sandbox)

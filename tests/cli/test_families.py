@@ -169,6 +169,7 @@ def test_check_when_an_alternative_has_the_nodes_then_the_family_is_fine(
     assert line.endswith("h200 has the nodes (alternative 3 of 3)")
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("command", ["verify", "wait"])
 def test_check_when_no_alternative_has_nodes_then_one_line_fails(command: str, gpukube: Gpukube, spec: Path) -> None:
     found = gpukube("pool", command, "-f", spec, "--timeout", "1")

@@ -85,6 +85,7 @@ def test_probe_when_shown_then_the_listing_stands_below_the_node(gpukube: Gpukub
     assert lines[at + 2].startswith("      |   MIG 1g.5gb      Device  0: (UUID: MIG-")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_probe_when_the_image_cannot_be_had_then_told_and_nothing_stays(gpukube: Gpukube, cluster: Cluster) -> None:
     make(gpukube, "-f", MIG)
     seen = gpukube("pool", "verify", "--probe", "--probe-image", NOWHERE, "-f", MIG)
