@@ -10,7 +10,7 @@ A provider package registers an entry point in the group `gpukube.providers`; no
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -130,7 +130,11 @@ class _Part:
         self._package = owner.__module__.rpartition(".")[0]
 
     def __get__(self, instance: object, _: type | None = None) -> object:
-        return self if instance is None else getattr(import_module(self._module, self._package), self._name)
+        return self if instance is None else self._member
+
+    @cached_property
+    def _member(self) -> object:
+        return getattr(import_module(self._module, self._package), self._name)
 
 
 class Provider(Protocol):

@@ -72,6 +72,8 @@ def _apart(char: str) -> str:
 def _cleaned(node: object) -> object:
     if isinstance(node, str):
         return visible(node)
-    if isinstance(node, Mapping):
+    if isinstance(node, list | tuple):
+        return [_cleaned(item) for item in node]
+    if isinstance(node, (dict, Mapping)):  # testing dict first is faster
         return {_cleaned(key): _cleaned(value) for key, value in node.items()}
-    return [_cleaned(item) for item in node] if isinstance(node, list | tuple) else node
+    return node

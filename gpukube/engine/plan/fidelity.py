@@ -123,8 +123,8 @@ def features_at(field: str) -> tuple[str, ...]:
 def inexact(target: Target, abilities: Mapping[str, Ability]) -> dict[str, Ability]:
     """Return the features used by a pool that its cloud implements differently, or not at all."""
     unset = Ability("missing", reason=f"gpukube does not set this field on {target.cluster.provider} yet")
-    found = {feature: abilities.get(feature, unset) for feature in used_features(target)}
-    return {feature: ability for feature, ability in found.items() if ability.fidelity != "exact"}
+    found = ((feature, abilities.get(feature, unset), uses) for feature, _, uses in _USES)
+    return {feature: ability for feature, ability, uses in found if ability.fidelity != "exact" and uses(target)}
 
 
 def check_fidelity(target: Target, abilities: Mapping[str, Ability]) -> list[Finding]:
